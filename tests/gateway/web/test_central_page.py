@@ -64,6 +64,8 @@ async def test_central_that_refuses_the_sign_in_is_not_called_online(gateway, br
             words = "Answers, but refuses the sign-in; the site works on its own"
             await expect(page.locator("#central-state")).to_have_text(words)
             await expect(page.locator("#central-lamp")).to_have_class("lamp bad")
+            await expect(page.locator("#pill-central")).to_have_text("Central refuses sign-in")
+            await expect(page.locator("#pill-central")).to_have_class("pill warn")
     finally:
         gateway.central.show(notices=())
 

@@ -71,6 +71,12 @@ def test_no_text_stands_twice():
     assert len(english) == len(set(english))
 
 
+def test_a_mark_has_its_space_in_french():
+    """What stands in a place has it already, so it is not looked at."""
+    bare = re.compile(r"[^\s{}\d\u00a0][;!?»](\s|$)|[^\s{}\u00a0]:(\s|$)|«[^ ]")
+    assert [french for _, french in catalogue() if bare.search(french)] == []
+
+
 def test_events_and_problems_have_their_french():
     known = {entry for entry, _ in catalogue()}
     wanted = {kind.label for kind in EventKind}
@@ -114,6 +120,37 @@ async def test_why_a_device_is_lost_and_what_a_gate_was_told_are_french(gateway,
         await page.goto(f"{gateway.url}/status/lanes/entry")
         await expect(page.locator("#lane .followed")).to_contain_text("Fermeture par la voie")
         await expect(page.locator("#lane-points")).to_contain_text("ordre de fermer · exécuté")
+
+
+@in_one_loop
+async def test_no_line_of_french_breaks_before_a_mark(gateway, browser_page):
+    await gateway.happened(
+        "card 0042 denied: the card has expired; the lane is locked down", kind=EventKind.ACCESS_DENIED
+    )
+    async with browser_page(language="fr-FR", tolerate=("409",)) as page:
+        await sign_in(page, gateway)
+        found = set()
+        for screen in SCREENS:
+            await page.goto(f"{gateway.url}/status/{screen}")
+            await expect(page.locator("#board")).to_be_visible()
+            await page.wait_for_load_state("networkidle")
+            found |= {
+                text for text in await page.evaluate(SHOWN) if re.search(r"[^\s\u00a0][:;!?](\s|$)| [:;!?»]", text)
+            }
+        assert sorted(found) == []
+
+
+@in_one_loop
+async def test_names_of_any_kind_are_shown_as_they_are(open_gateway, browser_page):
+    """A long name of marks does not hold the page up, and one that turns directions around turns nothing else."""
+    joined = "un, deux. trois; quatre: cinq · six " * 20
+    async with open_gateway() as gateway, browser_page(language="fr", tolerate=("409",)) as page:
+        for number in range(30):
+            await gateway.happened(f"card {number} of {joined}{number} denied: the card has expired")
+        await gateway.happened("\u202edrac is away")
+        await sign_in(page, gateway)
+        await expect(page.locator("#events > li")).to_have_count(32)
+        await expect(page.locator("#events > li").first).not_to_contain_text("\u202e")
 
 
 @in_one_loop

@@ -1,13 +1,16 @@
 // A catalogue of texts in the gettext format: English texts, with places as {0}, and what stands for them.
 const SHORT = 6; // letters: a form with fewer of its own, and no word at its begin, counts for numbers alone
+const MOST_KNOWN = 5000;
 const JOINTS = ["; ", " · ", ". ", ": ", ", "]; // between texts that are put together
+const UNBROKEN = / (?=[:;!?»])|(?<=«) /g; // where a language has a space before a mark, no line breaks there
 
 export class Catalogue {
   constructor(source) {
     this.whole = new Map();
+    this.known = new Map(); // what was looked up lately: parts of a text are asked for again and again
     this.forms = new Map(); // by their first word, "" for those that begin with a place; the most telling form first
     for (const [, id, text] of source.replaceAll('"\n"', "").matchAll(/^msgid (".+")\nmsgstr (".+")$/gm)) {
-      this.add(JSON.parse(id), JSON.parse(text));
+      this.add(JSON.parse(id), JSON.parse(text).replace(UNBROKEN, "\u00a0"));
     }
     for (const forms of this.forms.values()) forms.sort((one, other) => other.letters - one.letters || other.length - one.length);
   }
@@ -24,8 +27,13 @@ export class Catalogue {
 
   // What stands for a text, null when nothing does.
   find(text) {
-    if (!/\p{L}/u.test(text)) return null;
-    return this.whole.get(text) ?? this.byForm(text) ?? this.byBegin(text) ?? this.byParts(text);
+    if (!/\p{L}/u.test(text)) return this.whole.get(text) ?? null; // a mark between two texts
+    const known = this.known.get(text);
+    if (known !== undefined) return known;
+    const found = this.whole.get(text) ?? this.byForm(text) ?? this.byBegin(text) ?? this.byParts(text);
+    if (this.known.size >= MOST_KNOWN) this.known.clear();
+    this.known.set(text, found);
+    return found;
   }
 
   byForm(text) {
@@ -54,7 +62,7 @@ export class Catalogue {
       const parts = text.split(joint);
       if (parts.length === 1) continue;
       const found = parts.map((part) => this.find(part) ?? (joint === ". " ? this.find(`${part}.`)?.slice(0, -1) ?? null : null));
-      if (found.some(Boolean)) return found.map((one, place) => one ?? parts[place]).join(joint);
+      if (found.some(Boolean)) return found.map((one, place) => one ?? parts[place]).join(joint.replace(/^\S/, (mark) => this.whole.get(mark) ?? mark));
     }
     return null;
   }

@@ -1,6 +1,8 @@
 // Small ways with the document. Text from the site only ever becomes text, never markup.
 import { shownAt, translated } from "./words.js";
 
+const ORDERS = /[\u202a-\u202e]/g; // characters that turn the direction of all behind them around
+
 export const byId = (id) => document.getElementById(id);
 
 export function fromTemplate(id) {
@@ -8,7 +10,7 @@ export function fromTemplate(id) {
 }
 
 export function setText(node, text) {
-  const shown = shownAt(node, text);
+  const shown = shownAt(node, String(text).replace(ORDERS, ""));
   if (node.textContent !== shown) node.textContent = shown;
 }
 
@@ -19,7 +21,7 @@ export function setClass(node, text) {
 export function make(tag, className, text) {
   const node = document.createElement(tag);
   if (className) node.className = className;
-  if (text !== undefined) node.textContent = translated(text);
+  if (text !== undefined) node.textContent = translated(String(text).replace(ORDERS, ""));
   return node;
 }
 

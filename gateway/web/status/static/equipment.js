@@ -114,11 +114,13 @@ function ageDevice(node) {
   setText(node.querySelector(".state"), detail ? `${state}: ${detail}` : state);
 }
 
+export const refusesUs = (central) => central.notices.some((notice) => notice.kind === "central_sign_in_refused");
+
 function showCentral({ central, user }) {
   byId("central-section").hidden = central === null;
   if (central === null) return;
   const { reachable } = central;
-  const refused = central.notices.some((notice) => notice.kind === "central_sign_in_refused");
+  const refused = refusesUs(central);
   setClass(byId("central-lamp"), `lamp ${reachable === null ? "unknown" : reachable && !refused ? "good" : "bad"}`);
   const answers = refused ? "Answers, but refuses the sign-in; the site works on its own" : "Online";
   const word = reachable === null ? "Not tried yet" : reachable ? answers : "Offline; the site works on its own";

@@ -61,7 +61,7 @@ export function createEvent(event, { arrived }) {
 export function updateEvent(node, event, site) {
   const nameOf = (list, key, id) => list.find((one) => one[key] === id)?.name;
   const time = node.querySelector("time");
-  setText(time, event.clock_trusted ? clock(event.date_at) : `${clock(event.date_at)} ?`);
+  setText(time, event.clock_trusted ? clock(event.date_at) : `${clock(event.date_at)}\u00a0?`);
   time.title = event.clock_trusted ? "" : "The gateway's clock was not synchronised when this was stamped";
   node.querySelector(".forgive").hidden = event.passed_back === null || !site.user.correct_counts;
   setText(node.querySelector(".marks"), nameOf(site.lanes, "lane_id", event.lane_id) || "");

@@ -3,7 +3,7 @@ import { Refused, call } from "./api.js";
 import { byId, keyed, setText } from "./dom.js";
 import { createEvent, updateEvent } from "./events.js";
 import { clock, dayAfter, dayOf, now } from "./time.js";
-import { go, onEnter } from "./views.js";
+import { go, onComeBack, onEnter } from "./views.js";
 
 const PAGE = 50; // as many as the gateway answers with at once
 const MOST_STRETCHES = 20;
@@ -12,7 +12,7 @@ let site = null;
 let shown = [];
 let next = null;
 let asking = 0;
-let alone = false; // one event by its address
+let one = ""; // the id of the one event that the address names
 
 export function setUpHistory() {
   const form = byId("history-form");
@@ -34,8 +34,11 @@ export function setUpHistory() {
       if (field.name) field.value = asked.get(field.name) ?? (field.name === "severity" ? "info" : "");
     }
     mark();
-    alone = id !== "";
-    return alone ? askOne(id) : ask();
+    one = id;
+    return again();
+  });
+  onComeBack("events", () => {
+    if (byId("history-fault").textContent) again();
   });
 }
 
@@ -98,9 +101,11 @@ async function ask({ older = false } = {}) {
   }
 }
 
-async function askOne(id) {
+const again = () => (one ? askOne() : ask());
+
+async function askOne() {
   exports();
-  await answered(`/status/event/one/${encodeURIComponent(id)}`, (told) => {
+  await answered(`/status/event/one/${encodeURIComponent(one)}`, (told) => {
     shown = [told.event];
     next = null;
   });
@@ -132,7 +137,7 @@ function render() {
     update: (node, event) => {
       updateEvent(node, event, site);
       const proof = node.querySelector(".proof");
-      proof.hidden = !alone || !site.user.view_footage;
+      proof.hidden = !one || !site.user.view_footage;
       proof.href = `/status/proof/${event.id}`;
     },
   });

@@ -5,7 +5,7 @@ import { showClips } from "./events.js";
 import { ageOf, command, createLane, enrolLink, updateLane } from "./lanes.js";
 import { LivePicture } from "./live_picture.js";
 import { clock, lasting, seconds } from "./time.js";
-import { onEnter } from "./views.js";
+import { onComeBack, onEnter } from "./views.js";
 
 const POINTS_EVERY = 2000;
 const ROLES = {
@@ -27,6 +27,7 @@ export function setUpLane() {
     if (site) showLane(site);
     askPoints();
   });
+  onComeBack("lanes", () => (newest = -1));
   byId("try-form").addEventListener("submit", (event) => {
     event.preventDefault();
     tryCard();

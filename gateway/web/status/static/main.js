@@ -18,12 +18,12 @@ import { ageProblems, setUpProblems, showProblems } from "./problems.js";
 import { setUpRefused, showRefused } from "./refused.js";
 import { ageConsumers, showConsumers } from "./consumers.js";
 import { forgetSettings, setUpSettings, showSettings } from "./settings.js";
-import { ageEquipment, setUpEquipment, showEquipment } from "./equipment.js";
+import { ageEquipment, refusesUs, setUpEquipment, showEquipment } from "./equipment.js";
 import { clock, follow } from "./time.js";
 import { setUpLog, showLog } from "./log.js";
 import { setUpReceivers, showReceivers } from "./receivers.js";
 import { setUpTrends, showTrends } from "./trends.js";
-import { setUpViews, show } from "./views.js";
+import { comeBack, setUpViews, show } from "./views.js";
 import { followDocument } from "./words.js";
 import { ageWall, forgetWall, setUpWall, showWall } from "./wall.js";
 
@@ -96,12 +96,14 @@ let focused = null; // in the board, when the line went
 
 function inTouch(yes) {
   const board = byId("board");
+  const back = yes && board.inert && live.isOn;
   document.body.classList.toggle("stale", !yes);
   if (!yes && !board.inert) focused = board.contains(document.activeElement) ? document.activeElement : null;
   board.inert = !yes; // nobody commands a gate by an old picture
   if (yes && document.activeElement === document.body) focused?.focus({ preventScroll: true });
   if (yes) focused = null;
   byId("lost").hidden = yes;
+  if (back) comeBack();
   if (!yes) setText(byId("lost-text"), `Connection lost${heardAt ? `: the page shows the state at ${clock(heardAt)}` : ""}. Trying again…`);
 }
 
@@ -112,7 +114,8 @@ function showBar({ gateway, central, problems, user }) {
   setClass(byId("pill-gateway"), `pill ${gateway.ready ? colour : "bad"}`);
   byId("pill-central").hidden = central === null;
   if (central) {
-    const touch = { true: ["Central", "good"], false: ["Central offline", "warn"], null: ["Central", ""] }[String(central.reachable)];
+    const there = refusesUs(central) ? ["Central refuses sign-in", "warn"] : ["Central", "good"];
+    const touch = { true: there, false: ["Central offline", "warn"], null: ["Central", ""] }[String(central.reachable)];
     setText(byId("pill-central"), touch[0]);
     setClass(byId("pill-central"), `pill ${touch[1]}`);
   }

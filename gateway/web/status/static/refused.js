@@ -69,6 +69,7 @@ function create() {
   for (const [name, act] of all) {
     const button = make("button", "quiet", name);
     button.type = "button";
+    button.word = name;
     button.addEventListener("click", () => act(node.row));
     buttons.append(button);
   }
@@ -84,10 +85,12 @@ function update(node, row) {
   setText(fault, row.error);
   const fields = Object.entries(row.fields).map(([field, value]) => `${field}: ${JSON.stringify(value)}`);
   setText(detail, [`since ${clock(row.since)}`, ...fields].join(" · "));
-  setText(buttons.children[0], row.unknown ? "Look again" : "Send again");
+  const [first] = buttons.children;
+  first.word = row.unknown ? "Look again" : "Send again";
+  setText(first, first.word);
   buttons.children[1].hidden = row.unknown || fields.length === 0;
   buttons.children[2].hidden = buttons.children[3].hidden = !row.unknown;
-  for (const button of buttons.children) button.setAttribute("aria-label", `${button.textContent}: ${name}`);
+  for (const button of buttons.children) button.setAttribute("aria-label", `${button.word}: ${name}`);
 }
 
 function sendAgain(row) {

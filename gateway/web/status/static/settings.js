@@ -4,7 +4,7 @@ import { Refused, call, post } from "./api.js";
 import { toast } from "./dialogs.js";
 import { byId, keyed, make, setText } from "./dom.js";
 import { collected, fill } from "./settings_forms.js";
-import { onEnter } from "./views.js";
+import { onComeBack, onEnter } from "./views.js";
 
 const LOOK = 1000;
 let known = null; // the settings as they came last
@@ -13,6 +13,9 @@ let entered = false;
 
 export function setUpSettings() {
   onEnter("settings", enter, leave);
+  onComeBack("settings", () => {
+    if (known === null) attempt(load);
+  });
   byId("settings-forms").addEventListener("input", () => setText(byId("settings-said"), ""));
   byId("settings-forms").addEventListener("submit", (event) => {
     event.preventDefault();

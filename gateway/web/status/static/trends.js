@@ -5,7 +5,7 @@ import { byId, make, setText } from "./dom.js";
 import { tellKept } from "./equipment.js";
 import { clock, lasting } from "./time.js";
 import { travelFigure } from "./travels.js";
-import { onEnter } from "./views.js";
+import { onComeBack, onEnter } from "./views.js";
 
 const AGAIN = 300000; // days are counted so often
 const MOST_SHOWN = 6;
@@ -20,6 +20,9 @@ export function setUpTrends() {
     entered = true;
     look();
   }, () => { entered = false; });
+  onComeBack("health", () => {
+    if (byId("trends-fault").textContent) look();
+  });
 }
 
 export function showTrends({ lanes: known, user, cameras }) {

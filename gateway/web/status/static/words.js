@@ -12,8 +12,7 @@ const MOST_KEPT = 5000;
 
 export const language = chosen();
 const catalogue = language === "en" ? null : new Catalogue(await fetched(language));
-const kept = new Map(); // what was looked up lately
-const made = new Set(); // what came of it: it is not looked up once more
+const made = new Set(); // what came of looking up: it is not looked up once more
 
 export function choose(name) {
   localStorage.setItem(CHOICE, name);
@@ -27,16 +26,10 @@ export function shownAt(node, text) {
 
 export function translated(text) {
   if (catalogue === null || made.has(text)) return text;
-  const known = kept.get(text);
-  if (known !== undefined) return known;
   const [, before, words, behind] = /^(\s*)(.*?)(\s*)$/s.exec(text);
   const found = catalogue.find(words.replace(/\s+/g, " "));
   const shown = found === null ? text : before + found + behind;
-  if (kept.size >= MOST_KEPT) {
-    kept.clear();
-    made.clear();
-  }
-  kept.set(text, shown);
+  if (made.size >= MOST_KEPT) made.clear();
   made.add(shown);
   return shown;
 }
@@ -82,7 +75,7 @@ function translateBelow(root) {
 
 function translateText(node) {
   const parent = node.parentElement;
-  if (parent?.localName === "script" || parent?.localName === "style" || !/\p{L}/u.test(node.data)) return;
+  if (parent?.localName === "script" || parent?.localName === "style" || !/[\p{L}:;]/u.test(node.data)) return;
   const shown = parent ? shownAt(parent, node.data) : translated(node.data);
   if (shown !== node.data) node.data = shown;
 }
