@@ -9,6 +9,7 @@ from gateway.central import wiring
 from gateway.central.central_status import CentralLink
 from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
+from gateway.central.client.pace import HELD_SECONDS
 from gateway.central.client.session import UsedCodes
 from gateway.central.commands.lane_commands import LaneCommands, Meaning
 from gateway.central.pull.field_map import CardFieldMap
@@ -64,13 +65,20 @@ def central_parts(
     sync = Sync(
         client=client,
         down=down,
-        sender=wiring.outbox_sender(store, upstream=upstream, cards=cards, card_renamed=lanes.areas.card_renamed),
+        sender=wiring.outbox_sender(
+            store,
+            upstream=upstream,
+            cards=cards,
+            card_renamed=lanes.areas.card_renamed,
+            held_seconds=HELD_SECONDS,
+        ),
         outbox=store.outbox,
         backlog=store.backlog,
         journal=store.journal,
         changes=store.changes,
         clock=clock,
         pull_seconds=central.pull_seconds,
+        longest_pull_seconds=central.longest_pull_seconds,
         bytes_per_second=central.pull_bytes_per_second,
         evidence=wiring.evidence_sender(
             store, upstream=upstream, clock=clock, files=evidence_files.lost, may_take=may_take, ask_after=ask_after
@@ -102,6 +110,7 @@ def _client(central: CentralSection, *, secrets: Secrets, store: Store, clock: C
         clock=clock,
         ca_file=central.ca_file,
         timeout_seconds=central.timeout_seconds,
+        requests_per_second=central.requests_per_second,
     )
 
 

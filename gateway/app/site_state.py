@@ -99,7 +99,8 @@ class SiteStateReader:
     def now(self) -> SiteState:
         """Return the present state, with the values of the last `refresh`. Never waits."""
         wall, central = self._clock.wall(), self._site.central
-        old = _LIST_OLD_SECONDS if central is None else max(_LIST_OLD_SECONDS, _LIST_OLD_PULLS * central.pull_seconds)
+        pulls = 0.0 if central is None else central.longest_pull_seconds
+        old = max(_LIST_OLD_SECONDS, _LIST_OLD_PULLS * pulls)
         return SiteState(
             lanes=self._lanes.lanes(),
             devices=self._lanes.devices(),

@@ -34,6 +34,8 @@ _OVER_BELOW: Final = 0.7
 
 DEFAULT_BYTES_PER_SECOND: Final = 1_000_000
 """The average bandwidth that pulls may take."""
+_STRETCH = 1.5
+_MOST_STRETCHES = 40
 _LEAST_SHARE = 0.1  # the rest after a pull that took longer than the interval, as a share of its time
 _JITTER = 0.1
 _REFUSED_SECONDS = 5.0
@@ -81,6 +83,14 @@ def _sentence(backlog: Backlog) -> str:
     )
 
 
+def stretched(*, pull_seconds: float, longest: float, quiet: int) -> float:
+    """Return the seconds between pulls after `quiet` pulls in a row that changed nothing.
+
+    They grow by half with each such pull, up to `longest`. A change brings back `pull_seconds`.
+    """
+    return min(pull_seconds * _STRETCH ** min(quiet, _MOST_STRETCHES), max(pull_seconds, longest))
+
+
 def rest_after(*, took: float, pull_seconds: float) -> float:
     """Return the seconds to rest after a pull, so that pulls start `pull_seconds` apart.
 
@@ -118,6 +128,7 @@ class Sync:
         changes: Changes,
         clock: Clock,
         pull_seconds: float,
+        longest_pull_seconds: float | None = None,
         bytes_per_second: float = DEFAULT_BYTES_PER_SECOND,
         evidence: EvidenceSender | None = None,
         commands: LaneCommands | None = None,
@@ -127,6 +138,7 @@ class Sync:
     ) -> None:
         """Start without contact to central.
 
+        While pulls change nothing, they become as rare as `longest_pull_seconds` (None: they do not).
         `bytes_per_second`: the average bandwidth that pulls may take. `clock_alert_seconds`: by how much central's
         clock and this machine's may differ without an alert. `away_backoff` spaces pulls while central does not answer,
         at most `pull_seconds` apart.
@@ -148,6 +160,7 @@ class Sync:
         self._changes = changes
         self._clock = clock
         self._pull_seconds = pull_seconds
+        self._longest_pull = longest_pull_seconds or pull_seconds
         self._bytes_per_second = bytes_per_second
         self._wanted = asyncio.Event()
         self._reported_reach: bool | None = None
@@ -243,19 +256,20 @@ class Sync:
 
     async def _keep_pulling(self) -> None:
         await self._down.anew.recall()
-        failures = 0
+        failures = quiet = 0
         while True:
             self._wanted.clear()
             began, before = self._clock.monotonic(), self._client.received
             failed = ""
             try:
-                await self._down.pull()
+                quiet = quiet + 1 if (await self._down.pull()).is_quiet else 0
             except CentralUnavailable as error:
                 failed = str(error)
                 log.debug("pull_put_off", error=failed)  # the client logs loss and recovery, once each
             took, received = self._clock.monotonic() - began, self._client.received - before
             failures = failures + 1 if failed or self._down.anew.left else 0
-            rest = rest_after(took=took, pull_seconds=self._pull_seconds)
+            apart = stretched(pull_seconds=self._pull_seconds, longest=self._longest_pull, quiet=quiet)
+            rest = rest_after(took=took, pull_seconds=apart)
             if failures:  # a technician may be waiting
                 backoff = self._away_backoff.wait(failures)
                 rest = min(self._pull_seconds, backoff if failed else max(backoff, took))

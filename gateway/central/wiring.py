@@ -155,6 +155,7 @@ def outbox_sender(
     row_backoff: Backoff | None = None,
     away_backoff: Backoff | None = None,
     card_renamed: Callable[[int, int], None] | None = None,
+    held_seconds: float = 0.0,
 ) -> OutboxSender:
     """Build the sender of the outbox."""
     clock = cards.clock
@@ -180,6 +181,7 @@ def outbox_sender(
         row_backoff=row_backoff,
         away_backoff=away_backoff,
         card_renamed=card_renamed,
+        held_seconds=held_seconds,
     )
 
 

@@ -65,6 +65,13 @@ class CentralSection(_Section):
     totp: SecretName | None = Field(default=None, description="the authenticator's secret, if the account has one")
     ca_file: str | None = None
     pull_seconds: float = Field(default=60, ge=0.5, le=86_400)
+    card_delay_seconds: float | None = Field(
+        default=None,
+        ge=0.5,
+        le=86_400,
+        description="while nothing changes, pulls may become as rare as this; none: `pull_seconds`",
+    )
+    requests_per_second: float = Field(default=20, ge=1, le=10_000, description="pace of the gateway's own requests")
     pull_bytes_per_second: int = Field(
         default=1_000_000, ge=10_000, le=1_000_000_000, description="average bandwidth that pulls may take"
     )
@@ -93,6 +100,11 @@ class CentralSection(_Section):
     def _http(cls, value: str) -> str:
         endpoint_of(value, schemes=("http", "https"))
         return value.rstrip("/")
+
+    @property
+    def longest_pull_seconds(self) -> float:
+        """The longest time from one pull to the next while central answers."""
+        return max(self.pull_seconds, self.card_delay_seconds or 0.0)
 
     def endpoint(self) -> Endpoint:
         """Return host and port of central."""

@@ -25,10 +25,12 @@ from gateway.central.client.answers import (
 from gateway.central.client.clock import offset_from
 from gateway.central.client.connections import Connections, Method, SentFile, TooLarge, Upload, connector, fetch
 from gateway.central.client.line_faults import line_words
-from gateway.central.client.rests import DEFAULT_SECONDS, Rests, asked_rest
+from gateway.central.client.pace import Pace
+from gateway.central.client.rests import Rests, asked_rest
 from gateway.central.client.session import LOGOUT, GatewaySession, UsedCodes
 from gateway.central.client.state import CentralState, Permissions, Reach, slow_from
 from gateway.central.client.trust import Trust
+from gateway.central.client.unchanged import Fetch, UnchangedLists, is_list
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.runtime.clock import Clock
 from gateway.runtime.usual_time import UsualTime
@@ -54,6 +56,8 @@ class CentralClient:
 
     A connection must be open within `connect_seconds`, however long an answer may take: this tells a dead line from a
     slow central. For some seconds after a time-out, calls for people fail at once.
+
+    The gateway's own requests keep to `requests_per_second`; reading of lists goes first. Calls for people do not wait.
     """
 
     def __init__(
@@ -68,6 +72,7 @@ class CentralClient:
         ca_file: str | None = None,
         timeout_seconds: float = 15.0,
         connect_seconds: float = _CONNECT_SECONDS,
+        requests_per_second: float | None = None,
     ) -> None:
         self._url = url.rstrip("/")
         self._clock = clock
@@ -81,6 +86,8 @@ class CentralClient:
         )
         self._silent_until = float("-inf")
         self._rests = Rests(monotonic=clock.monotonic)
+        self._pace = Pace(requests_per_second, monotonic=clock.monotonic)
+        self._unchanged = UnchangedLists(fetch=self._connections.fetch, monotonic=clock.monotonic)
         self._reach = Reach(clock=clock)
         self.look_wanted = asyncio.Event()
         self._session = GatewaySession(
@@ -138,8 +145,10 @@ class CentralClient:
         """
 
         async def attempt(token: str) -> Verdict:
-            return await self._exchange(method, path, body, key=key, token=token, known=known)
+            fetch = self._unchanged.fetch
+            return await self._exchange(method, path, body, key=key, token=token, known=known, fetch=fetch)
 
+        await self._pace.turn(urgent=is_list(path))  # a right that was taken away is read on one
         async with self._slots:
             return self._accepted(await self._through(f"{method} {path}", attempt))
 
@@ -178,6 +187,7 @@ class CentralClient:
         async def attempt(token: str) -> Verdict:
             return await self._upload(path, upload, key=key, token=token)
 
+        await self._pace.turn()
         async with self._slots:
             verdict = await self._through(f"POST {path}", attempt)
         if isinstance(verdict, CentralRefused | CentralUnavailable):
@@ -197,7 +207,7 @@ class CentralClient:
                 raise file.fault or error from None  # central keeps nothing of a file that was cut off
         finally:  # also when this is cancelled while the file is being opened
             await asyncio.to_thread(with_file.close)
-        return self._rests.noted(operation, await judge(operation, status, raw))
+        return self._rests.noted(operation, await judge(operation, status, raw), status=status)
 
     async def _send(
         self,
@@ -258,7 +268,7 @@ class CentralClient:
 
         If a fresh session lacks the permission too, the operation is shown as not permitted. Its later calls use the
         session as it is; a fresh sign-in is tried again only after a while. Raises CentralBusy while the operation
-        rests.
+        rests, and CentralUnavailable while all do.
         """
         self._rests.check(operation)
         token = self._session.token or await self._enter()
@@ -315,14 +325,15 @@ class CentralClient:
         key: str,
         token: str | None,
         known: Known | None = None,
+        fetch: Fetch | None = None,
     ) -> Verdict:
-        """Send one request and judge its answer."""
+        """Send one request, by `fetch` if given, and judge its answer."""
         operation = f"{method} {path}"
         headers = {"SessionID": token} if token else {}
         if key:
             headers["Idempotency-Key"] = key
         began = self._clock.monotonic()
-        rest = DEFAULT_SECONDS
+        rest: float | None = None
 
         def on_headers(answered: Mapping[str, str]) -> None:
             nonlocal rest
@@ -339,7 +350,8 @@ class CentralClient:
             async with asyncio.timeout(self._timeout):
                 await self._connections.open()
                 began = self._clock.monotonic()
-                status, raw = await self._connections.fetch(method, path, body, headers, on_headers=on_headers)
+                fetch = fetch or self._connections.fetch
+                status, raw = await fetch(method, path, body, headers, on_headers=on_headers)
         except aiohttp.ConnectionTimeoutError as error:
             away = CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False)
             raise self._on_time_out(away) from error
@@ -355,7 +367,7 @@ class CentralClient:
             raise self._noted(CentralUnavailable(f"{operation}: {error}")) from error
         if known is not None and status == HTTPStatus.OK and (answer := known(raw)) is not None:
             return answer
-        return self._rests.noted(operation, await judge(operation, status, raw), seconds=rest)
+        return self._rests.noted(operation, await judge(operation, status, raw), status=status, seconds=rest)
 
     def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
         """Make the connector for new connections."""

@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Literal
 
@@ -107,6 +108,7 @@ class Connections:
                         total=None, connect=self._connect, sock_connect=self._connect, ceil_threshold=60
                     ),
                     cookie_jar=aiohttp.DummyCookieJar(),
+                    headers={"User-Agent": f"edge-gateway/{version('edge-gateway')}"},
                     middlewares=(_sent_once,),
                 )
             return self._http

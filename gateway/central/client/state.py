@@ -23,6 +23,7 @@ class CentralState:
         reachable: whether the last exchange reached it; None before the first.
         reported: the same as events have reported it; while the line flickers, a loss is reported only once it lasts.
         since: when `reachable` took its value.
+        away_seconds: how long the last loss lasted; 0 before the first.
         last_error: why the last exchange failed; "" after a success.
         signed_in_at: when the last sign-in succeeded.
         sign_in_refused: why central refuses to sign the gateway's account in, "" while it does not.
@@ -34,6 +35,7 @@ class CentralState:
     reachable: bool | None = None
     reported: bool | None = None
     since: Stamp | None = None
+    away_seconds: float = 0.0
     last_error: str = ""
     signed_in_at: Stamp | None = None
     sign_in_refused: str = ""
@@ -72,8 +74,9 @@ class Reach:
         now = self._clock.monotonic()
         state = replace(before, last_error=error) if error != before.last_error else before
         if reachable != before.reachable:
+            lasted = now - self._turned_at if reachable and before.reachable is False else state.away_seconds
             self._turned_at = now
-            state = replace(state, reachable=reachable, since=self._clock.wall())
+            state = replace(state, reachable=reachable, since=self._clock.wall(), away_seconds=lasted)
         if reachable == before.reported or (not reachable and self._flickers(now)):
             return state
         if not reachable:

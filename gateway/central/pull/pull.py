@@ -108,6 +108,13 @@ class PullReport:
     never: frozenset[Part] = frozenset()
     problems: tuple[str, ...] = ()
 
+    @property
+    def is_quiet(self) -> bool:
+        """True when the pull changed no card, and none waits for the next list."""
+        cards = self.cards
+        changed = cards.added or cards.changed or cards.removed or cards.held_back
+        return not (changed or self.anew or self.problems)
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:

@@ -19,6 +19,7 @@ import structlog
 
 from gateway.central.client.answers import CentralDenied, CentralFailed, JsonObject
 from gateway.central.client.not_found import NOT_FOUND, doubt
+from gateway.central.client.pace import ReturnHold
 from gateway.central.push.batch_upload import BatchUpload, can_batch
 from gateway.central.push.both_sides import BothSides
 from gateway.central.push.delivered_record import names_lost_card
@@ -61,7 +62,8 @@ class OutboxSender:
     """Sender of the rows in the store's outbox.
 
     `row_backoff` spaces the attempts of one row, `away_backoff` those at central as a whole. The store keeps their
-    times as wall time; a wall clock that is set back does not keep rows waiting longer than the longest backoff.
+    times as wall time; a wall clock that is set back does not keep rows waiting longer than the longest backoff. After
+    a long loss, all but urgent rows are held for up to `held_seconds`. `card_renamed` gets a card's old and new id.
     """
 
     def __init__(
@@ -80,8 +82,8 @@ class OutboxSender:
         row_backoff: Backoff | None = None,
         away_backoff: Backoff | None = None,
         card_renamed: Callable[[int, int], None] | None = None,
+        held_seconds: float = 0.0,
     ) -> None:
-        """Start with nothing sent. `card_renamed` gets the old and new id of a card when central gives it an id."""
         self._client = upstream.client
         self._newest = upstream.newest
         self._restore = upstream.restore
@@ -103,6 +105,7 @@ class OutboxSender:
         self._paused = PausedOperations(monotonic=clock.monotonic, failing_backoff=self._away_backoff)
         self._failures = 0
         self._is_away = False  # as this round found
+        self._hold = ReturnHold(state=lambda: self._client.state, monotonic=clock.monotonic, longest=held_seconds)
 
     @property
     def failing(self) -> tuple[str, ...]:
@@ -135,10 +138,10 @@ class OutboxSender:
         """
         await self._cards.catch_up()
         now, without = self._clock.wall().micros, self._paused.now()
-        rows = await self._outbox.due(now=now, limit=_BATCH, without=without)
+        held, self._is_away = self._hold.left(), False
+        rows = await self._outbox.due(now=now, limit=_BATCH, without=without, only_urgent=held > 0)
         if not rows:
-            return SendRound(await self._until_due())
-        self._is_away = False
+            return SendRound(held or await self._until_due())
         await self._outcomes.begin_round(rows)
         try:
             await self._newest.refresh(creates_among(rows))

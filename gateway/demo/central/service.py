@@ -96,16 +96,21 @@ class Central:
         page_cap: int = 500,
         session_seconds: float = 3600.0,
         honours_keys: bool = False,
+        unchanged_status: int = 0,
     ) -> None:
         """Prepare the service; `start` serves.
 
         With `honours_keys`, a create that is repeated with its `Idempotency-Key` gets the same answer and is not
         carried out again. The real interface does not promise that.
+
+        With `unchanged_status` (304, or 412 for POST by the letter of RFC 9110) lists have an ETag, and one whose ETag
+        the request names in `If-None-Match` is answered with that status and without a body.
         """
         self._clock = clock
         self._data = data
         self.sessions = Sessions(clock=clock, accounts=tuple(accounts), lifetime=session_seconds)
         self.door = Door(sessions=self.sessions, url=lambda: self.url)
+        self.unchanged_status = unchanged_status
         self.keys = IdempotencyKeys(honoured=honours_keys)
         self._misbehaviour = Misbehaviour(faults or Faults(), end_session=self.door.end_session)
         self._runner: web.AppRunner | None = None
@@ -270,9 +275,20 @@ class Central:
                 return web.json_response(failure(operation.resource, refusal.message), status=refusal.status)
             if operation.method != "POST":
                 await self._save_soon()
-            return web.json_response(self._misbehaviour.bend_list(request, operation.resource, answer))
+            return self._tagged(
+                request, web.json_response(self._misbehaviour.bend_list(request, operation.resource, answer))
+            )
 
         return handle
+
+    def _tagged(self, request: web.Request, response: web.Response) -> web.Response:
+        if not self.unchanged_status or not request.path.endswith("/list"):
+            return response
+        tag = f'"{hashlib.sha256(response.body or b"").hexdigest()[:16]}"'  # type: ignore[arg-type]
+        if request.headers.get("If-None-Match") == tag:
+            response = web.Response(status=self.unchanged_status)
+        response.headers["ETag"] = tag
+        return response
 
     def _carried_out(self, operation: Operation, request: web.Request, call: Call) -> JsonObject:
         """Carry out an operation and return its answer; a write repeated under its key gets the earlier answer."""

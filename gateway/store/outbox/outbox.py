@@ -82,19 +82,25 @@ class Outbox:
         self._recent = recent
 
     async def due(
-        self, *, now: int, limit: int = 50, without: Collection[tuple[str, str]] = ()
+        self,
+        *,
+        now: int,
+        limit: int = 50,
+        without: Collection[tuple[str, str]] = (),
+        only_urgent: bool = False,
     ) -> tuple[OutboxRow, ...]:
         """Return the rows to send now, oldest first: of each record its oldest row, refused changes aside.
 
         Changes that may take a card's right away come first and alone, preceded by the rows that they need. Rows with
         three or more failed attempts come last, so that a few bad records do not delay the rest. Rows of files are left
-        out, and so are those of the operations `without` (kind, action).
+        out, and so are those of the operations `without` (kind, action). With `only_urgent` only the first kind is
+        returned.
         """
         only, values = _but(without)
 
         def query(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
             first = tuple(_urgent(connection, now, without))[:limit]
-            if first:
+            if first or only_urgent:
                 return first
             for tried in (f"tries < {_OFTEN}", f"tries >= {_OFTEN}"):
                 rows = listed_rows(
