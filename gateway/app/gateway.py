@@ -30,6 +30,7 @@ from gateway.app.served_interface import ServedInterface
 from gateway.app.site_changes import SiteChanges, reload_when_asked
 from gateway.app.site_state import SiteStateReader
 from gateway.app.systemd import Notify
+from gateway.app.traces import traces_of
 from gateway.app.watchdog import Watchdog, feed_watchdog
 from gateway.domain.errors import StoreError
 from gateway.lanes import Lanes
@@ -115,6 +116,7 @@ class Gateway:
         self._registration = DeviceRegistration(
             devices=self.store.devices, cameras=self.store.cameras, clock=self._clock, site=site
         )
+        self._traces = traces_of(site)
         self._add_lanes(site_path=files.path)
         self._recording = recording_of(
             site, store=self.store, folder=folder, clock=self._clock, progress=self.progress, secrets=secrets
@@ -144,6 +146,7 @@ class Gateway:
             progress=self.progress,
             boot=randomness.token_hex(6),
             alarmed=lambda lane_id: self._incidents.alarm(lane_id),  # noqa: PLW0108 (made behind the lanes)
+            traced=self._traces.put if self._traces else None,
         )
         self._records = RunRecords(recorder=self.lanes.recorder, clock=self._clock)
         self._incidents = Incidents(
@@ -208,8 +211,7 @@ class Gateway:
     async def live(self) -> None:
         """Start, serve until asked to stop, and end in order: services, then buses, then the store."""
         loop = asyncio.get_running_loop()
-        # A read from a disk that hangs occupies its thread. Sign-in and look-ups of host names must still find a free
-        # thread, so there are many.
+        # Many: a read from a disk that hangs occupies its thread, and sign-in and look-ups of hosts need a free one.
         loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="work"))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stopping.set)
@@ -251,6 +253,8 @@ class Gateway:
         services.keep("day counting", self._day_counting.run)
         services.keep("problems", self._problems.run)
         services.keep("incidents", self._incidents.run)
+        if self._traces is not None:
+            services.keep("traces", self._traces.run)
         services.keep("line scans", self._lines.scans.run)
         services.keep("site file", partial(reload_when_asked, self.site_file, self._reload_asked))
         services.keep("site file on trial", self.site_file.run)
@@ -265,10 +269,8 @@ class Gateway:
         services.keep("beat", watchdog.run)
         services.keep("loop watch", self._loop_watch.run)
         services.keep("machine watch", self._machine.run)
-        services.keep(
-            "watchdog",
-            lambda: feed_watchdog(notify=self._notify, progress=self.progress, status=self._readiness.status),
-        )
+        feed = partial(feed_watchdog, notify=self._notify, progress=self.progress, status=self._readiness.status)
+        services.keep("watchdog", feed)
 
     def _interface_for(self, accounts: Accounts) -> Interface:
         return Interface(
@@ -288,6 +290,7 @@ class Gateway:
             incidents=self._incidents,
             lines=self._lines,
             loop=self._loop_watch,
+            traces=self._traces.figures if self._traces else None,
             support=self._support_bundle(),
             webhooks=self._webhooks.registry,
             outbox=self._central.parts.parked,

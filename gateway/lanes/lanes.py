@@ -15,6 +15,7 @@ from gateway.domain.credentials import Credential
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes.access_rules import access_rules
+from gateway.lanes.card_traces import CardTrace, CardTraces
 from gateway.lanes.decisions import Decisions, PinTries
 from gateway.lanes.device_reports import Intake
 from gateway.lanes.figures import LaneFigures
@@ -63,16 +64,18 @@ class Lanes:
         drivers: Collection[Driver] = (),
         limits: Mapping[int, Limits] | None = None,
         alarmed: Callable[[str], None] = lambda _: None,
+        traced: Callable[[CardTrace], None] | None = None,
     ) -> None:
         """`stoppable`: the device ids of gates with a command to stop, None for all. `drivers`: those of all devices.
 
         `limits`: the limit switches of gates that have some, by the gate's id. `alarmed` is called with the id of each
-        lane that records an alarm.
+        lane that records an alarm, `traced` with the trace of each card; None for no traces.
 
         Attributes:
             runners: one runner for each lane, in the order of the site file.
         """
         self._alarmed = alarmed
+        self._traced = traced
         self._site = site
         self._limits = limits or {}
         self._take_drivers(gates, stoppable=stoppable, showing=showing or {}, drivers=drivers)
@@ -364,4 +367,5 @@ class Lanes:
             ],
             showing={reader: self._showing[reader] for reader in lane.readers if reader in self._showing},
             alarmed=lambda: self._alarmed(lane.id),
+            traces=None if self._traced is None else CardTraces(lane_id=lane.id, clock=self._clock, tell=self._traced),
         )

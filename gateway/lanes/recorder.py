@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 
 import structlog
 
@@ -34,7 +35,7 @@ class Recorder:
         self._clock = clock
         self._failing_since: Stamp | None = None
         self._lost_before = 0
-        self._waiting: deque[Entry] = deque()
+        self._waiting: deque[tuple[Entry, Callable[[], None] | None]] = deque()
         self._queued = 0
         self._done = 0
         self._moved = asyncio.Condition()
@@ -49,15 +50,18 @@ class Recorder:
         """Entries not on disk yet."""
         return len(self._waiting)
 
-    def put(self, entry: Entry) -> None:
-        """Queue an entry behind those put before. If the queue is full, drop and count it."""
+    def put(self, entry: Entry, *, written: Callable[[], None] | None = None) -> None:
+        """Queue an entry behind those put before. If the queue is full, drop and count it.
+
+        `written` is called once the entry is on disk.
+        """
         if len(self._waiting) >= _WAITING:
             self.lost += 1
             if self.lost == 1:
                 log.error("records_lost", why=self.failing or "the disk is too slow")
             return
         self._queued += 1
-        self._waiting.append(entry)
+        self._waiting.append((entry, written))
         self._emptied.clear()
         self._filled.set()
 
@@ -66,7 +70,7 @@ class Recorder:
         while True:
             await self._filled.wait()
             while self._waiting:
-                await self._write(self._waiting[0])
+                await self._write(*self._waiting[0])
                 self._waiting.popleft()
                 self._done += 1
                 async with self._moved:
@@ -97,7 +101,7 @@ class Recorder:
             return False
         return True
 
-    async def _write(self, entry: Entry) -> None:
+    async def _write(self, entry: Entry, written: Callable[[], None] | None) -> None:
         while True:
             try:
                 await self._journal.record(entry)
@@ -117,6 +121,8 @@ class Recorder:
                     log.info("records_written_again", waiting=len(self._waiting))
                 self.failing = ""
                 self._record_failure()
+                if written is not None:
+                    written()
                 return
 
     def _record_failure(self) -> None:
@@ -136,5 +142,5 @@ class Recorder:
             description=text,
             data={"since": iso_utc(since.micros), "waited": waited, "lost": lost},
         )
-        self._waiting.insert(1, Entry(events=(event,)))
+        self._waiting.insert(1, (Entry(events=(event,)), None))
         self._done -= 1  # it jumps the queue, so its own write must not count as progress of those behind it

@@ -26,6 +26,7 @@ from gateway.domain.access import AccessRules, Coming, Decision
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Credential
 from gateway.domain.events import Severity
+from gateway.lanes.card_traces import CardTraces
 from gateway.lanes.decisions import Decisions
 from gateway.lanes.figures import LaneFigures
 from gateway.lanes.machine import machine
@@ -75,6 +76,7 @@ class LaneRunner:
         can_stop: bool,
         watched: Collection[PolledDriver],
         alarmed: Callable[[], None],
+        traces: CardTraces | None = None,
     ) -> None:
         """`can_stop`: the gate has a command to stop. `watched`: the drivers of the gate and of its safety points.
 
@@ -94,6 +96,7 @@ class LaneRunner:
         self._timetable = timetable
         self._watched = watched
         self._alarmed = alarmed
+        self._traces = traces
         self.tape = LaneTape(rules)
         self._travel = Travel()
         self._consulted_at = NEVER
@@ -153,6 +156,8 @@ class LaneRunner:
                 self._state = step.state
                 self._travel = self._travel.after(event, step.commands)
                 self._watch_closing()
+                if self._traces is not None:
+                    self._traces.stepped(event, step.commands, posted_at=posted_at)
                 for command in step.commands:
                     self._carry_out(group, command, posted_at)
                 if self._shown_part(self._state) != before:
@@ -239,7 +244,9 @@ class LaneRunner:
                 self.figures.recorded(command.entry, now=self._clock.monotonic())
                 for reached in command.entry.commands:
                     self._reached(reached)
-                self._recorder.put(self._decisions.with_movement(self._travel.timed(command.entry)))
+                entry = self._decisions.with_movement(self._travel.timed(command.entry))
+                written = None if self._traces is None else self._traces.written(command.entry)
+                self._recorder.put(entry, written=written)
             case m.Show():
                 reader = self._showing.get(command.reader_id)
                 if reader is not None:
@@ -265,6 +272,8 @@ class LaneRunner:
 
     def _decided(self, wish: m.Decide, decision: Decision, posted_at: float) -> None:
         self.figures.decided(granted=decision.granted, seconds=self._clock.monotonic() - posted_at)
+        if self._traces is not None:
+            self._traces.decided(wish, decision)
         if decision.granted:
             # Until the machine takes the decision, other lanes must know of it.
             self._about_to_come = tuple(granted(self._decisions.rules[wish.direction], decision))

@@ -152,6 +152,11 @@ LOG_CODES: Mapping[str, LogCode] = MappingProxyType(
             "The authorities for central's certificate cannot be read, so there is no line to central.",
             "Check the file under `[central] ca_file`.",
         ),
+        "traces_broke": LogCode(
+            "EG504",
+            "The library that sends traces of cards failed at a batch, which is lost. Lanes work.",
+            f"Check that a collector of OTLP listens at `[tracing] endpoint`. {_BUNDLE}",
+        ),
     }
 )
 """The codes by the event of the line."""

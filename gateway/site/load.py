@@ -37,6 +37,7 @@ from gateway.site.osdp_keys import osdp_key_faults
 from gateway.site.profile_faults import profile_faults
 from gateway.site.secrets import Secrets
 from gateway.site.serial_devices import SerialDevice, SerialGateDevice
+from gateway.site.tracing_section import TRACES_MISSING, can_send_traces
 
 
 def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True, text: bytes | None = None) -> Site:
@@ -140,6 +141,8 @@ def doubtful(site: Site, path: Path) -> Iterator[str]:
     yield from _format_doubts(path)
     yield from _authority_doubts(site)
     yield from _certificate_doubts(site)
+    if site.tracing is not None and not can_send_traces():
+        yield f"tracing: {TRACES_MISSING}; until then there are none"
 
 
 def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
@@ -192,7 +195,7 @@ def _authority_faults(site: Site | None) -> Iterator[Fault]:
 
 
 def _authority_doubts(site: Site) -> Iterator[str]:
-    """Yield warnings for ca_file of `[central]`, `[fleet]` and `[backup]`; they are no faults: lanes work without."""
+    """Yield warnings for ca_file of sections without which lanes work; they are no faults."""
     ca_file = site.central.ca_file if site.central else None
     if ca_file is not None and (words := _unusable(ca_file)):
         yield f"central.ca_file: {ca_file}: {words}; until this is fixed there is no line to central"
@@ -202,6 +205,9 @@ def _authority_doubts(site: Site) -> Iterator[str]:
     ca_file = site.backup.ca_file
     if ca_file is not None and (words := _unusable(ca_file)):
         yield f"backup.ca_file: {ca_file}: {words}; until this is fixed no backup is sent to the S3 store"
+    ca_file = site.tracing.ca_file if site.tracing else None
+    if ca_file is not None and (words := _unusable(ca_file)):
+        yield f"tracing.ca_file: {ca_file}: {words}; until this is fixed no traces are sent"
 
 
 def _certificate_doubts(site: Site) -> Iterator[str]:

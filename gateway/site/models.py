@@ -19,6 +19,7 @@ from gateway.site.fleet_section import FleetSection
 from gateway.site.footage_sections import LiveSection, RtspSection, StorageSection
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
+from gateway.site.tracing_section import TracingSection
 
 ITSELF = frozenset({0, 255})
 """Unit numbers that address a Modbus TCP device itself, and not a unit behind it."""
@@ -285,6 +286,7 @@ class Site(_Section):
     keep: KeepSection = KeepSection()
     backup: BackupSection = BackupSection()
     webhooks: WebhooksSection = WebhooksSection()
+    tracing: TracingSection | None = None
     links: tuple[Link, ...] = ()
     devices: tuple[Device, ...] = ()
     areas: tuple[AreaSection, ...] = ()

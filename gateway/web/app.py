@@ -19,6 +19,7 @@ from gateway.domain.central_status import CentralStatus
 from gateway.domain.writes import RecordWriter
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
+from gateway.lanes.card_traces import TraceFigures
 from gateway.lanes.incidents import Incidents
 from gateway.lanes.presence import Areas
 from gateway.lines.site_lines import SiteLines
@@ -113,6 +114,7 @@ class Interface:
         incidents: what lanes did around each alarm.
         lines: the polled lines, their scans and frames.
         loop: the watch over the event loop.
+        traces: the figures of the sender of card traces; None where none are sent.
         support: the maker of support bundles.
         webhooks: the receivers of the site's events.
         outbox: a person's decisions on records that central refused.
@@ -139,6 +141,7 @@ class Interface:
     incidents: Incidents
     lines: SiteLines
     loop: LoopWatch
+    traces: TraceFigures | None = None
     support: SupportBundle
     webhooks: WebhookActions
     outbox: RefusedActions
@@ -243,20 +246,25 @@ class Interface:
     def _spreadsheets(self) -> Spreadsheets:
         return Spreadsheets(folder=self.data / "spreadsheets")
 
+    @property
+    def _metrics(self) -> Metrics:
+        return Metrics(
+            state=self.site_state,
+            verdict=self.verdict,
+            lanes=self.lanes.figures,
+            store=self.store,
+            loop=self.loop,
+            traces=self.traces,
+            has_central=self.central is not None,
+            version=_release(),
+        )
+
     def _v1_routes(self) -> tuple[Route, ...]:
         site, store, writes, clock, consumers = self.site, self.store, self.writes, self.clock, self._consumers
         moments = Moments(clock=clock, central_status=self._central_status, zone=self._zone)
         return (
             *Health(verdict=self.verdict, version=_release()).routes(),
-            *Metrics(
-                state=self.site_state,
-                verdict=self.verdict,
-                lanes=self.lanes.figures,
-                store=store,
-                loop=self.loop,
-                has_central=self.central is not None,
-                version=_release(),
-            ).routes(),
+            *self._metrics.routes(),
             *Description(operations=PUBLIC, release=_release()).routes(),
             *Auth(sign_in=self._auth.sign_in, sessions=self._auth.sessions).routes(),
             *Devices(

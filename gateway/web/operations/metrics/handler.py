@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Metric, ProcessCollector, gener
 from prometheus_client.registry import Collector
 
 from gateway.domain.errors import StoreError
+from gateway.lanes.card_traces import TraceFigures
 from gateway.lanes.figures import LaneFigures
 from gateway.problems.found import SiteState
 from gateway.problems.problem import Verdict
@@ -21,7 +22,13 @@ from gateway.store import Books, Store, Webhook
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.operation import Operation, needs
-from gateway.web.operations.metrics.inside import lane_metrics, loop_metrics, process_metrics, store_metrics
+from gateway.web.operations.metrics.inside import (
+    lane_metrics,
+    loop_metrics,
+    process_metrics,
+    store_metrics,
+    trace_metrics,
+)
 from gateway.web.operations.metrics.site import site_metrics
 from gateway.web.operations.metrics.webhooks import webhook_metrics
 
@@ -39,13 +46,17 @@ METRICS = Operation(
 
 @dataclass(frozen=True, kw_only=True)
 class Metrics:
-    """The handler of `GET /metrics`, for programs with an API key. `has_central`: whether the site has a central."""
+    """The handler of `GET /metrics`, for programs with an API key.
+
+    `has_central`: whether the site has a central. `traces`: None where no traces are sent.
+    """
 
     state: Callable[[], SiteState]
     verdict: Callable[[], Verdict]
     lanes: Callable[[], Mapping[str, LaneFigures]]
     store: Store
     loop: LoopWatch
+    traces: TraceFigures | None
     has_central: bool
     version: str
 
@@ -71,6 +82,7 @@ class Metrics:
             store_metrics(self.store),
             webhook_metrics(hooks),
             loop_metrics(self.loop),
+            trace_metrics(self.traces) if self.traces else (),
             process_metrics(tree),
         )
 
