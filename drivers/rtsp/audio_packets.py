@@ -8,8 +8,8 @@ from typing import Protocol
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.bits import Bits
-from drivers.rtsp.depacketizer import payload_offset
 from drivers.rtsp.frames import AudioCodec, AudioFormat
+from drivers.rtsp.rtp_packets import payload_offset
 from drivers.rtsp.sdp import Encoding
 
 LARGEST_UNIT = 8_192

@@ -7,51 +7,35 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from drivers.rtsp import h264, h265
-from drivers.rtsp.frames import Entry, VideoCodec
+from drivers.rtsp.frames import Entry, Picture, VideoCodec
+from drivers.rtsp.rtp_packets import payload_offset
 
 LARGEST_PICTURE = 8_000_000
 """The greatest size of a picture in bytes; a larger one is dropped."""
 _HEAD = struct.Struct("!BBHII")
-_MIDDLE = struct.Struct("!HHI4xI")
-"""The begin of a packet with a fragment: RTP's first two bytes, sequence, timestamp, (SSRC,) the fragment's header."""
+_COMMON = struct.Struct("!Q4xI")
+"""The begin of a packet: RTP's first two bytes, sequence and timestamp as one number; (SSRC;) the payload's begin."""
+_NEXT = 1 << 32
+_PLAIN_HEAD = 12
 _MIDDLE_OF = {VideoCodec.H264: (0x1FC00000, 0x1C000000, 14), VideoCodec.H265: (0x7E00C000, 0x62000000, 15)}
-"""For each codec: the mask and the value that show a middle fragment in its header, and the offset of its payload."""
+"""For each codec: the mask and the value that show a middle fragment in the payload, and the offset of its data."""
+_SLICE_OF = {VideoCodec.H264: (0x9F000000, 0x01000000), VideoCodec.H265: (0xFC000000, 0x00000000)}
+"""For each codec: the mask and the value that show a slice in the payload that is of no entry point."""
+_ENDS_OF = {
+    VideoCodec.H264: (0x9FFF8000, 0x1C818000, 0x9FFF0000, 0x1C410000),
+    VideoCodec.H265: (0xFE00FE80, 0x62008080, 0xFE00FE00, 0x62004000),
+}
+"""For each codec: masks and values that show the first and the last fragment of a picture's first slice, no entry."""
+_MOST_AT_ONCE = 256
+_MARK = 0x80 << 48
 _STAP_A, _FU_A = 24, 28
 _AP, _FU = 48, 49
 _START = h264.START_CODE
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """One picture as its packets carried it.
-
-    Attributes:
-        units: its NAL units, without start codes.
-        timestamp: the RTP timestamp, 32 bits.
-        keyframe: whether decoding can start here.
-        entry: the kind of entry point of a keyframe.
-        recovery: the number of pictures from a recovery point to the first complete one.
-        damaged: whether a part of it was lost; it may have no units then.
-        after_loss: whether packets were lost just before it, perhaps whole pictures.
-        bidirectional: whether it is shown before a picture that was decoded earlier; only known for H.264.
-    """
-
-    units: tuple[bytes, ...]
-    timestamp: int
-    keyframe: bool
-    damaged: bool
-    after_loss: bool = False
-    bidirectional: bool = False
-    entry: Entry = Entry.NONE
-    recovery: int = 0
-
-    @property
-    def data(self) -> bytes:
-        """The picture in Annex B form (with start codes)."""
-        return _START + _START.join(self.units)
+_UNIT_AT = len(_START)
+_SLICE_HEAD = 16
+"""The bytes of a slice's begin that show its type."""
 
 
 class Depacketizer:
@@ -64,7 +48,9 @@ class Depacketizer:
     def __init__(self, *, codec: VideoCodec) -> None:
         self.codec = codec
         self._units: list[bytes] = []
-        self._fragment: list[bytes] | None = None
+        self._others: list[bytes] = []
+        self._fragment: list[bytes | memoryview] | None = None
+        self._kept = 0
         self._size = 0
         self._timestamp = -1
         self._damaged = False
@@ -83,35 +69,118 @@ class Depacketizer:
         """The number of invalid packets and units."""
 
     def take(self, packets: Sequence[bytes | memoryview], at: int) -> int:
-        """Take middle fragments of the present unit from place `at` on; return the place of the first other packet.
+        """Take common packets from place `at` on; return the place of the first packet that was not taken.
 
-        That packet must be given to `push`. Most packets are middle fragments, and they make most of the cost of a
-        camera, so this method checks no more than it must.
+        Common are middle fragments of the present unit, and further slices of the present picture. Most packets are,
+        and they make most of the cost of a camera, so this method checks no more than it must. The packet at the
+        returned place must be given to `push`. All packets must stay valid until none is left.
         """
-        fragment, before = self._fragment, self._sequence
-        if fragment is None or before is None:
-            return at
-        timestamp, wanted, unpack = self._timestamp, self._head, _MIDDLE.unpack_from
+        if self._sequence is not None and at < len(packets):
+            came = packets[at : at + min(_MOST_AT_ONCE, 0xFFFF - self._sequence)]
+            if self._fragment is not None:
+                taken = self._take_fragments(self._fragment, came)
+            else:
+                taken = self._take_slices(came) if self._has_slice else 0
+            self._sequence += taken
+            at += taken
+        if at >= len(packets) and self._fragment is not None:
+            self._fragment[self._kept :] = [b"".join(self._fragment[self._kept :])]
+            self._kept = len(self._fragment)
+        return at
+
+    def _take_fragments(self, fragment: list[bytes | memoryview], came: Sequence[bytes | memoryview]) -> int:
+        """Take middle fragments from the begin of these packets on; return how many there were."""
+        wanted, unpack = self._wanted, _COMMON.unpack_from
         bits, middle, begin = _MIDDLE_OF[self.codec]
-        parts: list[bytes | memoryview] = []
-        for packet in packets[at:] if at else packets:
+        before = len(fragment)
+        for packet in came:
             try:
-                head, sequence, time, kind = unpack(packet)
+                head, payload = unpack(packet)
             except struct.error:
                 break
-            if head != wanted or sequence != before + 1 & 0xFFFF or time != timestamp or kind & bits != middle:
+            if head != wanted or payload & bits != middle:
                 break
-            before = sequence
-            parts.append(packet[begin:])
-        if parts:
-            part = b"".join(parts)
-            fragment.append(part)
-            self._sequence = before
-            self._size += len(part)
+            wanted += _NEXT
+            fragment.append(packet[begin:])
+        taken = len(fragment) - before
+        if taken:
+            self._size += sum(map(len, fragment[before:]))
             if self._size > LARGEST_PICTURE:
                 self._fragment = None
                 self._damaged = True
-        return at + len(parts)
+        return taken
+
+    def _take_slices(self, came: Sequence[bytes | memoryview]) -> int:
+        """Take slices of the present picture from the begin of these packets on; return how many there were."""
+        wanted, unpack = self._wanted, _COMMON.unpack_from
+        bits, plain = _SLICE_OF[self.codec]
+        taken = 0
+        for packet in came:
+            try:
+                head, payload = unpack(packet)
+            except struct.error:
+                break
+            if head != wanted or payload & bits != plain or self._size > LARGEST_PICTURE // 2:
+                break
+            wanted += _NEXT
+            taken += 1
+            unit = _START + packet[_PLAIN_HEAD:]
+            self._size += len(unit)
+            self._units.append(unit)
+        return taken
+
+    def whole(self, packets: Sequence[bytes | memoryview], at: int) -> tuple[Picture, int] | None:
+        """Return the picture whose packets begin at place `at`, with the place after them; None for an unusual one.
+
+        Usual is one slice of no entry point, in fragments that are all there and in order. Packets of any other picture
+        must be given to `push`, which would also make the same picture of these, at several times the cost.
+        """
+        if not self._expects_picture:
+            return None
+        unpack, codec, first = _COMMON.unpack_from, self.codec, packets[at]
+        bits, middle, begin = _MIDDLE_OF[codec]
+        first_bits, first_value, last_bits, last_value = _ENDS_OF[codec]
+        try:
+            wanted, payload = unpack(first)
+            timestamp = wanted & 0xFFFFFFFF
+            follows = wanted >> 32 == self._wanted >> 32 and timestamp != self._timestamp
+            if not follows or payload & first_bits != first_value:
+                return None
+            wanted += _NEXT
+            parts = [_START + _unit_head(codec, first), first[begin:]]
+            head = 0
+            for packet in packets[at + 1 : at + _MOST_AT_ONCE]:
+                head, payload = unpack(packet)
+                if head != wanted or payload & bits != middle:
+                    break
+                wanted += _NEXT
+                parts.append(packet[begin:])
+        except struct.error:
+            return None  # too short to be usual
+        if head != wanted | _MARK or payload & last_bits != last_value:
+            return None
+        parts.append(packet[begin:])
+        unit = b"".join(parts)
+        if len(unit) > LARGEST_PICTURE:
+            return None
+        count = len(parts) - 1
+        self._sequence = wanted >> 32 & 0xFFFF
+        self._timestamp = self._ended_at = timestamp
+        is_b = codec is VideoCodec.H264 and _is_b([unit])
+        return Picture((unit,), (), timestamp, keyframe=False, damaged=False, bidirectional=is_b), at + count
+
+    @property
+    def _expects_picture(self) -> bool:
+        """True when the last picture is complete, nothing was lost since, and the sequence does not wrap soon."""
+        if self._sequence is None or self._sequence > 0xFFFF - _MOST_AT_ONCE - 1:
+            return False
+        in_picture = self._units or self._fragment is not None or self._lost_slice
+        return not (in_picture or self._damaged or self._after_loss or self._marker_lies)
+
+    @property
+    def _wanted(self) -> int:
+        """The begin of the next packet of the present picture, without a mark, as one number."""
+        return self._head << 48 | ((self._sequence or 0) + 1) << 32 | self._timestamp
 
     def push(self, packet: bytes | memoryview) -> list[Picture]:
         """Return the pictures that this packet completes: mostly none or one; two where a marker was lost."""
@@ -154,13 +223,13 @@ class Depacketizer:
         if kind == _FU_A and end - at > 2:
             head = packet[at + 1]
             if head & 0x80:
-                self._begin_fragment(bytes((packet[at] & 0xE0 | head & 0x1F,)))
+                self._begin_fragment(_START + bytes((packet[at] & 0xE0 | head & 0x1F,)))
             entry = Entry.IDR if head & 0x1F == h264.IDR else Entry.NONE
             self._go_on(packet[at + 2 : end], last=bool(head & 0x40), entry=entry)
         elif kind == _STAP_A:
             self._aggregate(packet, at + 1, end)
         elif 1 <= kind <= 23:
-            self._unit(bytes(packet[at:end]))
+            self._unit(_START + packet[at:end])
         else:
             self.refused += 1
 
@@ -169,18 +238,20 @@ class Depacketizer:
         if kind == _FU and end - at > 3:
             head = packet[at + 2]
             if head & 0x80:
-                self._begin_fragment(bytes((packet[at] & 0x81 | (head & 0x3F) << 1, packet[at + 1])))
+                self._begin_fragment(_START + bytes((packet[at] & 0x81 | (head & 0x3F) << 1, packet[at + 1])))
             self._go_on(packet[at + 3 : end], last=bool(head & 0x40), entry=h265.entry_of(head & 0x3F))
         elif kind == _AP:
             self._aggregate(packet, at + 2, end)
         elif kind < _AP:
-            self._unit(bytes(packet[at:end]))
+            self._unit(_START + packet[at:end])
         else:
             self.refused += 1
 
     def _begin_fragment(self, head: bytes) -> None:
         self._drop_fragment()
         self._fragment = [head]
+        self._kept = 0
+        self._size += len(head)
 
     def _drop_fragment(self) -> None:
         """Drop a fragmented unit whose end never came, and note the damage."""
@@ -199,11 +270,11 @@ class Depacketizer:
             self._fragment = None
             self._damaged = True
             return
-        self._fragment.append(bytes(part))
+        self._fragment.append(part)
         if last:
             unit = b"".join(self._fragment)
             self._fragment = None
-            self._size -= len(unit) - 1
+            self._size -= len(unit)
             self._unit(unit)
 
     def _aggregate(self, packet: bytes | memoryview, at: int, end: int) -> None:
@@ -213,26 +284,28 @@ class Depacketizer:
             if not size or at + size > end:
                 self.refused += 1
                 return
-            self._unit(bytes(packet[at : at + size]))
+            self._unit(_START + packet[at : at + size])
             at += size
 
     def _unit(self, unit: bytes) -> None:
-        if unit[0] & 0x80 or (self.codec is VideoCodec.H265 and len(unit) < 3):
+        """Take a whole unit, which stands behind a start code."""
+        first = unit[_UNIT_AT]
+        if first & 0x80 or (self.codec is VideoCodec.H265 and len(unit) < _UNIT_AT + 3):
             self.refused += 1
             return
         if self.codec is VideoCodec.H264:
-            kind = unit[0] & 0x1F
+            kind = first & 0x1F
             is_slice = h264.SLICE <= kind <= h264.IDR
             entry = Entry.IDR if kind == h264.IDR else Entry.NONE
             known = is_slice or kind in (h264.SEI, h264.SPS, h264.PPS)
-            continues = is_slice and len(unit) > 1 and not unit[1] & 0x80
+            continues = is_slice and len(unit) > _UNIT_AT + 1 and not unit[_UNIT_AT + 1] & 0x80
         else:
-            kind = h265.nal_type(unit)
+            kind = first >> 1 & 0x3F
             is_slice = h265.is_slice(kind)
             entry = h265.entry_of(kind)
             known = is_slice or kind in (h265.VPS, h265.SPS, h265.PPS, h265.PREFIX_SEI, h265.SUFFIX_SEI)
-            continues = is_slice and not unit[2] & 0x80
-        if not known or (not is_slice and unit in self._units):
+            continues = is_slice and not unit[_UNIT_AT + 2] & 0x80
+        if not known or (not is_slice and unit[_UNIT_AT:] in self._others):
             return  # some cameras repeat parameter sets before every slice, which readers take for a new picture
         if continues and not self._has_slice:
             if self._ended_at == self._timestamp:
@@ -247,8 +320,10 @@ class Depacketizer:
         self._has_slice = self._has_slice or is_slice
         if entry is not Entry.NONE:
             self._entry = entry
-        elif not is_slice and (recovery := self._recovery_in(unit)) is not None:
-            self._recovery = recovery
+        if not is_slice:
+            self._others.append(other := unit[_UNIT_AT:])
+            if (recovery := self._recovery_in(other)) is not None:
+                self._recovery = recovery
 
     def _recovery_in(self, unit: bytes) -> int | None:
         """Return the recovery count in an SEI unit; None for another unit, or without a recovery point."""
@@ -266,15 +341,17 @@ class Depacketizer:
         if not self._has_slice and not self._lost_slice:
             if self._size > LARGEST_PICTURE // 8:
                 self._units.clear()
+                self._others.clear()
                 self._size = 0
             return None
         entry, recovery = self._entry, 0
         if entry is Entry.NONE and self._recovery is not None:
             entry, recovery = Entry.RECOVERY, self._recovery
         # of a lost keyframe, only the parameter sets before it may have come
-        lost_keyframe = self._damaged and any(self._is_sequence_set(unit) for unit in self._units)
+        lost_keyframe = self._damaged and any(self._is_sequence_set(unit) for unit in self._others)
         picture = Picture(
             units=tuple(self._units),
+            others=tuple(self._others),
             timestamp=self._timestamp,
             keyframe=entry is not Entry.NONE or lost_keyframe,
             damaged=self._damaged,
@@ -283,77 +360,24 @@ class Depacketizer:
             entry=entry,
             recovery=recovery,
         )
-        self._units = []
+        self._units, self._others = [], []
         self._size = 0
         self._has_slice = self._lost_slice = self._damaged = self._after_loss = False
         self._entry, self._recovery = Entry.NONE, None
         return picture
 
 
+def _unit_head(codec: VideoCodec, packet: bytes | memoryview) -> bytes:
+    """Return the header of the unit whose first fragment is in this packet, which has RTP's plain header."""
+    at = _PLAIN_HEAD
+    if codec is VideoCodec.H264:
+        return bytes((packet[at] & 0xE0 | packet[at + 1] & 0x1F,))
+    return bytes((packet[at] & 0x81 | (packet[at + 2] & 0x3F) << 1, packet[at + 1]))
+
+
 def _is_b(units: list[bytes]) -> bool:
     """Return whether a picture's first slice is a B slice."""
-    first = next((unit for unit in units if unit[0] & 0x1F in (h264.SLICE, h264.IDR)), b"")
-    return bool(first) and first[0] & 0x1F == h264.SLICE and h264.is_bidirectional(first)
-
-
-def payload_offset(packet: bytes | memoryview) -> int | None:
-    """Return the offset of an RTP packet's payload; None when it is no valid RTP packet (RFC 3550, 5.1)."""
-    if len(packet) < _HEAD.size or packet[0] & 0xC0 != 0x80:
-        return None
-    at = _HEAD.size + 4 * (packet[0] & 0x0F)
-    if packet[0] & 0x10:
-        if len(packet) < at + 4:
-            return None
-        at += 4 + 4 * (packet[at + 2] << 8 | packet[at + 3])
-    if packet[0] & 0x20 and (len(packet) < at or len(packet) - packet[-1] < at):
-        return None
-    return at if at <= len(packet) else None
-
-
-class Reordering:
-    """The sorter of datagrams into the order in which they were sent.
-
-    An early packet waits for those before it, for at most `seconds` and while at most `most` packets wait.
-    """
-
-    def __init__(self, *, most: int = 128, seconds: float = 0.15) -> None:
-        self._most = most
-        self._seconds = seconds
-        self._next: int | None = None
-        self._early: dict[int, tuple[bytes, float]] = {}
-
-    def push(self, packet: bytes, now: float) -> list[bytes]:
-        """Take a packet that arrived at `now`; return the packets that are next in order, perhaps none."""
-        if len(packet) < _HEAD.size:
-            return []
-        sequence = packet[2] << 8 | packet[3]
-        if self._next is None or sequence == self._next:
-            self._next = sequence + 1 & 0xFFFF
-            return [packet, *self._follow()] if self._early else [packet]
-        ahead = sequence - self._next & 0xFFFF
-        if ahead >= 0x8000:
-            if ahead < 0xFF00:  # too far behind to be late: the sender began a new count
-                self._next, ready = sequence + 1 & 0xFFFF, [packet]
-                self._early.clear()
-                return ready
-            return []
-        self._early.setdefault(sequence, (packet, now))
-        return self._give_up(now)
-
-    def _give_up(self, now: float) -> list[bytes]:
-        """Skip missing packets when too many wait or they have waited too long; return those that follow."""
-        if self._next is None or not self._early:
-            return []
-        waited = now - next(iter(self._early.values()))[1]
-        if len(self._early) < self._most and waited < self._seconds:
-            return []
-        after = self._next
-        self._next = min(self._early, key=lambda sequence: sequence - after & 0xFFFF)
-        return self._follow()
-
-    def _follow(self) -> list[bytes]:
-        ready = []
-        while self._next in self._early:
-            ready.append(self._early.pop(self._next)[0])
-            self._next = self._next + 1 & 0xFFFF
-        return ready
+    first = next((unit for unit in units if unit[_UNIT_AT] & 0x1F in (h264.SLICE, h264.IDR)), None)
+    if first is None or first[_UNIT_AT] & 0x1F != h264.SLICE:
+        return False
+    return h264.is_bidirectional(first[_UNIT_AT : _UNIT_AT + _SLICE_HEAD])

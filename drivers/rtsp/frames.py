@@ -61,6 +61,38 @@ class Entry(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Picture:
+    """One picture as its packets carried it.
+
+    Attributes:
+        units: its NAL units, each behind a start code.
+        others: those of its units that are no slices, without start codes.
+        timestamp: the RTP timestamp, 32 bits.
+        keyframe: whether decoding can start here.
+        entry: the kind of entry point of a keyframe.
+        recovery: the number of pictures from a recovery point to the first complete one.
+        damaged: whether a part of it was lost; it may have no units then.
+        after_loss: whether packets were lost just before it, perhaps whole pictures.
+        bidirectional: whether it is shown before a picture that was decoded earlier; only known for H.264.
+    """
+
+    units: tuple[bytes, ...]
+    others: tuple[bytes, ...]
+    timestamp: int
+    keyframe: bool
+    damaged: bool
+    after_loss: bool = False
+    bidirectional: bool = False
+    entry: Entry = Entry.NONE
+    recovery: int = 0
+
+    @property
+    def data(self) -> bytes:
+        """The picture in Annex B form (with start codes)."""
+        return self.units[0] if len(self.units) == 1 else b"".join(self.units)
+
+
+@dataclass(frozen=True, slots=True)
 class EncodedFrame:
     """One access unit.
 

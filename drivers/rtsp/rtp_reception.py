@@ -9,7 +9,7 @@ import struct
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from drivers.rtsp.depacketizer import Reordering, payload_offset
+from drivers.rtsp.rtp_packets import Reordering, payload_offset
 
 _HEAD = struct.Struct("!BBHII")
 _WAIT_SECONDS = 0.3

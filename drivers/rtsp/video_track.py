@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from drivers.contract import ProtocolViolation
 from drivers.rtsp import formats, h264, h265
 from drivers.rtsp.audio_track import PictureTime
-from drivers.rtsp.depacketizer import Depacketizer, Picture, payload_offset
+from drivers.rtsp.depacketizer import Depacketizer
 from drivers.rtsp.errors import CameraRefused, CodecNotSupported
-from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame, VideoCodec, VideoFormat
+from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame, Picture, VideoCodec, VideoFormat
+from drivers.rtsp.rtp_packets import payload_offset
 from drivers.rtsp.sdp import Encoding, Media
 from drivers.rtsp.timestamps import Timestamps
 
@@ -121,6 +122,10 @@ class VideoTrack:
     def _pictures(self, packets: list[bytes | memoryview]) -> Iterator[Picture]:
         at, count = 0, len(packets)
         while (at := self._packets.take(packets, at)) < count:
+            if (whole := self._packets.whole(packets, at)) is not None:
+                picture, at = whole
+                yield picture
+                continue
             packet = packets[at]
             at += 1
             if len(packet) > 1 and packet[1] & 0x7F != self._payload_type and payload_offset(packet) is not None:
@@ -144,6 +149,8 @@ class VideoTrack:
 
     def _take_sets(self, units: list[bytes] | tuple[bytes, ...]) -> bool:
         """Keep the parameter sets among these units; return whether all that a keyframe needs are among them."""
+        if not units:
+            return False
         codec = self._packets.codec
         kind_of = h265.nal_type if codec is VideoCodec.H265 else h264.nal_type
         wanted = (h265.VPS, h265.SPS, h265.PPS) if codec is VideoCodec.H265 else (h264.SPS, h264.PPS)
@@ -173,13 +180,13 @@ class VideoTrack:
     def _knows_order(self, looked_at: list[tuple[Picture, float]]) -> bool:
         """Return whether these pictures show how far the camera reorders its pictures, or enough were examined."""
         for picture, _ in looked_at:
-            self._take_sets(picture.units)
+            self._take_sets(picture.others)
         if self._reordering is None and any(picture.bidirectional for picture, _ in looked_at):
             self._reordering = _ASSUMED_REORDERING
         return self._reordering is not None or len(looked_at) >= _LOOKED_AT
 
     def _frames_of(self, picture: Picture, arrived: float) -> Iterator[EncodedFrame | FootageLost]:
-        whole_sets = self._take_sets(picture.units)
+        whole_sets = self._take_sets(picture.others)
         if picture.bidirectional and not self._reordering:
             self._reorder_by(_ASSUMED_REORDERING)
         hole = self.has_output and arrived - self.came_through_at > _LONGEST_HOLE_SECONDS

@@ -111,6 +111,7 @@ class CameraRecorder:
         self._bytes_since_report = 0
         self._reported_at = clock.monotonic()
         self._received_at = clock.monotonic()
+        self._read_at = (self._received_at, clock.wall())
         self._disk_failures = 0
         self._disk_retry_at = 0.0
         self._disk_hung_at = float("-inf")
@@ -172,8 +173,11 @@ class CameraRecorder:
         )
         self._set(CameraCondition.STARTING, "connecting")
         while True:
+            is_first = self._queue.is_empty
             item = self._queue.get(_TICK_SECONDS)
             began = self._clock.monotonic()
+            if is_first:
+                self._read_at = (began, self._clock.wall())
             try:
                 ended = self._take(segmenter, item)
                 if not ended and self._queue.is_empty:
@@ -270,8 +274,7 @@ class CameraRecorder:
         if not self._takes_frames():
             self._dropped += 1
             return
-        now = self._clock.monotonic()
-        wall = self._clock.wall()
+        now, wall = self._read_at
         arrived = Stamp(micros=wall.micros - int((now - frame.arrived) * 1_000_000), trusted=wall.trusted)
         try:
             recorded = segmenter.push(frame, arrived)
@@ -300,7 +303,7 @@ class CameraRecorder:
 
     def _takes_frames(self) -> bool:
         """Return whether frames can be stored: always in memory, on a failed disk only after a pause."""
-        return self._pre_roll is not None or self._clock.monotonic() >= self._disk_retry_at
+        return self._pre_roll is not None or not self._disk_failures or self._clock.monotonic() >= self._disk_retry_at
 
     def _mind_disk(self, pre_roll: PreRoll) -> None:
         """Retry with backoff to write pinned footage that failed, while new frames go on into memory."""

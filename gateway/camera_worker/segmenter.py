@@ -191,7 +191,7 @@ class Segmenter:
         self._timeline: Timeline | None = None
         self._uptime: Timeline | None = None
         self._open: _Open | None = None
-        self._pieces: list[bytes] = []
+        self._pieces: list[bytes | bytearray] = []
         self._held = 0
         self._first_of_run = True
         self._last_dts = 0
@@ -299,7 +299,7 @@ class Segmenter:
             self.missing(GapReason.DISK)
             raise
 
-    def _hold(self, data: bytes) -> None:
+    def _hold(self, data: bytes | bytearray) -> None:
         self._pieces.append(data)
         self._held += len(data)
         if self._held > _MOST_HELD_BYTES:

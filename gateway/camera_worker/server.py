@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -133,18 +133,15 @@ class WorkerServer:
         self._reader = me = asyncio.current_task()
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
         await response.prepare(request)
-        for state in self._worker.states():
-            await _send(response, state)
+        await _send(response, self._worker.states())
         try:
             while True:
-                for report in self._reports.take():
-                    await _send(response, report)
                 beat = WorkerBeat(
                     cameras=self._worker.cameras,
                     viewers=self._views.count,
                     unreported_segments=self._reports.unreported_segments,
                 )
-                await _send(response, beat)
+                await _send(response, [*self._reports.take(), beat])
                 if self._ending:
                     break
                 try:
@@ -203,9 +200,10 @@ async def _asked(request: web.Request, model: type[Asked]) -> Asked:
     return model.model_validate_json(await request.read())
 
 
-async def _send(response: web.StreamResponse, report: BaseModel) -> None:
+async def _send(response: web.StreamResponse, reports: Sequence[BaseModel]) -> None:
+    lines = [report.model_dump_json() + "\n" for report in reports]
     async with asyncio.timeout(_WRITE_SECONDS):
-        await response.write(report.model_dump_json().encode() + b"\n")
+        await response.write("".join(lines).encode())
 
 
 def _json(body: BaseModel, status: int = 200) -> web.Response:

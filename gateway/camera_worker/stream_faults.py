@@ -33,5 +33,7 @@ class StreamFaults:
 
     def present(self, now: MonotonicSeconds) -> tuple[StreamFault, ...]:
         """Return the present faults, in the order of `StreamFault`."""
+        if not self._present:
+            return ()
         self._present = {fault for fault in self._present if now - self._signs[fault][-1] < QUIET_SECONDS}
         return tuple(fault for fault in StreamFault if fault in self._present)

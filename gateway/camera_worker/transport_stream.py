@@ -33,10 +33,12 @@ _DELIMITERS = {VideoCodec.H264: b"\x00\x00\x00\x01\x09\xf0", VideoCodec.H265: b"
 """Access unit delimiters that allow all kinds of slices (2.14.1 demands one for each picture of H.264)."""
 _PROGRAMS = b"\x00\xb0\x0d\x00\x01\xc1\x00\x00" + bytes((0x00, 0x01, 0xE0 | TABLE_PID >> 8, TABLE_PID & 0xFF))
 _RANDOM_ACCESS, _HAS_CLOCK = 0x40, 0x10
-_MIDDLES = [packet_head(_PICTURE_PID, counter) for counter in range(16)] * 3
-_CUT = [Struct(f"{PACKET_ROOM}s" * count).unpack_from for count in range(33)]
+_MIDDLE_HEAD = bytearray(packet_head(_PICTURE_PID, 0))
+_MOST_AT_ONCE = 128
+_CUT = [Struct(f"{PACKET_ROOM}s" * count).unpack_from for count in range(_MOST_AT_ONCE + 1)]
 """By index: a function that cuts that many packet payloads out of a buffer at once, which is the fastest way."""
-_AT_ONCE = len(_CUT) - 1
+_CONTROLS = bytes(0x10 | counter for counter in range(16)) * 2
+"""The last bytes of the heads of packets that follow one another, from any counter on."""
 
 
 class TransportMuxer:
@@ -56,7 +58,7 @@ class TransportMuxer:
         self._counter = 0
         self._begun = False
 
-    def mux(self, frame: EncodedFrame, data: bytes) -> bytes:
+    def mux(self, frame: EncodedFrame, data: bytes) -> bytes | bytearray:
         """Build the transport packets of one frame. `data` is used in place of `frame.data`.
 
         Raises:
@@ -74,7 +76,8 @@ class TransportMuxer:
         clock = ((dts & 0x1_FFFF_FFFF) << 15 | 0x7E00).to_bytes(6, "big")
         is_entry = frame.keyframe and frame.entry is not Entry.NONE
         flags = bytes((_HAS_CLOCK | (_RANDOM_ACCESS if is_entry else 0),))
-        return b"".join([*(self._table_packets() if frame.keyframe else ()), *self._packets(flags + clock, head, data)])
+        begin = self._table_packets() if frame.keyframe else []
+        return self._packets(begin, flags + clock, head, data)
 
     def mux_sound(self, sound: EncodedAudio) -> bytes:
         """Build the transport packets of a piece of AAC; none before the first frame, or for a stream without sound."""
@@ -90,32 +93,31 @@ class TransportMuxer:
             for pid, table in zip((0, TABLE_PID), self._tables, strict=True)
         ]
 
-    def _packets(self, field: bytes, head: bytes, data: bytes) -> list[bytes]:
-        """Packetize one frame. `field` is the content of the first packet's adaptation field (2.4.3.4).
+    def _packets(self, begin: list[bytes], field: bytes, head: bytes, data: bytes) -> bytearray:
+        """Packetize one frame behind `begin`. `field` is the content of the first adaptation field (2.4.3.4).
 
         The code only cuts and joins bytes, because there are some thousand packets a second.
         """
-        counter = self._counter
         first = PACKET_ROOM - 1 - len(field) - len(head)
         field += b"\xff" * (first - len(data))
-        pieces = [packet_head(_PICTURE_PID, counter, begins=True, field=True), bytes((len(field),)), field]
-        pieces += head, data[:first]
+        begin += packet_head(_PICTURE_PID, self._counter, begins=True, field=True), bytes((len(field),)), field
+        begin += head, data[:first]
+        pieces = [b"".join(begin)]
         whole = max(0, len(data) - first) // PACKET_ROOM
-        counter = counter + 1 & 0x0F
         until = first + whole * PACKET_ROOM
-        for at in range(first, until, _AT_ONCE * PACKET_ROOM):
-            count = min(_AT_ONCE, (until - at) // PACKET_ROOM)
-            middles = [b""] * (2 * count)
-            middles[::2] = _MIDDLES[counter : counter + count]
-            middles[1::2] = _CUT[count](data, at)
-            pieces += middles
-            counter = counter + count & 0x0F
+        for at in range(first, until, _MOST_AT_ONCE * PACKET_ROOM):
+            pieces += _CUT[min(_MOST_AT_ONCE, (until - at) // PACKET_ROOM)](data, at)
+        packets = _MIDDLE_HEAD.join(pieces)
+        counter = self._counter + 1 & 0x0F
+        controls = _CONTROLS[counter : counter + 16] * (whole // 16 + 1)
+        packets[len(pieces[0]) + 3 :: TRANSPORT_PACKET] = controls[:whole]
+        counter = counter + whole & 0x0F
         if until < len(data):
             rest = data[until:]
-            pieces += packet_head(_PICTURE_PID, counter, field=True), stuffing(PACKET_ROOM - len(rest)), rest
+            packets += packet_head(_PICTURE_PID, counter, field=True) + stuffing(PACKET_ROOM - len(rest)) + rest
             counter = counter + 1 & 0x0F
         self._counter = counter
-        return pieces
+        return packets
 
 
 def _section(body: bytes) -> bytes:

@@ -36,7 +36,7 @@ _RECEIVE_BUFFER = 1_048_576
 _TICK_SECONDS = 0.1
 _MOST_EARLY = 2_000
 _DOLLAR = 0x24
-_FRAMING = struct.Struct("!BBH")
+_FRAMING = struct.Struct("!HH")
 
 Packets = list[tuple[int, list[bytes | memoryview]]]
 """Runs of packets in order of arrival: a channel, and the packets that came on it one after the other."""
@@ -274,14 +274,15 @@ class RtspConnection:
         buffer, view, at, until = self._buffer, self._view, self._from, self._until
         unpack, channels = _FRAMING.unpack_from, self.channels
         while until - at >= 4:
-            mark, channel, size = unpack(buffer, at)
-            if mark == _DOLLAR and channel in channels:
-                begin = at + 4
+            mark, size = unpack(buffer, at)
+            begin = at + 4
+            # most packets are on the channel of the one before
+            if mark == current or (mark >> 8 == _DOLLAR and mark & 0xFF in channels):
                 if begin + size > until:
                     break
-                if channel != current:
-                    current, same = channel, []
-                    packets.append((channel, same))
+                if mark != current:
+                    current, same = mark, []
+                    packets.append((mark & 0xFF, same))
                 at = begin + size
                 same.append(view[begin:at])
                 continue

@@ -16,8 +16,8 @@ from drivers.rtsp.audio_track import SenderReport
 from drivers.rtsp.client.connection import Account, Packets, RtspConnection
 from drivers.rtsp.client.messages import RtspResponse, SessionHeader, last_part, parse_rtp_info, parse_session
 from drivers.rtsp.client.udp_ports import RtpPorts, Sender
-from drivers.rtsp.depacketizer import Reordering
 from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraRefused, CameraUnreachable
+from drivers.rtsp.rtp_packets import Reordering
 from drivers.rtsp.sdp import Media, parse_description
 
 Transport = Literal["tcp", "udp"]
