@@ -21,7 +21,7 @@ from gateway.camera_worker.server import WorkerServer
 from gateway.camera_worker.views import Views
 from gateway.camera_worker.worker import CameraWorker
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.process_memory import share_one_arena
+from gateway.runtime.process_memory import give_memory_back
 from gateway.runtime.unix_sockets import listen
 
 _PARENT_CHECK_SECONDS = 0.5
@@ -67,7 +67,7 @@ async def serve(socket: Path, *, parent: int) -> None:
 
 def run(socket: Path, *, parent: int) -> NoReturn:
     """Run the worker process until it ends."""
-    share_one_arena()
+    give_memory_back()
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

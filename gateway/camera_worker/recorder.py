@@ -50,6 +50,8 @@ _HUNG_SECONDS = 10.0
 _DISK_HUNG_SECONDS = 5.0
 """A step that takes longer was held up by the disk, which is blamed for frames dropped then and shortly after."""
 _DISK_BLAMED_SECONDS = 60.0
+_CLOCK_READINGS = 5
+_SAME_MOMENT_SECONDS = 0.01
 _FAULT_OF = {
     GapReason.PACKETS: StreamFault.PACKETS_LOST,
     GapReason.CAMERA: StreamFault.LEAVES_OUT,
@@ -111,7 +113,7 @@ class CameraRecorder:
         self._bytes_since_report = 0
         self._reported_at = clock.monotonic()
         self._received_at = clock.monotonic()
-        self._read_at = (self._received_at, clock.wall())
+        self._now, self._wall = self._both_clocks()
         self._disk_failures = 0
         self._disk_retry_at = 0.0
         self._disk_hung_at = float("-inf")
@@ -177,7 +179,7 @@ class CameraRecorder:
             item = self._queue.get(_TICK_SECONDS)
             began = self._clock.monotonic()
             if is_first:
-                self._read_at = (began, self._clock.wall())
+                self._now, self._wall = self._both_clocks()
             try:
                 ended = self._take(segmenter, item)
                 if not ended and self._queue.is_empty:
@@ -274,8 +276,8 @@ class CameraRecorder:
         if not self._takes_frames():
             self._dropped += 1
             return
-        now, wall = self._read_at
-        arrived = Stamp(micros=wall.micros - int((now - frame.arrived) * 1_000_000), trusted=wall.trusted)
+        late = int((self._now - frame.arrived) * 1_000_000)
+        arrived = Stamp(micros=self._wall.micros - late, trusted=self._wall.trusted)
         try:
             recorded = segmenter.push(frame, arrived)
         except ProtocolViolation:
@@ -290,6 +292,17 @@ class CameraRecorder:
                 self._set(CameraCondition.RECORDING, silent)
         else:
             self._dropped += 1
+
+    def _both_clocks(self) -> tuple[float, Stamp]:
+        """Read both clocks at one moment, for all frames that wait together.
+
+        On a busy machine this thread may have to wait between the two readings, which would look like a set clock.
+        """
+        for _ in range(_CLOCK_READINGS):
+            before, wall = self._clock.monotonic(), self._clock.wall()
+            if self._clock.monotonic() - before < _SAME_MOMENT_SECONDS:
+                break
+        return before, wall
 
     def _judge(self, frame: EncodedFrame) -> None:
         if frame.keyframe and frame.entry is Entry.NONE:

@@ -20,16 +20,11 @@ def write_no_core_dump() -> None:
 def give_memory_back() -> None:
     """Make glibc return freed memory to the system, instead of keeping it per thread.
 
-    It costs a page fault for each large allocation, so do not use it in a process that handles pictures. Call it before
-    any thread starts. It has no effect with another C library.
+    It costs page faults for each large allocation. All threads allocate from one arena, because few of them allocate at
+    the same time. Call it before any thread starts. It has no effect with another C library.
     """
     _set(_TRIM_THRESHOLD, _LARGE_BYTES)
     _set(_MMAP_THRESHOLD, _LARGE_BYTES)
-    share_one_arena()
-
-
-def share_one_arena() -> None:
-    """Make all threads allocate from one arena; few of them allocate at the same time."""
     _set(_ARENA_MAX, 1)
 
 
