@@ -69,7 +69,7 @@ class LiveSection(_Section):
 class RtspSection(_Section):
     """`[rtsp]`: cameras served on to the site's other equipment, at `rtsp://<host>:<port>/camera/<id>`.
 
-    Cameras are recorded four to a process: the first four are served at `port`, the next at the port after it, and so
+    Cameras are recorded 24 to a process: the first 24 are served at `port`, the next at the port after it, and so
     on. Without this section nothing is served.
     """
 

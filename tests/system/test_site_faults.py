@@ -407,7 +407,7 @@ def _crashing_worker(site: FaultSite) -> Fault:
             for entry in Path("/proc").glob("[0-9]*/cmdline"):
                 with suppress(OSError):  # it has ended meanwhile
                     words = entry.read_bytes()
-                    if b"camera-worker-2.sock" in words and str(site.data).encode() in words:
+                    if b"camera-worker-1.sock" in words and str(site.data).encode() in words:
                         os.kill(int(entry.parent.name), signal.SIGKILL)
             await asyncio.sleep(0.2)  # looks for it again
 
