@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from gateway.app.running_field import ended
 from gateway.domain.errors import StoreError
 from gateway.domain.fleet_status import FleetStatus
+from gateway.lanes import Lanes
 from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Supervisor
 from gateway.site import Secrets, Site
+from gateway.site.running import RunningSite
 from gateway.store import Store
+from gateway.support.bundle import SupportBundle
 
 if TYPE_CHECKING:
     from gateway.fleet.wiring import FleetParts
@@ -34,9 +37,15 @@ class FleetTask:
         secrets: Secrets,
         store: Store,
         verdict: Callable[[], Verdict],
+        lanes: Lanes,
+        site_file: RunningSite,
+        bundle: Callable[[], SupportBundle],
         clock: Clock,
     ) -> None:
         """Build the parts for the site that `site` returns. Raises ConfigError for a missing secret."""
+        self._lanes = lanes
+        self._site_file = site_file
+        self._bundle = bundle
         self._site = site
         self._verdict = verdict
         self._secrets = secrets
@@ -81,7 +90,15 @@ class FleetTask:
         site = self._site()
         if site.fleet is None:
             return None
-        from gateway.fleet.wiring import FleetParts  # noqa: PLC0415  # most gateways start without the library
+        from gateway.fleet.wiring import CommandDesk, FleetParts  # noqa: PLC0415  # most gateways start without the library
+
+        desk = CommandDesk(
+            lanes=self._lanes,
+            permissions=self._permissions,
+            reload=lambda by: self._site_file.reload(by=by),
+            bundle=lambda: self._bundle().make(),
+            start=self._once,
+        )
 
         return FleetParts.of(
             site.fleet,
@@ -90,5 +107,19 @@ class FleetTask:
             secrets=self._secrets,
             store=self._store,
             verdict=self._verdict,
+            desk=desk,
             clock=self._clock,
         )
+
+    async def _permissions(self, account: str) -> frozenset[str] | None:
+        """Return the permissions of an account of the site, whose file comes first. Raises StoreError."""
+        for known in self._site().api.accounts:
+            if known.username == account:
+                return frozenset(known.permissions)
+        stored = next((one for one in await self._store.accounts.all() if one.username == account), None)
+        return None if stored is None or stored.disabled else stored.permissions
+
+    def _once(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        if self._services is None:
+            raise RuntimeError("commands are taken only while the services run")
+        return self._services.once(name, work)

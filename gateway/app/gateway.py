@@ -157,12 +157,10 @@ class Gateway:
 
     def _add_watches(self) -> None:
         """Build the parts that watch all others: the list of problems, readiness for systemd, and daily counts."""
-        self._fleet = FleetTask(
-            site=lambda: self.site,
-            secrets=self._secrets,
-            store=self.store,
-            verdict=lambda: self._problems.now(),  # noqa: PLW0108 (made behind it)
-            clock=self._clock,
+        problems = lambda: self._problems.now()  # noqa: E731, PLW0108 (it is made behind those who ask it)
+        desk = partial(FleetTask, lanes=self.lanes, site_file=self.site_file, bundle=self._support_bundle)
+        self._fleet = desk(
+            site=lambda: self.site, secrets=self._secrets, store=self.store, verdict=problems, clock=self._clock
         )
         self._site_state = self._state_reader()
         self._problems = ProblemWatch(

@@ -6,20 +6,21 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import typer
 
 from gateway.cli.printing import print_value
 from gateway.cli.target import JsonWanted
-from gateway.domain.errors import ConfigError, GatewayUnreachable
+from gateway.domain.errors import ConfigError, GatewayError, GatewayUnreachable
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.site.addresses import endpoint_of
 
 if TYPE_CHECKING:
     from gateway.fleet.line import FleetLine
     from gateway.fleet.operator import Seen
+    from gateway.fleet.signed_commands import Reply
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -88,6 +89,76 @@ def prepare(
     """
     asyncio.run(_prepare(server, credentials, ca_file, days=days, replicas=replicas))
     typer.echo(f"the server takes events, and keeps them for {days} days")
+
+
+@app.command("command")
+def command(
+    site: Annotated[str, typer.Argument(metavar="SITE", help="The site's name in the fleet.")],
+    gateway: Annotated[str, typer.Argument(metavar="GATEWAY", help="The gateway's name there.")],
+    action: Annotated[Literal["open", "close", "stop", "hold", "snapshot", "reload", "bundle"], typer.Argument()],
+    lane: Annotated[str, typer.Argument(metavar="LANE", help="The lane, for open, close, stop and hold.")] = "",
+    *,
+    server: Server,
+    credentials: Credentials = None,
+    ca_file: CaFile = None,
+    key: Annotated[
+        Path | None,
+        typer.Option("--key", metavar="FILE", help="Your NKey seed, if --credentials is another file.", exists=True),
+    ] = None,
+    order: Annotated[
+        Literal["hold_open", "lock_down", "normal", "none"],
+        typer.Option("--order", help="With hold: the standing order; none follows the schedule again."),
+    ] = "hold_open",
+    reason: Annotated[str, typer.Option("--reason", help="With hold: why.")] = "",
+    seconds: Annotated[
+        float, typer.Option("--within", min=1, max=60, help="Seconds after which it must not act any more.")
+    ] = 10,
+    output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="With bundle: where to.")] = None,
+) -> None:
+    """Command one gateway, and follow the command until the gate has moved. The exit status is 1 unless it did.
+
+    Nothing is sent to a gateway that is away; the exit status is 3 then.
+
+    Example: edge-gateway fleet command north gate-1 open entry --credentials operator.nk
+    """
+    if (action in ("open", "close", "stop", "hold")) is not bool(lane):
+        raise ConfigError(f"{action} {'takes no lane' if lane else 'needs a lane'}")
+    wanted = {
+        "seed": secret_of(key or credentials),
+        "lane": lane,
+        "order": None if order == "none" else order,
+        "reason": reason,
+        "seconds": seconds,
+    }
+    last, content = asyncio.run(_command((server, credentials, ca_file), (site, gateway), action, wanted))
+    if last.result is not None:
+        print_value(last.result)
+    if last.parts:
+        place = output or Path(last.detail).name
+        Path(place).write_bytes(content)
+        typer.echo(f"written to {place}")
+    if last.state not in ("moved", "done"):
+        raise GatewayError(last.detail or f"the command's outcome: {last.state}")
+
+
+async def _command(
+    place: tuple[str, Path | None, Path | None], name: tuple[str, str], action: str, wanted: Any
+) -> tuple[Reply, bytes]:
+    from gateway.fleet import operator  # noqa: PLC0415  # as below
+    from gateway.fleet.names import FleetName  # noqa: PLC0415  # as below
+    from gateway.fleet.signed_commands import Action, Reply  # noqa: PLC0415  # as below
+
+    content, last = b"", None
+    async with line_to(*place) as line:
+        async for one in operator.command(line, FleetName(*name), action=Action(action), **wanted):
+            if isinstance(one, Reply):
+                last = one
+                typer.echo(f"{one.state}{': ' * bool(one.detail)}{one.detail}")
+            else:
+                content += one
+    if last is None:
+        raise GatewayError("the gateway did not reply")
+    return last, content
 
 
 async def _prepare(server: str, credentials: Path | None, ca_file: Path | None, *, days: int, replicas: int) -> None:

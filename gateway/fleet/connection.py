@@ -16,7 +16,7 @@ from nats.aio.client import Client, RawCredentials
 
 from gateway.domain.errors import StoreError
 from gateway.domain.fleet_status import FleetState, FleetStatus
-from gateway.fleet.line import FleetAway, FleetLine, FleetRefused, SubjectMoved
+from gateway.fleet.line import FleetAway, FleetLine, FleetRefused, SubjectMoved, heed_cancellation
 from gateway.fleet.names import FleetName
 from gateway.runtime.clock import Clock
 from gateway.runtime.connection_faults import connection_words
@@ -55,13 +55,15 @@ class FleetPart(Protocol):
 class FleetServer:
     """How a server is reached, and as whom.
 
-    `credentials`: an NKey seed, the text of a JWT credentials file, or "". `name`: what the server calls the client.
+    `credentials`: an NKey seed, the text of a JWT credentials file, or "". `name`: what the server calls
+    the client. `inbox`: how the subjects begin on which it gets answers; its rights may be limited to them.
     """
 
     url: str
     credentials: str = field(repr=False)
     ca_file: str | None
     name: str
+    inbox: str = "_INBOX"
 
     @property
     def is_jwt(self) -> bool:
@@ -220,6 +222,7 @@ async def connected(server: FleetServer) -> AsyncIterator[tuple[FleetLine, Lost]
             await client.connect(
                 servers=[server.url],
                 name=server.name,
+                inbox_prefix=server.inbox,
                 error_cb=failed,
                 closed_cb=closed,
                 allow_reconnect=False,
@@ -242,6 +245,7 @@ async def connected(server: FleetServer) -> AsyncIterator[tuple[FleetLine, Lost]
         await _closed(client)
         raise
     try:
+        heed_cancellation()
         yield line, lost
     finally:
         await _closed(client)

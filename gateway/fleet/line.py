@@ -11,6 +11,7 @@ import secrets as randomness
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeVar
 
 from nats import errors as nats_errors
@@ -177,9 +178,23 @@ class FleetLine:
         heed_cancellation()
         return answer
 
-    async def say(self, subject: str, data: bytes) -> None:
-        """Publish without acknowledgement. Raises FleetAway."""
-        await self._publish(Outgoing(subject, data), reply="")
+    async def say(self, subject: str, data: bytes, *, headers: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Publish without acknowledgement. Raises FleetAway, FleetRefused."""
+        await self._publish(Outgoing(subject, data, headers=headers), reply="")
+
+    async def replies(
+        self, subject: str, data: bytes, *, headers: Mapping[str, str], within: float
+    ) -> AsyncIterator[Msg]:
+        """Publish a request and yield its replies, each within these seconds. Raises FleetAway, FleetRefused."""
+        inbox = self._client.new_inbox()
+        queue: asyncio.Queue[Msg] = asyncio.Queue(_MOST_READ)
+        async with self._subscribed(inbox, queue.put):
+            await self._publish(Outgoing(subject, data, headers=headers), reply=inbox)
+            while True:
+                message = await self._answered(queue.get(), subject, within=within)
+                if (message.headers or {}).get(_STATUS):
+                    raise FleetRefused(f"nobody takes {subject}")
+                yield message
 
     @asynccontextmanager
     async def _subscribed(self, subject: str, take: Callable[[Msg], Awaitable[None]]) -> AsyncIterator[None]:
@@ -222,9 +237,9 @@ class FleetLine:
             raise FleetAway(_words(error)) from error
         heed_cancellation()
 
-    async def _answered(self, answer: Awaitable[T], subject: str) -> T:
+    async def _answered(self, answer: Awaitable[T], subject: str, *, within: float = ANSWER_SECONDS) -> T:
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(within):
                 return await answer
         except TimeoutError as error:
             raise self._unanswered(subject) from error

@@ -43,6 +43,11 @@ class FleetName:
         """The subject of notices on changed cards, which all gateways of the site take."""
         return f"cards.{self.site}"
 
+    @property
+    def inbox(self) -> str:
+        """How the subjects begin on which this gateway gets answers."""
+        return f"_INBOX.{self}"
+
     def message_id(self, name: ListName, *, box: int, record_id: int) -> str:
         """Return the `Nats-Msg-Id` of a record; no other record of the fleet has it.
 

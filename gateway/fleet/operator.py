@@ -1,25 +1,29 @@
-"""What those who run a fleet ask of its server: the stream and the bucket, and how each gateway is."""
+"""What those who run a fleet do: prepare a server, see how each gateway is, and command one."""
 
 from __future__ import annotations
 
 import json
+import secrets as randomness
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 import structlog
 from pydantic import ValidationError
 
-from gateway.domain.errors import GatewayError
+from gateway.domain.errors import ConfigError, GatewayError, GatewayUnreachable
+from gateway.fleet.commands_down import PART
 from gateway.fleet.heartbeat import Beat
-from gateway.fleet.line import FleetLine
-from gateway.fleet.names import BUCKET, BUCKET_STREAM, STREAM, STREAM_SUBJECTS
+from gateway.fleet.line import FleetLine, FleetRefused
+from gateway.fleet.names import BUCKET, BUCKET_STREAM, STREAM, STREAM_SUBJECTS, FleetName
+from gateway.fleet.signed_commands import Action, FleetCommand, Reply, Time, signed
 
 log = structlog.get_logger(__name__)
 
 DUPLICATE_SECONDS: Final = 600
 _NANOSECONDS: Final = 1_000_000_000
 _DAY: Final = 86_400
+_REPLY_SECONDS: Final = 130.0
 _EXISTS_OTHERWISE = 10058
 
 
@@ -68,6 +72,69 @@ async def gateways(line: FleetLine) -> AsyncIterator[Seen]:
             yield Seen(kept.subject.removeprefix(begin), Beat.model_validate_json(kept.data), kept.at)
         except ValidationError:
             log.warning("heartbeat_unreadable", key=kept.subject)
+
+
+async def command(
+    line: FleetLine,
+    name: FleetName,
+    *,
+    seed: str,
+    action: Action,
+    lane: str = "",
+    order: Literal["hold_open", "lock_down", "normal"] | None = "hold_open",
+    reason: str = "",
+    number: str = "",
+    seconds: float = 10.0,
+) -> AsyncIterator[Reply | bytes]:
+    """Command a gateway; yield its replies up to the final one, and the parts of a bundle.
+
+    Args:
+        line: a line to the fleet.
+        name: the gateway.
+        seed: the NKey seed of the sender.
+        action: the command.
+        lane: the lane, for commands to a gate.
+        order: the standing order of `hold`; None to follow the schedule again.
+        reason: the reason of a standing order.
+        number: the command's id, "" for a new one.
+        seconds: the command's life; a gateway that gets it later refuses.
+
+    Raises:
+        GatewayUnreachable: the gateway is away; nothing was sent.
+        FleetAway, FleetRefused: the server's answer, or none. The outcome is unknown; the same `number` asks for it.
+        ConfigError: the seed is none.
+    """
+    away = f"{name} is away: the command was not sent"
+    try:
+        answer = await line.asked(name.commands, b'{"action":"time"}', refusal=away)
+    except FleetRefused as error:
+        raise GatewayUnreachable(away) from error
+    time = Time.model_validate_json(answer.data)
+    body = (
+        FleetCommand(
+            id=number or randomness.token_hex(16),
+            action=action,
+            lane=lane,
+            order=order,
+            reason=reason,
+            run=time.run,
+            before=time.uptime + seconds,
+        )
+        .model_dump_json()
+        .encode()
+    )
+    try:
+        headers = signed(seed, name.commands, body)
+    except ValueError as error:
+        raise ConfigError(f"the key {error}") from error
+    async for message in line.replies(name.commands, body, headers=headers, within=_REPLY_SECONDS):
+        if PART in (message.headers or {}):
+            yield message.data
+            continue
+        reply = Reply.model_validate_json(message.data)
+        yield reply
+        if reply.final:
+            return
 
 
 async def _put_stream(line: FleetLine, config: Mapping[str, object]) -> None:

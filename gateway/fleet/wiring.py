@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import secrets as randomness
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
+
+from pydantic import JsonValue, TypeAdapter
 
 from gateway.domain.fleet_status import FleetStatus
+from gateway.fleet.commands_down import CommandsDown
 from gateway.fleet.connection import FleetConnection, FleetServer
 from gateway.fleet.events_up import EventsUp
 from gateway.fleet.heartbeat import Heartbeat
 from gateway.fleet.names import FleetName
+from gateway.lanes import Lanes
+from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot
 from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock
 from gateway.site import FleetSection, Secrets
+from gateway.site.running import Reloaded
 from gateway.store import Store
+from gateway.support.bundle import Bundle
+
+_LANES = TypeAdapter(tuple[LaneSnapshot, ...])
+_DEVICES = TypeAdapter(tuple[DeviceSnapshot, ...])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandDesk:
+    """What commands of the fleet reach: lanes, the site file, bundles, the site's accounts, and owned tasks.
+
+    `permissions` returns an account's permissions, None for one that does not exist or is disabled; `reload` takes the
+    account that asks.
+    """
+
+    lanes: Lanes
+    permissions: Callable[[str], Awaitable[frozenset[str] | None]]
+    reload: Callable[[str], Awaitable[Reloaded]]
+    bundle: Callable[[], Awaitable[Bundle]]
+    start: Callable[[str, Coroutine[Any, Any, None]], object]
+
+
+def site_snapshot(lanes: Lanes, verdict: Verdict) -> JsonValue:
+    """Return the lanes, the devices and the problems as JSON values."""
+    return {
+        "headline": verdict.headline,
+        "problems": [{"kind": one.kind.value, "text": one.sentence} for one in verdict.problems],
+        "lanes": _LANES.dump_python(lanes.lanes(), mode="json"),
+        "devices": _DEVICES.dump_python(lanes.devices(), mode="json"),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +70,7 @@ class FleetParts:
         secrets: Secrets,
         store: Store,
         verdict: Callable[[], Verdict],
+        desk: CommandDesk,
         clock: Clock,
     ) -> Self:
         """Build them. Raises ConfigError for a missing secret."""
@@ -59,17 +96,32 @@ class FleetParts:
             changes=store.changes,
             clock=clock,
         )
+        commands = CommandsDown(
+            fleet_name=name,
+            senders={sender.key: sender.account for sender in fleet.senders},
+            permissions=desk.permissions,
+            lanes=desk.lanes,
+            commands=store.commands,
+            changes=store.changes,
+            snapshot=lambda: site_snapshot(desk.lanes, verdict()),
+            reload=desk.reload,
+            bundle=desk.bundle,
+            start=desk.start,
+            clock=clock,
+            run_id=randomness.token_hex(8),
+        )
         servers = [
             FleetServer(
                 url=f"{url.partition('://')[0]}://{endpoint}",
                 credentials=credentials,
                 ca_file=fleet.ca_file,
                 name=f"edge-gateway {name}",
+                inbox=name.inbox,
             )
             for url, endpoint in zip(fleet.urls, fleet.endpoints(), strict=True)
         ]
         connection = FleetConnection(
-            servers=servers, name=name, parts=(events, heartbeat), clock=clock, changed=store.changes.bump
+            servers=servers, name=name, parts=(events, heartbeat, commands), clock=clock, changed=store.changes.bump
         )
         return cls(connection=connection, events=events)
 

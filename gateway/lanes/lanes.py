@@ -238,7 +238,9 @@ class Lanes:
         """Return every device, in the site file's order."""
         return self._intake.devices()
 
-    async def command(self, *, device_id: int, action: GateAction, source: str, command_id: str = "") -> Command:
+    async def command(
+        self, *, device_id: int, action: GateAction, source: str, command_id: str = "", within: float | None = None
+    ) -> Command:
         """Record a command for a gate and send it; return once it is on disk, or the disk was too slow.
 
         A stop is sent at once and recorded meanwhile; other commands are recorded first. A failing or slow disk does
@@ -249,6 +251,7 @@ class Lanes:
             action: what it is to do.
             source: who commands, `user:<name>` for a person.
             command_id: an id that the caller has already given it; "" to make one.
+            within: the seconds within which it must act, where that is less than the site's own limit.
 
         Raises:
             NotFoundError: for an id that is no gate of this site.
@@ -260,11 +263,12 @@ class Lanes:
             raise NotFoundError(f"device {device_id} is not a gate of this site")
         if runner.rules.lane.id in self._changing:
             raise CommandRefused(f"the settings of {runner.name} are being changed; try again in a moment")
+        most = self._site.policy.command_seconds
         return await self._person_commands.give(
             runner,
             action=action,
             source=source,
-            life=self._site.policy.command_seconds,
+            life=most if within is None else min(most, within),
             refusal=self._refusal(runner, action),
             command_id=command_id,
         )

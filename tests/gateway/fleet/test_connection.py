@@ -35,6 +35,17 @@ async def test_it_connects_and_says_to_whom(server):
         assert line.status().reason == ""
 
 
+async def test_it_ends_at_whatever_moment_it_is_ended(server):
+    """The library swallows some cancellations."""
+    for turns in range(0, 60, 4):
+        task = asyncio.get_running_loop().create_task(connection(server.url, Idle()).run())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        _, alive = await asyncio.wait([task], timeout=20)
+        assert not alive, turns
+
+
 async def test_without_a_server_it_is_away_and_comes_by_itself(tmp_path):
     with nats_server(tmp_path) as server:
         server.kill()

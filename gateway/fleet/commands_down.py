@@ -1,0 +1,264 @@
+"""Commands to this gateway: checked, carried out once, and followed by replies up to the moved gate.
+
+A command is carried out by a task of its own, which a lost line does not end. Replies end with the line; whoever asks
+again with the same id gets the first result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+import structlog
+from nats.aio.msg import Msg
+from pydantic import JsonValue, TypeAdapter, ValidationError
+
+from gateway.domain.commands import FINAL_STATES, Command, CommandState, GateAction
+from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
+from gateway.fleet.line import FleetAway, FleetLine, FleetRefused
+from gateway.fleet.names import FleetName
+from gateway.fleet.signed_commands import LATE, OF_LANES, Action, AskTime, FleetCommand, Reply, Time, sender_of
+from gateway.lanes import Lanes
+from gateway.lanes.machine.state.orders import OrderKind
+from gateway.runtime.clock import Clock
+from gateway.site.running import Reloaded
+from gateway.store import Changes
+from gateway.store.events.commands import Commands
+from gateway.support.bundle import Bundle
+
+log = structlog.get_logger(__name__)
+
+PART: str = "Fleet-Part"
+_PART_BYTES = 256 * 1024
+_LONGEST_BODY = 16 * 1024
+_MOST_AT_ONCE = 32
+_MOST_KNOWN = 1000
+_FOLLOWED_SECONDS = 120.0
+_LOOK_SECONDS = 1.0
+_MESSAGES: TypeAdapter[AskTime | FleetCommand] = TypeAdapter(AskTime | FleetCommand)
+_STATES: Mapping[CommandState, Literal["recorded", "sent", "acknowledged", "moved", "refused", "unknown"]] = {
+    CommandState.RECORDED: "recorded",
+    CommandState.SENT: "sent",
+    CommandState.ACKNOWLEDGED: "acknowledged",
+    CommandState.DONE: "moved",
+    CommandState.REFUSED: "refused",
+    CommandState.UNKNOWN: "unknown",
+}
+
+
+@dataclass(slots=True, eq=False)
+class Outcome:
+    """What a command has led to so far: replies on its way, parts of a bundle, and the last reply."""
+
+    progress: list[Reply | bytes] = field(default_factory=list)
+    final: Reply | None = None
+    changes: Changes = field(default_factory=Changes)
+
+    def tell(self, reply: Reply | bytes) -> None:
+        """Add a reply; a final one ends it."""
+        if isinstance(reply, Reply) and reply.final:
+            self.final = reply
+        else:
+            self.progress.append(reply)
+        self.changes.bump()
+
+
+@dataclass(kw_only=True, eq=False)
+class CommandsDown:
+    """The receiver of commands.
+
+    Attributes:
+        fleet_name: this gateway's name in the fleet.
+        senders: the account of each sender, by the sender's public key.
+        permissions: returns an account's permissions, None for one that does not exist or is disabled.
+        snapshot: returns the site's present state, as JSON values.
+        reload: has the site file read again, by an account.
+        bundle: makes a support bundle.
+        start: runs a coroutine as an owned task that outlives the line.
+        run_id: names this run of the gateway.
+    """
+
+    name: str = field(default="commands", init=False)
+    fleet_name: FleetName
+    senders: Mapping[str, str]
+    permissions: Callable[[str], Awaitable[frozenset[str] | None]]
+    lanes: Lanes
+    commands: Commands
+    changes: Changes
+    snapshot: Callable[[], JsonValue]
+    reload: Callable[[str], Awaitable[Reloaded]]
+    bundle: Callable[[], Awaitable[Bundle]]
+    start: Callable[[str, Coroutine[Any, Any, None]], object]
+    clock: Clock
+    run_id: str
+    _known: dict[str, Outcome] = field(default_factory=dict, init=False)
+
+    async def run(self, line: FleetLine, works: Callable[[], None]) -> None:
+        """Take commands until cancelled."""
+        async with asyncio.TaskGroup() as group:
+
+            async def take(message: Msg) -> None:
+                if message.reply:  # nobody could know what became of it
+                    group.create_task(self._answer(line, message))
+
+            async with line.listening(self.fleet_name.commands, take):
+                works()
+                await asyncio.Event().wait()
+
+    async def _answer(self, line: FleetLine, message: Msg) -> None:
+        """Answer a message up to its last reply. A lost line ends the replies, not the command."""
+        try:
+            taken = await self._taken(message)
+            if isinstance(taken, Outcome):
+                await self._follow(line, message.reply, taken)
+            else:
+                await line.say(message.reply, taken.model_dump_json().encode())
+        except (FleetAway, FleetRefused) as error:
+            log.info("fleet_reply_lost", error=str(error))
+
+    async def _taken(self, message: Msg) -> Outcome | Reply | Time:
+        """Check a message, and begin what it commands unless that was begun before."""
+        now, number = Time(run=self.run_id, uptime=self.clock.monotonic()), ""
+        try:
+            asked = _read(message.data)
+            if isinstance(asked, AskTime):
+                return now
+            number = asked.id
+            account = await self._account_of(asked, message)
+            command_id = f"fleet-{account}-{asked.id}"
+            if (done := await self._stored(command_id)) is not None and command_id not in self._known:
+                return Reply(id=asked.id, state=_STATES[done.state], final=True, detail=done.detail)
+            if (known := self._known.get(command_id)) is not None:
+                return Outcome(final=known.final) if known.final else known
+            return self._begun(asked, account, command_id, now)
+        except (CommandRefused, StoreError) as error:
+            log.warning("fleet_command_refused", id=number, why=str(error))
+            return Reply(id=number, state="refused", final=True, detail=str(error))
+
+    async def _account_of(self, command: FleetCommand, message: Msg) -> str:
+        """Return the account of the command's sender. Raises CommandRefused if it has not the right."""
+        account = self.senders.get(sender_of(message.headers or {}, message.subject, message.data))
+        if account is None:
+            raise CommandRefused("the command is not signed by a sender that this gateway knows")
+        if why := command.why_not_allowed(await self.permissions(account)):
+            raise CommandRefused(why)
+        return account
+
+    def _begun(self, command: FleetCommand, account: str, command_id: str, now: Time) -> Outcome:
+        """Begin to carry out a command. Raises CommandRefused for a late one, or one too many."""
+        if why := command.why_late(now):
+            raise CommandRefused(why)
+        if command.action is not Action.STOP and self._busy() >= _MOST_AT_ONCE:
+            raise CommandRefused("too many commands are under way; try again in a moment")
+        outcome = self._known[command_id] = Outcome()
+        self._forget_oldest()
+        log.info("fleet_command", action=command.action.value, lane=command.lane, account=account, id=command.id)
+        self.start(f"fleet-{command.id}", self._carry_out(command, account, command_id, outcome))
+        return outcome
+
+    async def _stored(self, command_id: str) -> Command | None:
+        """Return a command for a gate from the store; None also while that cannot be read."""
+        try:
+            return await self.commands.get(command_id)
+        except StoreError as error:
+            log.debug("fleet_command_not_read", error=str(error))  # the store reports its own failure
+            return None
+
+    def _busy(self) -> int:
+        return sum(outcome.final is None for outcome in self._known.values())
+
+    def _forget_oldest(self) -> None:
+        """Drop what finished commands need no more; their results stay for as long as a copy could act."""
+        for outcome in self._known.values():
+            if outcome.final is not None:
+                outcome.progress = []
+        for number in [number for number, outcome in self._known.items() if outcome.final is not None][:-_MOST_KNOWN]:
+            del self._known[number]
+
+    async def _follow(self, line: FleetLine, reply_to: str, outcome: Outcome) -> None:
+        said, progress, version = 0, outcome.progress, -1
+        while True:
+            while said < len(progress):
+                one = progress[said]
+                said += 1
+                if isinstance(one, Reply):
+                    await line.say(reply_to, one.model_dump_json().encode())
+                else:
+                    await line.say(reply_to, one, headers={PART: str(said)})
+            if outcome.final is not None:
+                await line.say(reply_to, outcome.final.model_dump_json().encode())
+                return
+            version = await outcome.changes.beyond(version, within=_FOLLOWED_SECONDS)
+
+    async def _carry_out(self, command: FleetCommand, account: str, command_id: str, outcome: Outcome) -> None:
+        final = partial(Reply, id=command.id, final=True)
+        last = final(state="unknown", detail="the command failed by a fault of the gateway")
+        try:
+            last = await self._done(command, account, command_id, outcome.tell)
+        except (CommandRefused, NotFoundError, StoreError) as error:
+            last = final(state="refused", detail=str(error))
+        finally:
+            outcome.tell(last)
+
+    async def _done(
+        self, command: FleetCommand, account: str, command_id: str, tell: Callable[[Reply | bytes], None]
+    ) -> Reply:
+        final, source = partial(Reply, id=command.id, final=True), f"user:{account}"
+        if command.action in OF_LANES:
+            lane = next((lane for lane in self.lanes.lanes() if lane.lane_id == command.lane), None)
+            if lane is None:
+                raise NotFoundError(f"no lane '{command.lane}' at this site")
+            if command.action is not Action.HOLD:
+                return await self._moved(command, lane.gate_id, source, command_id, tell)
+            kind = None if command.order is None else OrderKind(command.order)
+            await self.lanes.order(lane_id=lane.lane_id, kind=kind, reason=command.reason, source=source)
+            return final(state="done")
+        if command.action is Action.SNAPSHOT:
+            return final(state="done", result=self.snapshot())
+        if command.action is Action.RELOAD:
+            done = await self.reload(source)
+            if not done.is_taken:
+                return final(state="refused", detail="; ".join((*done.faults, *done.refused)))
+            return final(state="done", detail="; ".join(done.sentences()) or "nothing is different in the site file")
+        made = await self.bundle()
+        pieces = range(0, len(made.content), _PART_BYTES)
+        for begin in pieces:
+            tell(made.content[begin : begin + _PART_BYTES])
+        return final(state="done", detail=made.name, parts=len(pieces))
+
+    async def _moved(
+        self, command: FleetCommand, gate: int, source: str, command_id: str, tell: Callable[[Reply | bytes], None]
+    ) -> Reply:
+        """Command a gate, and follow the command until its outcome is known."""
+        left = None if command.action is Action.STOP else command.before - self.clock.monotonic()
+        if left is not None and left <= 0:
+            raise CommandRefused(LATE)
+        given = await self.lanes.command(
+            device_id=gate, action=GateAction(command.action.value), source=source, command_id=command_id, within=left
+        )
+        state, until, version = given.state, self.clock.monotonic() + _FOLLOWED_SECONDS, -1
+        tell(Reply(id=command.id, state=_STATES[state], final=False))
+        while self.clock.monotonic() < until:
+            now = await self._stored(command_id)
+            if now is not None and now.state in FINAL_STATES:
+                return Reply(id=command.id, state=_STATES[now.state], final=True, detail=now.detail)
+            if now is not None and now.state is not state:
+                state = now.state
+                tell(Reply(id=command.id, state=_STATES[state], final=False))
+            version = await self.changes.beyond(version, within=_LOOK_SECONDS)
+        return Reply(
+            id=command.id, state="unknown", final=True, detail="its outcome is not known yet: look at the gate"
+        )
+
+
+def _read(body: bytes) -> AskTime | FleetCommand:
+    """Parse a message. Raises CommandRefused."""
+    if len(body) > _LONGEST_BODY:
+        raise CommandRefused("the command is too long")
+    try:
+        return _MESSAGES.validate_json(body)
+    except ValidationError as error:
+        raise CommandRefused("the command cannot be read; docs/fleet.md says what it looks like") from error

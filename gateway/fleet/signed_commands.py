@@ -1,0 +1,153 @@
+"""Commands as they come over the fleet: who signed them, when they are too late, and what they need. Pure.
+
+A command is JSON, signed with the sender's NKey over its subject and its bytes. Its deadline is in the gateway's own
+time, for which the sender asks first. So no clock needs to be right, and a command for an earlier run is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Final, Literal
+
+import nkeys
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+LONGEST_SECONDS: Final = 60.0
+"""The longest time from now that a command may name as its deadline."""
+SENDER: Final = "Fleet-Sender"
+SIGNATURE: Final = "Fleet-Signature"
+LATE: Final = "the command came too late, so it was not carried out"
+_EVERYTHING = "*"
+
+
+class Action(StrEnum):
+    """What can be commanded."""
+
+    OPEN = "open"
+    CLOSE = "close"
+    STOP = "stop"
+    HOLD = "hold"
+    SNAPSHOT = "snapshot"
+    RELOAD = "reload"
+    BUNDLE = "bundle"
+
+
+_NEEDED: Mapping[Action, frozenset[str]] = {
+    Action.OPEN: frozenset({"can_control_devices"}),
+    Action.CLOSE: frozenset({"can_control_devices"}),
+    Action.STOP: frozenset({"can_control_devices"}),
+    Action.HOLD: frozenset({"can_control_devices"}),
+    Action.SNAPSHOT: frozenset({"can_view_devices"}),
+    Action.RELOAD: frozenset({_EVERYTHING}),
+    Action.BUNDLE: frozenset({"can_edit_settings", "can_view_events", "can_view_devices"}),
+}
+OF_LANES: Final = frozenset({Action.OPEN, Action.CLOSE, Action.STOP, Action.HOLD})
+
+
+class AskTime(BaseModel):
+    """The question for the gateway's time, which needs no signature."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    action: Literal["time"]
+
+
+class Time(BaseModel):
+    """The gateway's time: `run` names this run of the gateway, `uptime` is in seconds."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    run: str
+    uptime: float
+
+
+class FleetCommand(BaseModel):
+    """A command.
+
+    Attributes:
+        id: made by the sender, and never used again; another command with it answers with the first one's result.
+        lane: the lane's id, for `open`, `close`, `stop` and `hold`.
+        order: the standing order of `hold`; null to follow the schedule again.
+        run, before: the gateway's time from which on it must not act.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
+    action: Action
+    lane: Annotated[str, Field(max_length=40)] = ""
+    order: Literal["hold_open", "lock_down", "normal"] | None = "hold_open"
+    reason: Annotated[str, Field(max_length=200)] = ""
+    run: Annotated[str, Field(max_length=64)]
+    before: float
+
+    def why_late(self, now: Time) -> str:
+        """Return why it must not act any more, "" if it may. A stop is never late."""
+        if self.action is Action.STOP:
+            return ""
+        if self.run != now.run:
+            return "the gateway was started after the command was made; look at the gate, and command it again"
+        if now.uptime >= self.before:
+            return LATE
+        if self.before - now.uptime > LONGEST_SECONDS:
+            return f"the command's deadline is more than {LONGEST_SECONDS:g} seconds away"
+        return ""
+
+    def why_not_allowed(self, permissions: frozenset[str] | None) -> str:
+        """Return which permission the sender's account lacks, "" if none. `permissions`: None without an account."""
+        if permissions is None:
+            return "the sender's account does not exist at this gateway, or is disabled"
+        if _EVERYTHING in permissions or permissions >= _NEEDED[self.action]:
+            return ""
+        return f"the sender's account lacks {', '.join(sorted(_NEEDED[self.action] - permissions))}"
+
+
+class Reply(BaseModel):
+    """A reply to a command. The last one is `final`; `state` is `moved` once the gate was seen to move.
+
+    Attributes:
+        detail: why it was refused, or why its outcome is unknown; or what was done.
+        result: what `snapshot` asks for.
+        parts: the number of parts of a bundle, which came before this reply as messages with the header `Fleet-Part`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    id: str
+    state: Literal["recorded", "sent", "acknowledged", "moved", "done", "refused", "unknown"]
+    final: bool
+    detail: str = ""
+    result: JsonValue = None
+    parts: int = 0
+
+
+def signed(seed: str, subject: str, body: bytes) -> dict[str, str]:
+    """Return the headers that sign a command. Raises ValueError for a seed that is none."""
+    try:
+        pair = nkeys.from_seed(bytearray(seed.strip().encode()))
+        key, signature = pair.public_key.decode(), pair.sign(_text(subject, body))
+    except (nkeys.NkeysError, ValueError) as error:
+        raise ValueError("must be the seed of a user's NKey, SU…") from error
+    return {SENDER: key, SIGNATURE: base64.b64encode(signature).decode()}
+
+
+def sender_of(headers: Mapping[str, str], subject: str, body: bytes) -> str:
+    """Return the public NKey that has signed this message, "" if none has."""
+    key = headers.get(SENDER, "")
+    try:
+        raw = base64.b32decode(key + "=" * (-len(key) % 8))
+        Ed25519PublicKey.from_public_bytes(raw[1:33]).verify(
+            base64.b64decode(headers.get(SIGNATURE, ""), validate=True), _text(subject, body)
+        )
+    except (binascii.Error, ValueError, InvalidSignature):
+        return ""
+    return key
+
+
+def _text(subject: str, body: bytes) -> bytes:
+    return subject.encode() + b"\n" + body
