@@ -36,6 +36,7 @@ from gateway.store.events.parking_entries import ParkingEntries
 from gateway.store.events.passages import Passages
 from gateway.store.events.presence import PresenceRows
 from gateway.store.events.read_cursors import ReadCursors
+from gateway.store.events.text_index import TextIndex
 from gateway.store.footage.camera_events import CameraEvents
 from gateway.store.footage.chain_links import ChainLinks
 from gateway.store.footage.clock_corrections import ClockCorrections
@@ -127,6 +128,7 @@ class Store:
     def _add_events(self) -> None:
         database, changes = self.database, self.changes
         self.events = Events(database=database)
+        self.text_index = TextIndex(database=database)
         self.day_counts = DayCounts(database=database)
         self.read_cursors = ReadCursors(database=database)
         self.expiry = Expiry(database=database, changes=changes)
@@ -178,11 +180,12 @@ class Store:
             undo.pop_all()
 
     async def run(self) -> None:
-        """Maintain both files, and the index of cards in memory, until cancelled."""
+        """Maintain both files, the index of cards in memory and the one of the events' text, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.database.run(), name="tend-site")
             group.create_task(self._cards.run(), name="tend-cards")
             group.create_task(self.cards.run(), name="index-cards")
+            group.create_task(self.text_index.run(), name="index-events")
 
     async def close(self) -> None:
         """Commit all queued writes and close both files."""

@@ -2,7 +2,8 @@
 
 The beginning of a page, even 5,000,000 events deep, and the count of a filter are sums over ranges. Events themselves
 are read only in the ranges at the two ends of a time span and in the one where the page begins. A search reads the text
-of events, newest first, and of at most `MOST_SEARCHED` events for one page.
+of events, newest first, and of at most `MOST_SEARCHED` events for one page: of candidates where there is an index
+(`text_index`), else of all.
 
 Everything runs in a reading thread.
 """
@@ -14,6 +15,7 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import islice
 from typing import Generic, TypeVar
 
 from gateway.store.engine.text_search import search_in
@@ -33,6 +35,7 @@ from gateway.store.events.id_ranges import (
     read_ranges,
 )
 from gateway.store.events.rows import RECORDED, Form, Row
+from gateway.store.events.text_index import Candidates
 
 __all__ = ["EXACT_SEARCH", "MOST_SEARCHED", "EventFilter", "EventPage", "read_page", "read_ranges"]
 
@@ -43,6 +46,7 @@ MOST_SEARCHED = 200_000
 
 _DENSE = 20  # if at least one event in 20 matches, reading all is quicker than sorting the results of an index
 _HIGHEST = 2**63 - 1
+_CANDIDATE_COST = 10  # candidates are apart on the disk: reading one takes about as long as 10 events in a row
 
 _WHOLE = f"""
 SELECT (SELECT coalesce(sum(count), 0) FROM event_range WHERE span = {COARSE}),
@@ -227,19 +231,17 @@ def _searched(
 ) -> EventPage[E]:
     """Search for text until the page is full or MOST_SEARCHED events were looked at."""
     is_exact = sum(id_range.passing for id_range in ranges) <= EXACT_SEARCH
+    top = _HIGHEST if is_exact or not before else before
     wish = offset + limit + 1
     found: list[int] = []
     looked, reached, complete = 0, 0, True
-    for part in _parts(connection, wanted, ranges):
-        high = part.high if is_exact or not before else min(part.high, before)
-        if high <= part.low:
-            continue
+    for look in _looks(connection, wanted, ranges, top, None if is_exact else Candidates(connection, wanted.search)):
         if not is_exact and (looked >= MOST_SEARCHED or (looked >= EXACT_SEARCH and len(found) >= wish)):
             complete = False
             break
-        found += _matching(connection, wanted, replace(part, high=high))
-        looked += part.passing
-        reached = part.low
+        found += _matching(connection, wanted, look)
+        looked += look.cost
+        reached = look.low
     below = [number for number in found if not before or number < before]
     page = below[offset : offset + limit]
     following = None if complete else reached
@@ -255,23 +257,71 @@ def _searched(
     )
 
 
-def _parts(connection: sqlite3.Connection, wanted: EventFilter, ranges: tuple[IdRange, ...]) -> Iterator[IdRange]:
-    """Yield ranges that are small enough to be searched by one statement, newest first."""
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A part of a search, small enough for one statement.
+
+    Attributes:
+        low: the search has looked at everything down to this id once it is done.
+        high: the id after the last.
+        cost: the number of events to look at; a candidate counts as several.
+        path: the SQL clause for the index by which they are found.
+        candidates: their ids; None for all events that pass the filter.
+    """
+
+    low: int
+    high: int
+    cost: int
+    path: str = "NOT INDEXED"
+    candidates: tuple[int, ...] | None = None
+
+
+def _looks(
+    connection: sqlite3.Connection,
+    wanted: EventFilter,
+    ranges: tuple[IdRange, ...],
+    top: int,
+    candidates: Candidates | None,
+) -> Iterator[_Look]:
+    """Yield the parts of a search, newest first, with ids below `top` only."""
     for id_range in ranges:
-        if id_range.passing <= AT_A_LOOK:
-            yield id_range
-        else:
-            yield from (fine for fine in finer(connection, wanted, id_range) if fine.passing)
+        for part in _searchable(connection, wanted, id_range, candidates):
+            high = min(part.high, top)
+            if high <= part.low:
+                continue
+            within = replace(part, high=high)
+            if candidates is None or not candidates.serves(part):
+                yield _Look(part.low, high, part.passing, _path(connection, wanted, within))
+                continue
+            found = candidates.within(within)
+            while some := tuple(islice(found, AT_A_LOOK // _CANDIDATE_COST)):
+                yield _Look(some[-1], high, _CANDIDATE_COST * len(some), candidates=some)
+            yield _Look(part.low, part.low, 0)
 
 
-def _matching(connection: sqlite3.Connection, wanted: EventFilter, part: IdRange) -> list[int]:
-    """Return the ids of a search's matches in an id range, newest first."""
+def _searchable(
+    connection: sqlite3.Connection, wanted: EventFilter, id_range: IdRange, candidates: Candidates | None
+) -> Iterator[IdRange]:
+    """Yield a range as it is if it is indexed or has few events, else its fine ranges, newest first."""
+    if id_range.passing <= AT_A_LOOK or (candidates is not None and candidates.serves(id_range)):
+        yield id_range
+    else:
+        yield from (fine for fine in finer(connection, wanted, id_range) if fine.passing)
+
+
+def _matching(connection: sqlite3.Connection, wanted: EventFilter, look: _Look) -> list[int]:
+    """Return the ids of a search's matches in one of its parts, newest first."""
+    if not look.cost:
+        return []
     where, values = conditions(wanted)
     match = search_in(wanted.search, texts=("description",), names=("name",))
+    which = "id >= ? AND id < ?"
+    bounds: Values = (look.low, look.high)
+    if look.candidates is not None:
+        which, bounds = "id IN (SELECT value FROM json_each(?))", (json.dumps(look.candidates),)
     found = one_value(
         connection,
-        f"SELECT json_group_array(id) FROM event {_path(connection, wanted, part)} WHERE id >= ? AND id < ?{where}"
-        f" AND {match.sql}",
-        (part.low, part.high, *values, *match.values),
+        f"SELECT json_group_array(id) FROM event {look.path} WHERE {which}{where} AND {match.sql}",
+        (*bounds, *values, *match.values),
     )
     return sorted(json.loads(found), reverse=True)
