@@ -50,11 +50,12 @@ _CANDIDATE_COST = 10  # candidates are apart on the disk: reading one takes abou
 
 _WHOLE = f"""
 SELECT (SELECT coalesce(sum(count), 0) FROM event_range WHERE span = {COARSE}),
- (SELECT coalesce(max(id), 0) FROM event), {{form}}
-FROM (SELECT * FROM event WHERE id IN (
- SELECT id FROM event NOT INDEXED WHERE id < {{high}} ORDER BY id DESC LIMIT :limit OFFSET {{over}}
-) ORDER BY id DESC LIMIT :limit)
+ (SELECT coalesce(max(id), 0) FROM event), {{form}} FROM ({{rows}} ORDER BY id DESC LIMIT :limit)
 """
+_NEXT = "SELECT * FROM event NOT INDEXED WHERE id < :before"
+_SKIPPED = """SELECT * FROM event WHERE id IN (
+ SELECT id FROM event NOT INDEXED WHERE id < (SELECT high FROM start) ORDER BY id DESC
+ LIMIT :limit OFFSET coalesce((SELECT over FROM start), 0))"""
 _DEEP = f"""
 WITH coarse AS (SELECT number, count, sum(count) OVER (ORDER BY number DESC) AS upto FROM event_range
   WHERE span = {COARSE}),
@@ -63,9 +64,10 @@ WITH coarse AS (SELECT number, count, sum(count) OVER (ORDER BY number DESC) AS 
  fine AS (SELECT number, count, sum(count) OVER (ORDER BY number DESC) AS upto FROM event_range
   WHERE span = {FINE} AND number >= (SELECT low FROM around)
   AND number < (SELECT low FROM around) + {1 << (COARSE - FINE)}),
- start AS (SELECT (number + 1) << {FINE} AS high, (SELECT over FROM around) - upto + count AS over FROM fine
-  WHERE upto > (SELECT over FROM around) ORDER BY number DESC LIMIT 1)
-""" + _WHOLE.format(form="{form}", high="(SELECT high FROM start)", over="coalesce((SELECT over FROM start), 0)")
+ within AS (SELECT (number + 1) << {FINE} AS high, (SELECT over FROM around) - upto + count AS over,
+  count = {AT_A_LOOK} AS whole FROM fine WHERE upto > (SELECT over FROM around) ORDER BY number DESC LIMIT 1),
+ start AS (SELECT iif(whole, high - over, high) AS high, iif(whole, 0, over) AS over FROM within)
+"""  # in a whole range no id is missing, so that no row has to be skipped one by one
 
 E = TypeVar("E")
 
@@ -126,7 +128,7 @@ def _of_all(connection: sqlite3.Connection, form: Form[E], *, before: int, offse
 
 @cache
 def _whole(form: str, *, is_deep: bool) -> str:
-    return _DEEP.format(form=form) if is_deep else _WHOLE.format(form=form, high=":before", over="0")
+    return _DEEP + _WHOLE.format(form=form, rows=_SKIPPED) if is_deep else _WHOLE.format(form=form, rows=_NEXT)
 
 
 def _filtered(

@@ -115,7 +115,7 @@ class Admission:
         """
         if (local := local_caller(request)) is not None:
             return local
-        token = request.query.get(TOKEN)
+        token = None if operation.view is None else request.query.get(TOKEN)
         if operation.view is None or token is None:
             return await self.sessions.caller(request)
         caller = await self.viewers.caller(token, View(operation.view, path_id(request)), operation.rule)

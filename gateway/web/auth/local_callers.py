@@ -20,7 +20,10 @@ def local_caller(request: web.Request) -> Caller | None:
     The user comes from the kernel (unix(7), SO_PEERCRED). In a user namespace, as systemd's `PrivateUsers=` creates,
     every user but root and the service's own appears as `nobody`.
     """
-    end = None if request.transport is None else request.transport.get_extra_info("socket")
+    transport = request.transport
+    if transport is None or isinstance(transport.get_extra_info("peername"), tuple):  # an address of the network
+        return None
+    end = transport.get_extra_info("socket")
     if end is None or end.family != socket.AF_UNIX:
         return None
     _, uid, _ = _CREDENTIALS.unpack(end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))

@@ -80,23 +80,24 @@ class Sessions:
         carrier, token = carried(request)
         if carrier is Carrier.NONE or not token.isascii() or not 0 < len(token) <= _LONGEST_TOKEN:
             return NOBODY
-        return await self.refreshed(Caller(token=token, carrier=carrier))
+        return await self._live(token, carrier)
 
     async def refreshed(self, caller: Caller) -> Caller:
         """Return the caller as of now, and note the session's use; NOBODY once the session is over."""
-        if caller.carrier is Carrier.LOCAL:
-            return caller
-        session = await self._kept.get(caller.token)
+        return caller if caller.carrier is Carrier.LOCAL else await self._live(caller.token, caller.carrier)
+
+    async def _live(self, token: str, carrier: Carrier) -> Caller:
+        session = await self._kept.get(token)
         now = self._now()
         if session is None or self._is_over(session, now):
             return NOBODY
-        if now - self._used.get(caller.token, now) > self._idle:
+        if now - self._used.get(token, now) > self._idle:
             return NOBODY  # `expires_at` on disk has up to a minute to spare
-        found = self._caller_of(session, caller.token, caller.carrier)
+        found = self._caller_of(session, token, carrier)
         if found.signed_in and not session.mfa_pending:
-            self._use(caller.token, now)
+            self._use(token, now)
             if abs(now - session.last_seen_at) >= _TOUCH_EVERY:
-                await self._touch(caller.token, session, now)
+                await self._touch(token, session, now)
         return found
 
     async def ended_elsewhere(self) -> None:

@@ -6,61 +6,87 @@ import asyncio
 import fcntl
 import struct
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
-from gateway.web.http.http_errors import wait_for_activity
+from gateway.web.http.http_errors import PlainHandler
 
 _WITHIN_SECONDS = 1.0
 FIRST_LOOK_SECONDS = 0.001
 
 
-async def followed(
-    request: web.Request, answer: web.StreamResponse, on_acknowledged: Callable[[], None]
-) -> web.StreamResponse:
-    """Return the answer; call `on_acknowledged` only if the other end acknowledges all of it within a second.
+class FollowedResponse(web.Response):
+    """An answer that calls `on_acknowledged` only if the other end acknowledges all of it within a second.
 
     Bytes in this machine's buffers do not count. Behind a reverse proxy, the proxy acknowledges.
     """
-    if isinstance(answer, web.Response):
-        return _FollowedResponse(answer, on_acknowledged)
-    if await _all_acknowledged(request):  # a streamed answer, which was sent already
-        on_acknowledged()
-    return answer
 
-
-class _FollowedResponse(web.Response):
-    """An answer that is still to be sent."""
-
-    def __init__(self, like: web.Response, on_acknowledged: Callable[[], None]) -> None:
-        super().__init__(body=like.body, status=like.status, headers=like.headers)
+    def __init__(self, *, body: bytes, headers: Mapping[str, str], on_acknowledged: Callable[[], None]) -> None:
+        super().__init__(body=body, headers=headers)
         self._on_acknowledged = on_acknowledged
 
     async def write_eof(self, data: bytes = b"") -> None:
         """See `web.Response.write_eof`."""
-        request = self._req
+        request, is_kept_open = self._req, bool(self.keep_alive)
         await super().write_eof(data)
-        if request is not None and await _all_acknowledged(request):
-            self._on_acknowledged()
+        if request is not None:
+            await follow(request, self._on_acknowledged, is_kept_open=is_kept_open)
 
 
-async def _all_acknowledged(request: web.BaseRequest) -> bool:
-    """Wait until the other end has acknowledged every byte, at most a second; return whether it has.
-
-    The kernel is polled with growing pauses, and as soon as data arrives, since incoming packets acknowledge.
-    """
-    loop = asyncio.get_running_loop()
+async def follow(request: web.BaseRequest, on_acknowledged: Callable[[], None], *, is_kept_open: bool) -> None:
+    """Follow an answer that was sent; return at once if the connection is kept open for further requests."""
     transport = request.transport
-    until, pause = loop.time() + _WITHIN_SECONDS, FIRST_LOOK_SECONDS
-    while transport is not None and not transport.is_closing():
-        if transport.get_write_buffer_size() == 0 and _unconfirmed(transport) == 0:
-            return True
-        if loop.time() >= until:
-            return False
-        if not await wait_for_activity(request.protocol, within=pause):
-            pause *= 2
-    return False
+    if transport is None:
+        return
+    following = _Following(transport, request.protocol, on_acknowledged)
+    if not is_kept_open:
+        await following.ended.wait()
+
+
+class _Following:
+    """The wait for an acknowledgement, beside the connection's next request.
+
+    The kernel is asked with growing pauses, and as soon as data arrives, since incoming packets acknowledge.
+    """
+
+    def __init__(
+        self, transport: asyncio.Transport, protocol: asyncio.BaseProtocol, on_acknowledged: Callable[[], None]
+    ) -> None:
+        self.ended = asyncio.Event()
+        self._transport = transport
+        self._protocol = protocol if isinstance(protocol, PlainHandler) else None
+        self._on_acknowledged = on_acknowledged
+        self._loop = asyncio.get_running_loop()
+        self._until = self._loop.time() + _WITHIN_SECONDS
+        self._pause = FIRST_LOOK_SECONDS
+        if self._protocol is not None:
+            self._protocol.on_activity = self._look_early
+        self._timer = self._loop.call_later(self._pause, self._look)
+
+    def _look_early(self) -> None:
+        """Look because data arrived or the connection ended; the pauses do not grow by it."""
+        self._timer.cancel()
+        self._pause /= 2
+        self._look()
+
+    def _look(self) -> None:
+        transport = self._transport
+        if transport.is_closing():
+            self._end()
+        elif transport.get_write_buffer_size() == 0 and _unconfirmed(transport) == 0:
+            self._end()
+            self._on_acknowledged()
+        elif self._loop.time() >= self._until:
+            self._end()
+        else:
+            self._pause *= 2
+            self._timer = self._loop.call_later(self._pause, self._look)
+
+    def _end(self) -> None:
+        self.ended.set()
+        if self._protocol is not None and self._protocol.on_activity == self._look_early:
+            self._protocol.on_activity = None
 
 
 def _unconfirmed(transport: asyncio.Transport) -> int:

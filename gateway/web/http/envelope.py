@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from aiohttp import web
 from pydantic_core import to_json
+
+from gateway.web.http.acknowledged import FollowedResponse, follow
 
 _AT_A_TIME = 32 * 1024
 _AT_ONCE = 256 * 1024
@@ -55,17 +57,27 @@ def joined_parts(resource: str, records: Sequence[bytes], **fields: object) -> t
     return tuple(parts)
 
 
-async def in_parts(request: web.Request, parts: Sequence[bytes]) -> web.StreamResponse:
-    """Send JSON that is serialised already, with `no-store`. Over 256 KiB, it is streamed part by part."""
+async def in_parts(
+    request: web.Request, parts: Sequence[bytes], *, on_acknowledged: Callable[[], None] | None = None
+) -> web.StreamResponse:
+    """Send JSON that is serialised already, with `no-store`. Over 256 KiB, it is streamed part by part.
+
+    `on_acknowledged` is called only if the other end acknowledges all of the answer.
+    """
     size = sum(len(part) for part in parts)
     if size <= _AT_ONCE:
-        return from_json_text(b"".join(parts))
+        body = b"".join(parts)
+        if on_acknowledged is None:
+            return from_json_text(body)
+        return FollowedResponse(body=body, headers=_PLAIN, on_acknowledged=on_acknowledged)
     answer = web.StreamResponse(headers=_PLAIN)
     answer.content_length = size
     await answer.prepare(request)
     for part in parts:
         await answer.write(part)
     await answer.write_eof()
+    if on_acknowledged is not None:
+        await follow(request, on_acknowledged, is_kept_open=bool(answer.keep_alive))
     return answer
 
 

@@ -18,6 +18,8 @@ from gateway.web.http.forwarded import TRUSTED_PROXIES, is_trusted, parsed_addre
 HOST_NAMES = web.AppKey("host_names", frozenset[str])
 """The names in lower case, without ports."""
 _HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{0,5}))?")
+_NUMBER = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_IPV4 = re.compile(rf"{_NUMBER}(\.{_NUMBER}){{3}}")  # the usual case; parsing takes longer
 _LARGEST_PORT = 65535
 
 
@@ -39,7 +41,7 @@ def refuse_foreign_host(request: web.Request) -> None:
     found = _HOST.fullmatch(hosts[0])
     if found is None or int(found["port"] or 0) > _LARGEST_PORT:
         raise RequestRefused(400, "the Host header must be a name or an address, with or without a port")
-    if parsed_address(found["name"]) is not None:
+    if _IPV4.fullmatch(found["name"]) or parsed_address(found["name"]) is not None:
         return
     name = found["name"].lower().removesuffix(".")
     if name in request.app[HOST_NAMES]:

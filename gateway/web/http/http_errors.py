@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,34 +19,32 @@ class PlainHandler(RequestHandler):
     Anybody on the network can send such requests without limit, so they are logged at debug level only.
 
     Attributes:
-        activity: a future that is done when data arrives or the connection ends; None while nobody waits.
         on_data: a callback for each arrival of data, before it is parsed.
+        on_activity: a callback for each arrival of data, after it is parsed, and for the end of the connection.
     """
 
-    __slots__ = ("_refusal_headers", "activity", "on_data")
+    __slots__ = ("_refusal_headers", "on_activity", "on_data")
 
     def __init__(self, manager: web.Server, *, headers: Mapping[str, str], **options: Any) -> None:
         """`headers`: added to every error answer; `options`: those of `RequestHandler`."""
         super().__init__(manager, **options)
         self._refusal_headers = headers
-        self.activity: asyncio.Future[bool] | None = None
         self.on_data: Callable[[], None] | None = None
+        self.on_activity: Callable[[], None] | None = None
 
     def data_received(self, data: bytes) -> None:
-        """Report the data to `on_data` and `activity`, and pass it on. See `RequestHandler.data_received`."""
+        """Report the data, and pass it on. See `RequestHandler.data_received`."""
         if self.on_data is not None:
             self.on_data()
         super().data_received(data)
-        self._note_activity()
+        if self.on_activity is not None:
+            self.on_activity()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Report the end to `activity`. See `RequestHandler.connection_lost`."""
+        """Report the end. See `RequestHandler.connection_lost`."""
         super().connection_lost(exc)
-        self._note_activity()
-
-    def _note_activity(self) -> None:
-        if self.activity is not None and not self.activity.done():
-            self.activity.set_result(True)
+        if self.on_activity is not None:
+            self.on_activity()
 
     def handle_error(
         self,
@@ -66,24 +63,3 @@ class PlainHandler(RequestHandler):
             answer.force_close()
         answer.headers.update(self._refusal_headers)
         return answer
-
-
-async def wait_for_activity(protocol: asyncio.BaseProtocol, *, within: float) -> bool:
-    """Wait at most `within` seconds until data arrives on a connection or it ends; return whether that happened."""
-    if not isinstance(protocol, PlainHandler):
-        await asyncio.sleep(within)
-        return False
-    loop = asyncio.get_running_loop()
-    activity: asyncio.Future[bool] = loop.create_future()
-    protocol.activity = activity
-    timer = loop.call_later(within, _give_up, activity)
-    try:
-        return await activity
-    finally:
-        timer.cancel()
-        protocol.activity = None
-
-
-def _give_up(activity: asyncio.Future[bool]) -> None:
-    if not activity.done():
-        activity.set_result(False)

@@ -33,6 +33,7 @@ SERVE_AGAIN_SECONDS = 3.0
 LIMITS = web.AppKey("limits", ConnectionLimits)
 """The application's connection limits."""
 _AGAIN_SECONDS = "5"
+_KEEP_ALIVE = f"timeout={KEEP_ALIVE_SECONDS}"
 _SECURITY = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self';"
@@ -195,17 +196,18 @@ async def _to_page(_: web.Request) -> web.StreamResponse:
 
 
 async def _secure(request: web.Request, response: web.StreamResponse) -> None:
-    own_policy = response.headers.get("Content-Security-Policy")
-    response.headers.update(_SECURITY)
+    headers, path = response.headers, request.path
+    own_policy = headers.get("Content-Security-Policy")
+    headers.update(_SECURITY)
     if own_policy is not None:
-        response.headers["Content-Security-Policy"] = own_policy
+        headers["Content-Security-Policy"] = own_policy
     if request.keep_alive and response.keep_alive is not False:
-        response.headers["Keep-Alive"] = f"timeout={KEEP_ALIVE_SECONDS}"
+        headers["Keep-Alive"] = _KEEP_ALIVE
     if response.status == 503:
-        response.headers.setdefault("Retry-After", _AGAIN_SECONDS)
-    if request.path.startswith(PREFIX):
-        response.headers.update(CORS)
-    if TOKEN in request.query and request.path.startswith(_FOOTAGE):
-        response.headers.update(_TOKEN_CORS)
-    if request.path.startswith("/status/static/"):
-        response.headers["Cache-Control"] = "no-cache"
+        headers.setdefault("Retry-After", _AGAIN_SECONDS)
+    if path.startswith(PREFIX):
+        headers.update(CORS)
+    if path.startswith(_FOOTAGE) and TOKEN in request.query:
+        headers.update(_TOKEN_CORS)
+    if path.startswith("/status/static/"):
+        headers["Cache-Control"] = "no-cache"

@@ -19,7 +19,6 @@ from gateway.store import Consumer, EventFilter, EventPage
 from gateway.store.events.events import Events
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.acknowledged import followed
 from gateway.web.http.bodies import BodyCache, ById, Cursored, Id, Text, read_body
 from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import in_parts, joined_parts, success
@@ -148,7 +147,7 @@ class EventsFamily:
             return await in_parts(request, parts)
         answered = PageAnswered(asked.cursor, page.newest, page.last, is_end=page.next_cursor is None)
         acknowledge = await self._consumers.answered(consumer, answered)
-        return await followed(request, await in_parts(request, parts), acknowledge)
+        return await in_parts(request, parts, on_acknowledged=acknowledge)
 
     def _as_json(self, page: Page) -> tuple[bytes, ...]:
         """Return the JSON of a page, from a cache: the store returns the same object until something is recorded."""

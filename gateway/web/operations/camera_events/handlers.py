@@ -30,10 +30,9 @@ from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
 from gateway.web.auth.viewers import Viewers
-from gateway.web.http.acknowledged import followed
 from gateway.web.http.bodies import ById, path_id, read_body, read_change
 from gateway.web.http.dates import from_micros, until_micros
-from gateway.web.http.envelope import success, success_listed
+from gateway.web.http.envelope import in_parts, list_parts, success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import JPEG, MP4, as_file, as_playlist, in_time
 from gateway.web.http.segments import SegmentFiles
@@ -148,9 +147,8 @@ class CameraEventsFamily:
             return await success_listed(request, "events", events, count=page.count, **cursor)
         answered = PageAnswered(wanted.cursor_id, page.newest, cursor.get("next_cursor"), is_end=page.is_end)
         acknowledge = await self._consumers.answered(consumer, answered)
-        return await followed(
-            request, await success_listed(request, "events", events, count=page.count, **cursor), acknowledge
-        )
+        parts = await list_parts("events", events, count=page.count, **cursor)
+        return await in_parts(request, parts, on_acknowledged=acknowledge)
 
     async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)

@@ -30,10 +30,9 @@ from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.records import Records
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.acknowledged import followed
 from gateway.web.http.bodies import read_body, read_change, read_new
 from gateway.web.http.dates import asked_period
-from gateway.web.http.envelope import success, success_listed
+from gateway.web.http.envelope import in_parts, list_parts, success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.times import Moments
 from gateway.web.operations.entries.operations import (
@@ -264,8 +263,8 @@ class EntriesFamily:
         following = cursor.get("next_cursor")
         answered = PageAnswered(wanted.cursor_id, page.newest, following, is_end=page.next_cursor is None)
         acknowledge = await self._consumers.answered(consumer, answered)
-        answer = await success_listed(request, "entries", shown, count=page.count, **cursor, **more)
-        return await followed(request, answer, acknowledge)
+        parts = await list_parts("entries", shown, count=page.count, **cursor, **more)
+        return await in_parts(request, parts, on_acknowledged=acknowledge)
 
     async def _totals(self, wanted: EntryWhich) -> EntryTotals:
         return await self._entries.totals(await self._filter(wanted), now=self._now)
