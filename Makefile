@@ -11,7 +11,7 @@ PLAYER := tests/player/node_modules/.package-lock.json
 SUITES ?= bookworm trixie
 PREVIOUS ?= HEAD~1
 
-.PHONY: run test gather check wheel deb sbom coverage install-trial bench rounds cuts power-cuts soak outage outage-month seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
+.PHONY: run test gather check wheel deb sbom coverage install-trial bench bench-compare rounds cuts power-cuts soak outage outage-month seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -77,8 +77,14 @@ install-trial:  ## install, set up, try, upgrade and purge the package in a bare
 	  older=$$(packaging/deb/build $$suite build/deb $(PREVIOUS)) && newer=$$(packaging/deb/build $$suite) && \
 	  tests/installation/try-package $$suite "$$older" "$$newer" || exit 1; done
 
-bench: $(STAMP)  ## benchmarks; each prints its figures beside a limit or peer
-	$(BIN)/pytest $(or $(TESTS),tests/benchmarks) -p no:randomly -s -m benchmark
+bench: $(STAMP)  ## benchmarks beside their peers, and one table of the figures; all of them also write docs/performance.md
+	@mkdir -p build && rm -f build/figures.jsonl
+	@BENCH_FIGURES=$(CURDIR)/build/figures.jsonl $(BIN)/pytest $(or $(TESTS),tests/benchmarks) -p no:randomly -s -m benchmark; \
+	code=$$?; $(BIN)/python scripts/bench_table.py build/figures.jsonl $(if $(TESTS),,--write docs/performance.md --plot docs/growth.svg); \
+	exit $$code
+
+bench-compare: $(STAMP)  ## the figures of this tree beside those of another commit, interleaved; BASE=commit TESTS= ROUNDS=3
+	@$(BIN)/python scripts/bench_compare.py $(or $(BASE),HEAD~1) $(TESTS) --rounds $(or $(ROUNDS),3)
 
 rounds: $(STAMP)  ## kill -9 and torn writes against recording; ROUNDS=300
 	$(BIN)/python tests/simulators/kill_rounds.py --rounds $(or $(ROUNDS),300)

@@ -82,7 +82,7 @@ async def real(folder: Path) -> None:
 class _Unused:
     """The rooms beside the store: nothing asks them anything here."""
 
-    viewing = live = evidence_files = None
+    viewing = live = evidence_files = figures = None
 
 
 async def bare(body: bytes) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from figures import show
 from loop_watch import watch_callbacks
 from wired import down_sync
 
@@ -165,6 +166,9 @@ async def test_a_sweep_of_100_000_cards(tmp_path):
     cold = shown[1][1][1]
     print(f"cold: {cold / (alone + rows_alone):4.2f} of the bare pages and the bare rows one after the other")
     print(f"{shown[0][1][0]} requests each; aims: {AIM_SHARE} of the bare pages, lag p99 {AIM_LAG * 1000:.0f} ms")
+    for name, row, aim in (("cold", shown[1], 3.0), ("unchanged", shown[2], 0.9)):
+        show(f"100,000 cards {name}", row[1][1], "s", peer=alone, beside="the bare pages", aim=aim)
+        show(f"100,000 cards {name}, loop lag p99", row[1][3] * 1000, "ms", aim=3)
     assert [report.cards.cards for _, (report, *_) in shown[1:3]] == [CARDS, CARDS]
     assert shown[2][1][0].cards.changed == 0
     assert shown[2][1][1] < AIM_SHARE * alone

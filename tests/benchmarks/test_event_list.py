@@ -18,6 +18,7 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
+from figures import show
 from large_store import APART, FIRST_AT, fill_events
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(900)]
@@ -51,7 +52,7 @@ class Address:
 def serving(kind: str, given: Path, *, watched: bool = False) -> Iterator[Address]:
     """A house in a process of its own; when `watched`, no callback of its loop may have taken longer than 5 ms."""
     command = [sys.executable, str(HOUSE), kind, str(given), *(["watched"] if watched else [])]
-    environment = {**os.environ, "PYTHONPATH": str(HOUSE.parents[1] / "simulators")}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "simulators")}
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
@@ -173,7 +174,7 @@ def test_pages_among_many_events(folder):
         "search, a card": lambda n: {"search": f"card 00{(n * 37) % 5000}."},
         "search, nothing": lambda n: {"search": f"none {n}"},
     }
-    slowest = {}
+    slowest, medians = {}, {}
     print(f"\n{EVENTS:,} events; ms        p50      p99     most   count")
     with serving("real", folder, watched=True) as address:
         for name, body in (kinds | rare).items():
@@ -183,9 +184,12 @@ def test_pages_among_many_events(folder):
             slowest[name] = waits[int(len(waits) * 0.99) - 1]
             middle_wait = waits[len(waits) // 2]
             print(f"{name:22} {middle_wait:8.2f} {slowest[name]:8.2f} {waits[-1]:8.2f}   {answer['count']:,}")
+            medians[name] = middle_wait
             assert answer["events"] or name in rare
     deep = max(slowest["by cursor, deep"], slowest["by page number, deep"])
     print(f"deep over first, p99: {deep / slowest['first page']:.2f}")
+    for name in ("by cursor, deep", "by page number, deep"):
+        show(f"a page of events {name}", medians[name], "ms", peer=medians["first page"], beside="the first", aim=1.2)
     assert deep < 2 * slowest["first page"]
     assert all(wait < LIMIT_MS for name, wait in slowest.items() if name in kinds), slowest
 
@@ -202,6 +206,8 @@ def test_requests_per_second_beside_a_bare_handler(folder, tmp_path, kind):
     body.write_text(json.dumps(answer, separators=(",", ":"), ensure_ascii=False))
     with serving("bare", body) as address:
         bare = max(asyncio.run(rate_of(address, bodies)) for _ in range(2))
-    print(f"\n{kind}: {real:,.0f} requests/s of {body.stat().st_size:,} bytes; bare {bare:,.0f}; {real / bare:.2f}")
+    aim = 0.6 if kind == "the same page" else 0.3
+    print(f"\npages of {body.stat().st_size:,} bytes")
+    show(f"list of events, {kind}", real, "requests/s", peer=bare, beside="a bare handler", aim=aim, more=True)
     if kind == "the same page":
         assert real / bare >= 0.4

@@ -8,8 +8,10 @@ import sqlite3
 import time
 from contextlib import closing
 from itertools import count
+from pathlib import Path
 
 import pytest
+from figures import show
 
 from gateway.domain.credentials import Card
 from gateway.domain.events import Event, EventKind
@@ -44,6 +46,12 @@ def bare_commits(path):
         return done / SECONDS
 
 
+def written_bytes():
+    """Bytes that this process has sent to the disk."""
+    lines = Path("/proc/self/io").read_text("ascii").splitlines()
+    return int(next(line for line in lines if line.startswith("write_bytes")).split()[1])
+
+
 async def events_per_second(store, writers):
     """Acknowledged events and commits per second, with the slowest acknowledgement of a hundred in ms."""
     waits: list[float] = []
@@ -62,9 +70,18 @@ async def events_per_second(store, writers):
 async def test_commits_and_events_per_second(store, tmp_path):
     bare = await asyncio.to_thread(bare_commits, tmp_path / "bare.db")
     print(f"\nbare sqlite3, WAL and FULL, one row each: {bare:,.0f} commits/s")
-    for writers in (1, 8, 64, 256):
+    for writers in (1, 2, 4, 8, 16, 32, 64, 256):
+        written = written_bytes()
         events, commits, slow = await events_per_second(store, writers)
+        written = (written_bytes() - written) / (events * SECONDS)
         print(f"{writers:4} writers: {events:8,.0f} events/s in {commits:6,.0f} commits/s, p99 {slow:.1f} ms")
+        if writers <= 32:
+            show("an event on the disk, by writers", 1000 / events, "ms", at=writers)
+        if writers == 1:
+            show("a commit alone", 1000 / events, "ms", peer=1000 / bare, beside="a bare commit", aim=1.3)
+            show("written for an event, alone", written / 1000, "kB", aim=12)
+    show("durable events under load", events, "events/s", peer=bare, beside="single commits", aim=5, more=True)
+    show("written for an event under load", written / 1000, "kB", aim=12)
     assert events > bare
 
 
@@ -135,7 +152,7 @@ async def test_large_tables(store):
         await act()
         start = time.perf_counter()
         result = await act()
-        print(f"\n{name}: {(time.perf_counter() - start) * 1000:.2f} ms", end="")
+        show(name, (time.perf_counter() - start) * 1000, "ms")
         return result
 
     await timed("newest page of all events", lambda: store.events.page(EventFilter()))
