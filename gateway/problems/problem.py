@@ -143,6 +143,8 @@ class Verdict:
             return f"{len(stopped)} of {self.lanes} lanes cannot work, {problems}"
         if count:
             return problems
+        if not self.lanes:
+            return "No lane yet"
         return "The lane works" if self.lanes == 1 else f"All {self.lanes} lanes work"
 
 

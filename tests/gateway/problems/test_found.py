@@ -65,6 +65,7 @@ def test_site_that_works_has_no_problem():
     assert verdict(WELL).not_ready == ()
     assert verdict(WELL).headline == "All 2 lanes work"
     assert verdict(replace(WELL, lanes=(ENTRY,))).headline == "The lane works"
+    assert verdict(replace(WELL, lanes=())).headline == "No lane yet"
 
 
 def test_gate_that_is_away_is_one_problem_that_names_its_lane():

@@ -131,6 +131,29 @@ async def test_the_keyboard_goes_on_where_it_was_when_the_line_is_back(open_gate
         await expect(stop).to_be_focused()
 
 
+@pytest.mark.parametrize(
+    ("view", "fault", "there"),
+    [
+        ("events", "#history-fault", "#history > li"),
+        ("cards", "#card-fault", "#cards > li"),
+        ("health", "#trends-fault", "#travels > li"),
+    ],
+)
+async def test_what_failed_while_the_line_was_lost_is_asked_for_again(
+    open_gateway, browser_page, line, view, fault, there
+):
+    async with open_gateway() as gateway, line(gateway) as front, browser_page(tolerate=("ERR_",)) as page:
+        gateway.url = front.url
+        await sign_in(page, gateway)
+        await front.cut()
+        await expect(page.get_by_text("Connection lost")).to_be_visible()
+        await page.get_by_role("link", name=view.capitalize(), exact=True).click()
+        await expect(page.locator(fault)).to_have_text("The gateway does not answer.")
+        await front.mend()
+        await expect(page.locator(there).first).to_be_visible()
+        await expect(page.locator(fault)).to_be_empty()
+
+
 @pytest.mark.parametrize("view", ["wall", "lanes/entry"])
 async def test_full_screen_says_that_the_line_is_lost(open_gateway, browser_page, line, view):
     tolerate = ("ERR_", *NO_VIEW)

@@ -32,7 +32,7 @@ export function setUpEquipment() {
 export function showEquipment(snapshot) {
   last = snapshot;
   byId("cameras-section").hidden = !snapshot.user.view_cameras || snapshot.cameras.length === 0;
-  byId("devices-section").hidden = !snapshot.user.view_devices;
+  byId("devices-section").hidden = !snapshot.user.view_devices || snapshot.devices.length === 0;
   keyed(byId("cameras"), snapshot.cameras, { key: (camera) => camera.camera_id, create: createCamera, update: updateCamera });
   keyed(byId("devices"), snapshot.devices, {
     key: (device) => device.device_id, create: () => fromTemplate("device-row"), update: updateDevice,
@@ -50,7 +50,7 @@ export function ageEquipment() {
     ["Running", lasting(seconds(gateway.started_at)), ""],
     ["Clock", gateway.clock_trusted ? "synchronised" : "not synchronised", gateway.clock_trusted ? "" : "warn"],
     ["Time zone", gateway.timezone, ""],
-    ...(last.storage ? [["Footage", last.storage.text, last.storage.short ? "bad" : ""]] : []),
+    ...(last.storage && last.cameras.length ? [["Footage", last.storage.text, last.storage.short ? "bad" : ""]] : []),
     ["Database", gateway.store_failing || "working", gateway.store_failing ? "bad" : ""],
     ...(kept === null ? [] : [["Events", kept, ""]]),
   ];

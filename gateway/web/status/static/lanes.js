@@ -26,6 +26,7 @@ const decisions = new Map(); // the last reading that was decided on, by lane: i
 export function showLanes(snapshot) {
   for (const event of snapshot.events.toReversed()) if (event.read) decisions.set(event.lane_id, event);
   byId("lanes-section").hidden = !snapshot.user.view_devices;
+  byId("no-lanes").hidden = snapshot.lanes.length > 0;
   keyed(byId("lanes"), snapshot.lanes, {
     key: (lane) => lane.lane_id,
     create: createLane,

@@ -11,7 +11,7 @@ export function fill(parent, parts) {
   if (parts === null) return;
   const names = parts.schedules.map((one) => one.id);
   parent.append(group("Site", [entry("site", "", "", [text("name", "Name", parts.site.name)])]));
-  parent.append(group("Lanes", parts.lanes.map((lane) => entry("lanes", lane.id, lane.id, laneFields(lane, names)))));
+  if (parts.lanes.length) parent.append(group("Lanes", parts.lanes.map((lane) => entry("lanes", lane.id, lane.id, laneFields(lane, names)))));
   for (const [section, title] of [["devices", "Devices"], ["cameras", "Cameras"], ["areas", "Areas"]]) {
     if (parts[section].length) parent.append(group(title, parts[section].map((one) => entry(section, String(one.id), String(one.id), named(section, one)))));
   }
