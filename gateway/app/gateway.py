@@ -157,6 +157,7 @@ class Gateway:
 
     def _add_watches(self) -> None:
         """Build the parts that watch all others: the list of problems, readiness for systemd, and daily counts."""
+        self._problems: ProblemWatch
         problems = lambda: self._problems.now()  # noqa: E731, PLW0108 (it is made behind those who ask it)
         desk = partial(FleetTask, lanes=self.lanes, site_file=self.site_file, bundle=self._support_bundle)
         self._fleet = desk(
