@@ -33,8 +33,76 @@ MOVED = (
 )
 
 
+PARTED = (
+    LIVE.replace("#EXT-X-MEDIA-SEQUENCE", "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=24.0,"
+                 "HOLD-BACK=12.0,PART-HOLD-BACK=3.000\n#EXT-X-PART-INF:PART-TARGET=1.000\n#EXT-X-MEDIA-SEQUENCE", 1)
+    .replace("#EXTINF:2.000000,\n17.ts", '#EXT-X-PART:DURATION=1.000000,URI="17.0.ts",INDEPENDENT=YES\n'
+             '#EXT-X-PART:DURATION=1.000000,URI="17.1.ts"\n#EXTINF:2.000000,\n17.ts')
+    + '#EXT-X-PART:DURATION=1.000000,URI="18.0.ts",INDEPENDENT=YES\n#EXT-X-PART:DURATION=0.900000,URI="18.1.ts"\n'
+    '#EXT-X-PRELOAD-HINT:TYPE=PART,URI="18.2.ts"\n'
+)  # fmt: skip
+GROWN = PARTED.replace("#EXT-X-PRELOAD", '#EXT-X-PART:DURATION=1.000000,URI="18.2.ts"\n#EXT-X-PRELOAD').replace(
+    'PART,URI="18.2.ts"', 'PART,URI="18.3.ts"'
+)
+
+
 def test_good_ones_pass():
     assert (lint_master(MASTER), lint_media(LIVE), lint_media(VOD), lint_update(LIVE, MOVED)) == ([], [], [], [])
+    assert (lint_media(PARTED), lint_media(GROWN), lint_update(PARTED, GROWN)) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("good", "wrong", "told"),
+    [
+        ("#EXT-X-PART-INF:PART-TARGET=1.000\n", "", "no PART-TARGET"),
+        ("PART-HOLD-BACK=3.000", "PART-HOLD-BACK=2.900", "PART-HOLD-BACK is under"),
+        (",PART-HOLD-BACK=3.000", "", "PART-HOLD-BACK is under"),
+        ("YES,CAN-SKIP-UNTIL=24.0,HOLD-BACK=12.0", "YES,CAN-SKIP-UNTIL=24.0,HOLD-BACK=11.9", "HOLD-BACK is under 3"),
+        ("CAN-SKIP-UNTIL=24.0", "CAN-SKIP-UNTIL=23.9", "CAN-SKIP-UNTIL is under 6"),
+        ('DURATION=1.000000,URI="17.0.ts"', 'DURATION=1.100000,URI="17.0.ts"', "longer than a part may be"),
+        ('DURATION=1.000000,URI="17.0.ts"', 'DURATION=0.840000,URI="17.0.ts"', "too short"),
+        ('DURATION=1.000000,URI="17.0.ts"', 'URI="17.0.ts"', "no DURATION"),
+        ('DURATION=0.900000,URI="18.1.ts"', 'DURATION=0.000000,URI="18.1.ts"', "no time"),
+        ('URI="18.1.ts"', 'URI="18.0.ts"', "twice"),
+        ('PART,URI="18.2.ts"', 'PART,URI="18.1.ts"', "twice"),
+        ('URI="17.0.ts",INDEPENDENT=YES', 'URI="17.0.ts"', "not independent"),
+        ("#EXTINF:2.000000,\n17.ts", "#EXTINF:4.000000,\n17.ts", "as long as their segment"),
+        ("TYPE=PART", "TYPE=SEGMENT", "one of a type"),
+        ('#EXT-X-PART:DURATION=0.900000,URI="18.1.ts"\n', "", ""),
+        (
+            '#EXT-X-PRELOAD-HINT:TYPE=PART,URI="18.2.ts"\n',
+            '#EXT-X-PRELOAD-HINT:TYPE=PART,URI="18.2.ts"\n#EXT-X-PART:DURATION=1.0,URI="18.3.ts"\n',
+            "after a hint",
+        ),
+        ('#EXT-X-PRELOAD-HINT:TYPE=PART,URI="18.2.ts"\n', "#EXT-X-ENDLIST\n", "tells of more"),
+        ("TARGETDURATION:4", "TARGETDURATION:1", "longer than a segment may be"),
+        (
+            "#EXTINF:2.000000,\n10.ts",
+            (
+                '#EXT-X-PART:DURATION=1.0,URI="10.0.ts",INDEPENDENT=YES\n'
+                '#EXT-X-PART:DURATION=1.0,URI="10.1.ts"\n#EXTINF:2.000000,\n10.ts'
+            ),
+            "three target durations from the end",
+        ),
+    ],
+)
+def test_a_fault_of_parts_is_found(good, wrong, told):
+    assert good in PARTED
+    faults = lint_media(PARTED.replace(good, wrong, 1))
+    assert any(told in fault for fault in faults) if told else not faults, faults
+
+
+@pytest.mark.parametrize(
+    ("good", "wrong", "told"),
+    [
+        ("PART-TARGET=1.000", "PART-TARGET=1.100", "PART-TARGET or SERVER-CONTROL changed"),
+        ('DURATION=0.900000,URI="18.1.ts"', 'DURATION=0.950000,URI="18.1.ts"', "changed or went away"),
+        (GROWN.partition("17.ts\n")[2], "", "before it was whole"),
+    ],
+)
+def test_a_fault_of_parts_that_moved_is_found(good, wrong, told):
+    assert good in GROWN
+    assert any(told in fault for fault in lint_update(PARTED, GROWN.replace(good, wrong, 1)))
 
 
 @pytest.mark.parametrize(
@@ -181,3 +249,4 @@ def test_a_fault_of_a_segment_is_found():
     slow = MASTER.replace("900000", "1000").replace("800000", "900")
     text = LIVE.replace("2.000000", f"{seconds:.6f}").replace("TARGETDURATION:4", "TARGETDURATION:1")
     assert any("over BANDWIDTH" in fault for fault in lint_all(slow, text, lambda _: one, steady=False))
+    assert any("not its bytes" in fault for fault in lint_all(MASTER, PARTED, lambda _: one, steady=False))

@@ -65,7 +65,15 @@ class WritingAllowed:
     may_write: bool
 
 
-Control = CameraConnected | CameraLost | FootagePinned | WritingAllowed | RecordingStopped
+@dataclass(frozen=True, slots=True)
+class PartsWanted:
+    """A request for parts of about `part_seconds`, until a monotonic time."""
+
+    part_seconds: float
+    until: float
+
+
+Control = CameraConnected | CameraLost | FootagePinned | WritingAllowed | PartsWanted | RecordingStopped
 QueueItem = EncodedFrame | EncodedAudio | FramesDropped | Control
 
 
@@ -84,6 +92,8 @@ class FrameQueue:
         self._shedding = False
         self._dropped = 0
         self._changed = threading.Condition()
+        self.hurried = False
+        """Whether each frame wakes the thread that calls `get`, because somebody watches what it writes."""
 
     @property
     def dropped(self) -> int:
@@ -109,7 +119,7 @@ class FrameQueue:
             self._items.append(frame)
             self._frames += 1
             self._bytes += len(frame.data)
-            if frame.keyframe or self._bytes >= WAKE_BYTES:
+            if frame.keyframe or self.hurried or self._bytes >= WAKE_BYTES:
                 self._changed.notify()
 
     def put_sound(self, sound: EncodedAudio) -> None:
@@ -137,7 +147,8 @@ class FrameQueue:
         """Return the next item, or None when there is none after `timeout` seconds.
 
         A waiting thread is not woken for every frame, since that would cost more than writing it. It is woken by a
-        keyframe (which ends a segment), by WAKE_BYTES of frames, by other items, or by the time-out.
+        keyframe (which ends a segment), by WAKE_BYTES of frames, by other items, or by the time-out. Only while it is
+        `hurried`, each frame wakes it.
         """
         with self._changed:
             if not self._items:

@@ -135,6 +135,8 @@ class LiveFeed:
         self._watched = False
         self._views: set[LiveView] = set()
         self._ended = False
+        self.hurried = False
+        """Whether frames are wanted as they come although there may be no viewer here; set from any thread."""
         self.sound: AudioFormat | None = None
         """The format of the AAC that comes with the pictures, None for none; set by the reading thread."""
 
@@ -190,7 +192,7 @@ class LiveFeed:
     @property
     def watched(self) -> bool:
         """True while anybody watches; callable from any thread."""
-        return self._watched
+        return self._watched or self.hurried
 
     @property
     def viewers(self) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 
 from drivers.contract import ProtocolViolation
-from drivers.rtsp.frames import EncodedAudio, EncodedFrame, Entry
+from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedAudio, EncodedFrame, Entry
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import (
     CameraConnected,
@@ -17,6 +17,7 @@ from gateway.camera_worker.frame_queue import (
     FootagePinned,
     FrameQueue,
     FramesDropped,
+    PartsWanted,
     QueueItem,
     RecordingStopped,
     WritingAllowed,
@@ -32,6 +33,7 @@ from gateway.domain.footage import (
     CameraCondition,
     CameraReported,
     GapReason,
+    PartWritten,
     Pin,
     SegmentFinished,
     StreamFault,
@@ -73,7 +75,7 @@ class CameraRecorder:
         clock: Clock,
         budget: ConnectionBudget,
         live: LiveFeed | None,
-        report: Callable[[SegmentFinished | CameraReported], None],
+        report: Callable[[SegmentFinished | PartWritten | CameraReported], None],
         salvage_first: bool,
         may_write: bool = True,
         marker: str = "",
@@ -97,6 +99,8 @@ class CameraRecorder:
             else None
         )
         self._queue = FrameQueue()
+        self._live = live
+        self._parts_until = float("-inf")
         self._reader = reader(
             camera=camera, url=camera.url, sink=self._queue, live=live, audio=camera.audio, clock=clock, budget=budget
         )
@@ -136,6 +140,14 @@ class CameraRecorder:
         if self.camera.record == "events":
             self._queue.put(WritingAllowed(may_write))
 
+    def want_parts(self, *, part_seconds: float, seconds: float) -> None:
+        """Report parts of about `part_seconds` for some seconds; no effect on a camera recorded for events only.
+
+        Until then the camera is read, and its frames are written, as they come.
+        """
+        if self.camera.record != "events":
+            self._queue.put(PartsWanted(part_seconds=part_seconds, until=self._clock.monotonic() + seconds))
+
     def stop(self) -> None:
         """Have the recording end soon, with its open segment made durable. Returns at once; see `join`."""
         self._reader.stop()
@@ -168,6 +180,7 @@ class CameraRecorder:
             media=self._media,
             segment_seconds=self.camera.segment_seconds,
             finished=self._segment_finished,
+            part_written=self._report,
             gap=gap,
             shelf=self._pre_roll,
             marker=self._marker,
@@ -193,6 +206,8 @@ class CameraRecorder:
                 ended = False
             if ended:
                 return
+            if segmenter.part_ticks and self._clock.monotonic() >= self._parts_until:
+                self._hurry(segmenter, part_seconds=0.0)
             self._mind_time(began, received=item is not None)
             if self._pre_roll is not None:
                 self._mind_disk(self._pre_roll)
@@ -236,11 +251,21 @@ class CameraRecorder:
                 segmenter.lose(gap)
             case FootagePinned() | WritingAllowed():
                 self._tell_ring(item)
+            case PartsWanted(part_seconds=part_seconds, until=until):
+                self._parts_until = until
+                self._hurry(segmenter, part_seconds=part_seconds)
             case RecordingStopped():
                 segmenter.disconnect(GapReason.NONE)
                 self._tell_ring(item)
                 return True
         return False
+
+    def _hurry(self, segmenter: Segmenter, *, part_seconds: float) -> None:
+        """Read, write and report parts of this duration as frames come; with 0, in larger pieces and without parts."""
+        segmenter.part_ticks = int(part_seconds * TICKS_PER_SECOND)
+        self._queue.hurried = part_seconds > 0
+        if self._live is not None:
+            self._live.hurried = part_seconds > 0
 
     def _mind_time(self, began: float, *, received: bool) -> None:
         """Detect a disk that hangs, by how long the last step took, because a hanging disk gives no error.

@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from gateway.domain.footage import CameraCondition, CameraReported, SegmentFinished
+from gateway.domain.footage import CameraCondition, CameraReported, PartWritten, SegmentFinished
 
 MOST_UNREAD_SEGMENTS = 10_000
 
 
 class ReportBuffer:
-    """The unread segments in order, and each camera's latest state. Belongs to the event loop."""
+    """The unread segments and parts in order, and each camera's latest state. Belongs to the event loop."""
 
     def __init__(self, *, most_segments: int = MOST_UNREAD_SEGMENTS) -> None:
         self._most = most_segments
-        self._segments: deque[SegmentFinished] = deque()
+        self._segments: deque[SegmentFinished | PartWritten] = deque()
         self._cameras: dict[int, CameraReported] = {}
         self._conditions: dict[int, tuple[CameraCondition, str]] = {}
         self._added = asyncio.Event()
         self.unreported_segments = 0
         """The number of segments whose report was dropped for lack of room; their files are adopted by name later."""
 
-    def add(self, report: SegmentFinished | CameraReported) -> None:
+    def add(self, report: SegmentFinished | PartWritten | CameraReported) -> None:
         """Keep a report until it is taken, and wake the reader.
 
         The figures of a camera whose condition has not changed wake nobody: they wait for the next heartbeat.
@@ -35,8 +35,7 @@ class ReportBuffer:
                 return
         else:
             if len(self._segments) >= self._most:
-                self._segments.popleft()
-                self.unreported_segments += 1
+                self.unreported_segments += isinstance(self._segments.popleft(), SegmentFinished)
             self._segments.append(report)
         self._added.set()
 
@@ -45,9 +44,9 @@ class ReportBuffer:
         self._cameras.pop(camera_id, None)
         self._conditions.pop(camera_id, None)
 
-    def take(self) -> list[SegmentFinished | CameraReported]:
-        """Return and remove all unread reports, segments first."""
-        reports: list[SegmentFinished | CameraReported] = [*self._segments, *self._cameras.values()]
+    def take(self) -> list[SegmentFinished | PartWritten | CameraReported]:
+        """Return and remove all unread reports, segments and parts first."""
+        reports: list[SegmentFinished | PartWritten | CameraReported] = [*self._segments, *self._cameras.values()]
         self._segments.clear()
         self._cameras.clear()
         self._added.clear()

@@ -109,6 +109,7 @@ def _salvage_one(media: Path, camera_id: int, part: Path, offset: ClockOffset) -
     segment = SegmentFinished(
         camera_id=camera_id,
         path=path,
+        grew_as=str(part.relative_to(media)),
         started_at=started_at,
         clock_trusted=offset.trusted,
         duration=duration,

@@ -21,22 +21,13 @@ from drivers.rtsp.frames import (
     VideoCodec,
     VideoFormat,
 )
+from gateway.camera_worker.parts import Part, Parts
 from gateway.camera_worker.pre_roll import OpenFile, Shelf, Start, ToDisk
 from gateway.camera_worker.segment_file import PART_SUFFIX, SegmentFile
+from gateway.camera_worker.timeline import Timeline
 from gateway.camera_worker.transport_stream import TransportMuxer
-from gateway.domain.footage import GapReason, SegmentFinished, segment_path
+from gateway.domain.footage import GapReason, PartWritten, SegmentFinished, segment_path
 from gateway.runtime.clock import Stamp
-
-LONGEST_DRIFT_MICROS = 500_000
-"""A larger difference is no drift but a clock that was set: the anchor is set again at a segment's boundary. Frames
-that are late by this much may only have been delayed, so lateness is judged over a window."""
-EASY_DRIFT_MICROS = 150_000
-"""A smaller difference is ignored, because a reader that batches frames delays them; segments then touch exactly."""
-WINDOW_TICKS = 4 * 90_000
-"""The time over which a drift is judged, because on a busy machine all frames of one segment may arrive late."""
-LONGEST_SLEW_MICROS = 10_000
-"""The largest correction of a drift from one segment to the next. It is far smaller than the distance at which two
-segments no longer count as one run of footage."""
 
 _LONGEST_GROUP_TICKS = 10 * TICKS_PER_SECOND
 LARGEST_SEGMENT_BYTES = 256_000_000
@@ -45,86 +36,16 @@ _LONGEST_STEP_TICKS = 10 * TICKS_PER_SECOND
 _FARTHEST_SOUND_TICKS = 2 * TICKS_PER_SECOND
 
 
-class Timeline:
-    """The conversion of presentation times to a clock's times, for one run of continuous timestamps.
-
-    `at` is the clock's time, in microseconds, of the presentation time `pts`: the anchor.
-    """
-
-    def __init__(self, *, pts: int, at: int) -> None:
-        self._pts = pts
-        self._at = at
-        self._earliest: int | None = None
-        self._window: tuple[int, int] | None = None
-        self._least: int | None = None
-        self._owed = 0
-
-    def moment_of(self, pts: int) -> int:
-        """Return the clock's time of a presentation time, in microseconds."""
-        return self._at + (pts - self._pts) * 100 // 9
-
-    def observe(self, *, pts: int, arrived: int) -> None:
-        """Note a frame's presentation time and its arrival in microseconds."""
-        offset = arrived - self.moment_of(pts)
-        self._earliest = offset if self._earliest is None else min(self._earliest, offset)
-        self._window = (pts, pts) if self._window is None else (self._window[0], pts)
-
-    @property
-    def lateness(self) -> int:
-        """The least delay of a frame since the last call of `settle`, in microseconds."""
-        return self._earliest or 0
-
-    def settle(self, *, first: bool, set_by: int = 0) -> bool:
-        """Adjust the anchor to the frames observed since the last call.
-
-        Return True when it was set again, so that the next segment does not touch the one before. In the first segment
-        of a connection the anchor may move to any earlier time, since no segment precedes it. This serves cameras that
-        send cached frames in one burst.
-
-        Args:
-            first: whether this is the first segment of a connection.
-            set_by: the microseconds by which the clock was set meanwhile; up to `LONGEST_DRIFT_MICROS` this is followed
-                like any drift.
-        """
-        offset = self.lateness
-        self._earliest = None
-        if first:
-            self._at += min(offset, 0)
-            return False
-        by = set_by if abs(set_by) > LONGEST_DRIFT_MICROS else min(offset, 0)  # a frame cannot arrive before its time
-        if abs(by) > LONGEST_DRIFT_MICROS:
-            self._renew(by)
-            return True
-        return self._follow(offset)
-
-    def _renew(self, by: int) -> None:
-        self._at += by
-        self._window = self._least = None
-        self._owed = 0
-
-    def _follow(self, offset: int) -> bool:
-        """Move the anchor a step towards the arrivals, once they have differed from it for long enough."""
-        self._least = offset if self._least is None else min(self._least, offset)
-        if self._window is not None and self._window[1] - self._window[0] >= WINDOW_TICKS:
-            if self._least > LONGEST_DRIFT_MICROS:
-                self._renew(self._least)
-                return True
-            beyond = max(0, abs(self._least) - EASY_DRIFT_MICROS)
-            self._owed = beyond if self._least > 0 else -beyond
-            self._window = self._least = None
-        step = max(-LONGEST_SLEW_MICROS, min(LONGEST_SLEW_MICROS, self._owed))
-        self._at += step
-        self._owed -= step
-        if self._least is not None:
-            self._least -= step
-        return False
-
-
 class _Open:
-    """The segment being written."""
+    """The segment being written. `name` is that of its file, and `follows` that of the segment it continues, or ""."""
 
-    def __init__(self, *, file: OpenFile, first: EncodedFrame, format_: VideoFormat, trusted: bool) -> None:
+    def __init__(
+        self, *, file: OpenFile, name: str, follows: str, first: EncodedFrame, format_: VideoFormat, trusted: bool
+    ) -> None:
         self.file = file
+        self.name = name
+        self.follows = follows
+        self.parts = Parts()
         self.first_pts = first.pts
         self.last_pts = first.pts
         self.format = format_
@@ -135,9 +56,10 @@ class _Open:
         self._whole_pts = first.pts
         self._recovers_in = first.recovery
 
-    def take(self, frame: EncodedFrame) -> None:
-        """Note a frame that goes into the segment."""
+    def take(self, frame: EncodedFrame, *, at: int) -> None:
+        """Note a frame that goes into the segment, at this offset of its file."""
         self.last_pts = max(self.last_pts, frame.pts)
+        self.parts.note(frame, at=at)
         if self.frames and self._recovers_in and (frame.codec is VideoCodec.H265 or h264.is_reference(frame.data)):
             self._recovers_in -= 1
             self._whole_pts = max(self._whole_pts, frame.pts)
@@ -159,6 +81,7 @@ class Segmenter:
         media: the media folder.
         segment_seconds: a segment of this length, or up to an eighth less, ends at the next keyframe.
         finished: called with each durable segment, unless there is a `shelf`.
+        part_written: called with each part that is in its file, while `part_ticks` is not 0.
         gap: the reason why footage is missing before the first segment.
         shelf: the shelf for segments; None to write them to the disk at once.
         marker: the name of a file in the media folder without which nothing may be written there; "" for none.
@@ -172,12 +95,16 @@ class Segmenter:
         media: Path,
         segment_seconds: float,
         finished: Callable[[SegmentFinished], None],
+        part_written: Callable[[PartWritten], None] = lambda _: None,
         gap: GapReason = GapReason.STARTED,
         shelf: Shelf | None = None,
         marker: str = "",
         boot_id: str = "",
     ) -> None:
         self._shelf: Shelf = shelf or ToDisk(media=media, finished=finished)
+        self._part_written = part_written
+        self.part_ticks = 0
+        """The wanted duration of parts; 0 while nobody wants parts."""
         self._marker = media / marker if marker else None
         self._boot_id = boot_id
         self._camera_id = camera_id
@@ -191,6 +118,7 @@ class Segmenter:
         self._timeline: Timeline | None = None
         self._uptime: Timeline | None = None
         self._open: _Open | None = None
+        self._before: _Open | None = None
         self._pieces: list[bytes | bytearray] = []
         self._held = 0
         self._first_of_run = True
@@ -219,6 +147,7 @@ class Segmenter:
         finally:
             self._muxer = None
             self._timeline = self._uptime = None
+            self._before = None
             self.missing(gap)
 
     def missing(self, gap: GapReason) -> None:
@@ -262,7 +191,7 @@ class Segmenter:
             return False
         self._timeline.observe(pts=frame.pts, arrived=arrived.micros)
         self._uptime.observe(pts=frame.pts, arrived=int(frame.arrived * 1_000_000))
-        self._open.take(frame)
+        self._open.take(frame, at=self._open.file.size + self._held)
         data = self._with_parameter_sets(frame) if frame.keyframe else frame.data
         self._hold(self._muxer.mux(frame, data))
         return True
@@ -290,14 +219,35 @@ class Segmenter:
         """
         current, pieces = self._open, self._pieces
         self._pieces, self._held = [], 0
-        if current is None or not pieces:
+        if current is None:
             return
         try:
-            current.file.write(b"".join(pieces))
+            if pieces:
+                current.file.write(b"".join(pieces))
         except OSError:
             self._open = None
             self.missing(GapReason.DISK)
             raise
+        if self.part_ticks:
+            for part in current.parts.ended(self.part_ticks):
+                self._tell_part(current, part)
+
+    def _tell_part(self, current: _Open, part: Part) -> None:
+        """Report a part, unless its segment follows an interruption: it can be numbered only once it is finished."""
+        if not current.follows:
+            return
+        self._part_written(
+            PartWritten(
+                camera_id=self._camera_id,
+                file=current.name,
+                follows=current.follows,
+                index=part.index,
+                offset=part.offset,
+                length=part.length,
+                duration=part.ticks * 100 // 9,
+                independent=part.independent,
+            )
+        )
 
     def _hold(self, data: bytes | bytearray) -> None:
         self._pieces.append(data)
@@ -338,15 +288,32 @@ class Segmenter:
             self._first_of_run = True
             self._last_dts = frame.dts - self._step
         start = self._timeline.moment_of(frame.pts)
-        part = self._media / str(self._camera_id) / utc_hour(start) / f"{start}{PART_SUFFIX}"
+        name = f"{self._camera_id}/{utc_hour(start)}/{start}{PART_SUFFIX}"
         try:
             uptime = int(frame.arrived * 1_000_000) if self._uptime is None else self._uptime.moment_of(frame.pts)
-            file = self._shelf.opened(SegmentFile(part=part, marker=self._marker), Start(wall=start, uptime=uptime))
+            file = self._shelf.opened(
+                SegmentFile(part=self._media / name, marker=self._marker), Start(wall=start, uptime=uptime)
+            )
         except OSError:
             self.missing(GapReason.DISK)
             raise
-        self._open = _Open(file=file, first=frame, format_=self._format, trusted=arrived.trusted)
+        self._open = _Open(
+            file=file,
+            name=name,
+            follows=self._continued(self._format),
+            first=frame,
+            format_=self._format,
+            trusted=arrived.trusted,
+        )
         return True
+
+    def _continued(self, format_: VideoFormat) -> str:
+        """Return the name of the segment that one in this format would continue without a discontinuity, or ""."""
+        before = self._before
+        if before is None or self._gap is not GapReason.NONE:
+            return ""
+        old, new = ((each.codec, each.width, each.height) for each in (before.format, format_))
+        return before.name if old == new else ""
 
     def _with_parameter_sets(self, frame: EncodedFrame) -> bytes:
         if self._format is None or formats.told_by(frame, known=self._format) is not None:
@@ -359,16 +326,19 @@ class Segmenter:
         self._open = None
         if current is None or timeline is None or uptime is None:
             return
+        end_pts = current.last_pts + self._step if end is None else end
+        if self.part_ticks:
+            self._tell_part(current, current.parts.rest(size=current.file.size, ticks=end_pts - current.first_pts))
         set_by = timeline.lateness - uptime.lateness  # late frames are late by both clocks, unless one clock was set
         moved = timeline.settle(first=self._first_of_run, set_by=set_by)
         uptime.settle(first=self._first_of_run)
         start = timeline.moment_of(current.first_pts)
         gap = GapReason.CLOCK if moved and self._gap is GapReason.NONE else self._gap
-        end_pts = current.last_pts + self._step if end is None else end
         duration = timeline.moment_of(end_pts) - timeline.moment_of(current.first_pts)
         segment = SegmentFinished(
             camera_id=self._camera_id,
             path=segment_path(self._camera_id, start, duration, utc_hour(start)),
+            grew_as=current.name,
             started_at=start,
             clock_trusted=current.trusted,
             duration=duration,
@@ -389,6 +359,7 @@ class Segmenter:
             self.missing(GapReason.DISK)
             raise
         self._first_of_run = False
+        self._before = current
         self._gap = GapReason.NONE
 
 

@@ -21,6 +21,7 @@ from gateway.domain.footage import (
     CutClip,
     PinnedFootage,
     TakeThumbnail,
+    WantParts,
     WorkerAssignment,
     WorkerBeat,
     WorkerFailed,
@@ -66,6 +67,7 @@ class WorkerServer:
         app = web.Application(middlewares=[_errors], client_max_size=4_000_000)
         app.router.add_put("/cameras", self._put_cameras)
         app.router.add_put("/pins", self._put_pins)
+        app.router.add_post("/parts", self._post_parts)
         app.router.add_get("/reports", self._get_reports)
         app.router.add_post("/clips", self._post_clip)
         app.router.add_post("/thumbnails", self._post_thumbnail)
@@ -93,6 +95,10 @@ class WorkerServer:
 
     async def _put_pins(self, request: web.Request) -> web.StreamResponse:
         self._worker.pin((await _asked(request, PinnedFootage)).pins)
+        return web.Response(status=204)
+
+    async def _post_parts(self, request: web.Request) -> web.StreamResponse:
+        self._worker.want_parts(await _asked(request, WantParts))
         return web.Response(status=204)
 
     async def _post_clip(self, request: web.Request) -> web.StreamResponse:

@@ -12,7 +12,15 @@ from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.live_stream import LiveStream
 from gateway.camera_worker.recorder import CameraRecorder
 from gateway.camera_worker.reports import ReportBuffer
-from gateway.domain.footage import CameraReported, Pin, SegmentFinished, WorkerAssignment, WorkerCamera
+from gateway.domain.footage import (
+    CameraReported,
+    PartWritten,
+    Pin,
+    SegmentFinished,
+    WantParts,
+    WorkerAssignment,
+    WorkerCamera,
+)
 from gateway.runtime.clock import Clock
 
 log = structlog.get_logger(__name__)
@@ -81,12 +89,17 @@ class CameraWorker:
         for recorder in self._recorders.values():
             self._tell_pins(recorder)
 
+    def want_parts(self, wanted: WantParts) -> None:
+        """Report a camera's parts for some seconds; no effect for a camera that is not assigned."""
+        if (recorder := self._recorders.get(wanted.camera_id)) is not None:
+            recorder.want_parts(part_seconds=wanted.part_seconds, seconds=wanted.seconds)
+
     async def stop(self, seconds: float) -> None:
         """End all recordings. Wait up to `seconds` until their open segments are durable."""
         await self._end(list(self._recorders.values()), seconds)
 
     def _begin(self, camera: WorkerCamera, media: Path, loop: asyncio.AbstractEventLoop) -> None:
-        def report(item: SegmentFinished | CameraReported) -> None:
+        def report(item: SegmentFinished | PartWritten | CameraReported) -> None:
             loop.call_soon_threadsafe(self._hear, recorder, item)
 
         stream: LiveStream | None = None
@@ -117,7 +130,7 @@ class CameraWorker:
     def _tell_pins(self, recorder: CameraRecorder) -> None:
         recorder.pin(tuple(pin for pin in self._pins if pin.camera_id == recorder.camera.camera_id))
 
-    def _hear(self, recorder: CameraRecorder, item: SegmentFinished | CameraReported) -> None:
+    def _hear(self, recorder: CameraRecorder, item: SegmentFinished | PartWritten | CameraReported) -> None:
         current = self._recorders.get(recorder.camera.camera_id)
         if isinstance(item, SegmentFinished) or current is recorder:
             self._reports.add(item)

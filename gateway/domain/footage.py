@@ -184,6 +184,7 @@ class SegmentFinished(_Wire):
     kind: Literal["segment"] = "segment"
     camera_id: int
     path: str
+    grew_as: str = Field(default="", description="the path of its file while it was written; empty: not known")
     started_at: int = Field(description="wall micros of the first frame")
     clock_trusted: bool
     duration: int = Field(description="media micros")
@@ -201,6 +202,28 @@ class SegmentFinished(_Wire):
     whole_after: int = Field(
         default=0, ge=0, description="micros from its start until pictures are whole when decoding begins there"
     )
+
+
+class WantParts(_Wire):
+    """`POST /parts`: report the parts of a camera's segments for some seconds, because somebody watches."""
+
+    camera_id: int
+    part_seconds: float = Field(gt=0, le=30, description="how long each part should last")
+    seconds: float = Field(gt=0, le=60)
+
+
+class PartWritten(_Wire):
+    """Report that a part of a growing segment is in its file, for low-latency HLS. It is not durable yet."""
+
+    kind: Literal["part"] = "part"
+    camera_id: int
+    file: str = Field(description="the path of the segment's file while it is written")
+    follows: str = Field(description="that of the segment before, which this one continues without a discontinuity")
+    index: int = Field(ge=0, description="counted from 0 in each segment")
+    offset: int = Field(ge=0, description="its first byte in the file")
+    length: int = Field(ge=0, description="bytes")
+    duration: int = Field(gt=0, description="media micros")
+    independent: bool = Field(description="whether a player can begin in it")
 
 
 class CameraReported(_Wire):
@@ -234,7 +257,7 @@ class WorkerHealth(_Wire):
     unreported_segments: int
 
 
-WorkerReport = Annotated[SegmentFinished | CameraReported | WorkerBeat, Field(discriminator="kind")]
+WorkerReport = Annotated[SegmentFinished | PartWritten | CameraReported | WorkerBeat, Field(discriminator="kind")]
 
 
 class CutClip(_Wire):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from gateway.recording import leaf_log, media_files
 from gateway.recording.chain import FootageChain
 from gateway.recording.lost_footage import LostFootage
 from gateway.recording.media_files import HourFolder, SegmentFile
+from gateway.recording.media_folder import MediaFolder
 from gateway.runtime.clock import Clock, Stamp, boot_id, offset_of
 from gateway.store import Entry, Journal, Segment
 from gateway.store.footage.segments import Segments
@@ -31,6 +32,7 @@ log = structlog.get_logger(__name__)
 _MOST_WAITING = 5_000
 _BATCH = 256
 _BATCH_SECONDS = 0.1
+_SWEEP_SECONDS = 120.0
 _RETRY_SECONDS = 1.0
 _HOUR_MICROS = 3_600_000_000
 _SETTLED_MICROS = 60_000_000
@@ -54,10 +56,22 @@ class FootageIndex:
     """
 
     def __init__(
-        self, *, segments: Segments, journal: Journal, media: Path, clock: Clock, chain: FootageChain | None = None
+        self,
+        *,
+        segments: Segments,
+        journal: Journal,
+        media: Path,
+        clock: Clock,
+        chain: FootageChain | None = None,
+        added: Callable[[frozenset[int]], None] = lambda _: None,
     ) -> None:
-        """Keep the collaborators. `chain` is woken when files were adopted, because their hashes are unknown."""
+        """Keep the collaborators.
+
+        `chain` is woken when files were adopted, because their hashes are unknown. `added` is called with the ids of
+        cameras that have new rows.
+        """
         self._chain = chain
+        self._added = added
         self._rows = segments
         self._journal = journal
         self._media = media
@@ -170,6 +184,13 @@ class FootageIndex:
         settled = self._clock.wall().micros - _SETTLED_MICROS
         await self._adopt_newest(cameras, ended_before=settled)
 
+    async def sweep_on(self, cameras: Callable[[], frozenset[int]], folder: MediaFolder) -> None:
+        """Sweep every two minutes until cancelled, unless the media folder cannot be used. Raises StoreError."""
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            if not folder.fault:
+                await self.sweep(cameras())
+
     async def delete(self, segments: tuple[Segment, ...]) -> None:
         """Delete the files of segments, store their leaves, then remove their rows. Raises StoreError."""
         if not segments:
@@ -192,6 +213,7 @@ class FootageIndex:
         if segments:
             await self._rows.add(segments)
             self._cover(segments)
+            self._added(frozenset(segment.camera_id for segment in segments))
             _drop_first(self._segments, len(segments))
         events = tuple(islice(self._events, _BATCH))
         if events:

@@ -1,14 +1,15 @@
-"""The live HLS playlist of a camera (RFC 8216, 6.2.2, and Apple's authoring rules). Pure.
+"""The live HLS playlist of a camera (RFC 8216, 6.2.2, RFC 8216bis for parts, and Apple's authoring rules). Pure.
 
 A segment's media sequence number is its number in its camera's chain. Its discontinuity sequence number is the count of
 interruptions before it. So neither number ever goes back, whatever is deleted and however often the gateway starts.
-Segments are named `<number>.ts` beside the playlist.
+Segments are named `<number>.ts` beside the playlist, and their parts `<number>.<index>.ts`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import pairwise, takewhile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, chain, pairwise, takewhile
 
 from gateway.recording.playlists import independence
 from gateway.runtime.clock import iso_utc
@@ -22,6 +23,78 @@ _LONGEST_HOLE = 10
 _MICROS = 1_000_000
 _SHORTEST_TARGET = 2
 """In seconds. A camera's first segment is about as long at least, and nothing is known of longer ones yet."""
+
+_PART_MICROS = 400_000
+_PART_ROOM = 1.08
+"""A part may be this much longer than wanted, because a camera's frames do not come at an even pace. No part but a
+segment's last may be shorter than 0.85 of the part target duration."""
+_HOLD_BACK = 3
+"""The part target durations that a player of parts stays behind the end."""
+CLASSIC_START = 1.75
+"""The target durations before the end at which a player of whole segments begins, where the playlist says so."""
+_MOST_AHEAD = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a segment: its duration (micros), and whether a player can begin in it."""
+
+    duration: int
+    independent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reload:
+    """A request for a playlist that has this segment, or this part of it or a later one (RFC 8216bis, 6.2.5.2)."""
+
+    number: int
+    part: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LowLatency:
+    """The parts of a live playlist.
+
+    Attributes:
+        target: the part target duration in micros.
+        finished: the parts of finished segments, by their numbers.
+        growing: the parts of the segment after the last finished one.
+        goes_on: whether more parts of that segment are expected.
+    """
+
+    target: int
+    finished: Mapping[int, tuple[Part, ...]] = field(default_factory=dict)
+    growing: tuple[Part, ...] = ()
+    goes_on: bool = False
+
+    def has(self, wanted: Reload, *, last: int) -> bool:
+        """Return whether a playlist whose last finished segment is number `last` has what a client waits for."""
+        number, part = wanted.number, wanted.part
+        if part is None:
+            return number <= last
+        if number == last and number in self.finished and part >= len(self.finished[number]):
+            number, part = number + 1, 0
+        return number <= last or (number == last + 1 and part < len(self.growing))
+
+
+def is_too_far(wanted: Reload, *, last: int, target: int, part_target: int) -> bool:
+    """Return whether a client asks for what cannot come soon: more than two segments ahead, or far beyond a segment."""
+    most_parts = 2 * -(-target * _MICROS // part_target) if part_target else 0
+    return wanted.number > last + _MOST_AHEAD or (wanted.part or 0) > most_parts
+
+
+def part_length(segments: Sequence[Segment]) -> int:
+    """Return the duration in micros that parts should have: about 0.4 s, and a whole number of the camera's frames."""
+    for segment in reversed(segments):
+        if segment.frames and segment.duration:
+            step = segment.duration / segment.frames
+            return round(max(1, round(_PART_MICROS / step)) * step)
+    return _PART_MICROS
+
+
+def part_target(length: int) -> int:
+    """Return the part target duration in micros, in whole milliseconds, for parts of this length."""
+    return -(-round(length * _PART_ROOM) // 1000) * 1000
 
 
 def live_target(longest: int) -> int:
@@ -53,25 +126,45 @@ def fitting(segments: Sequence[Segment], *, target: int) -> tuple[Segment, ...]:
     return tuple(segment for segment, _ in takewhile(lambda pair: pair[1], zip(segments, fit, strict=True)))
 
 
-def live_media(segments: Sequence[Segment], *, target: int, ended: bool = False) -> str:
-    """Write the playlist of these segments, at least one, as chosen by `listed`. `ended`: no segments follow."""
+def live_media(
+    segments: Sequence[Segment],
+    *,
+    target: int,
+    ended: bool = False,
+    parts: LowLatency | None = None,
+    start: float | None = None,
+) -> str:
+    """Write the playlist of these segments, at least one, as chosen by `listed`.
+
+    Args:
+        segments: the segments.
+        target: the target duration in seconds.
+        ended: whether no segments follow.
+        parts: the parts of the segments; None for a playlist without parts.
+        start: the number of target durations before the end at which players should begin; None: as they like.
+    """
     first = segments[0]
+    parts = None if ended else parts
     lines = [
         "#EXTM3U",
         "#EXT-X-VERSION:8",  # EXT-X-GAP
         f"#EXT-X-TARGETDURATION:{target}",
+        *_control(parts),
+        *(() if start is None else (f"#EXT-X-START:TIME-OFFSET=-{start * target:.3f}",)),
         f"#EXT-X-MEDIA-SEQUENCE:{number_of(first)}",
         f"#EXT-X-DISCONTINUITY-SEQUENCE:{first.breaks}",
         *independence(segments),
-        *_entry(first, dated=True),
+        *_entry(first, dated=True, parts=parts),
     ]
     for before, after in pairwise(segments):
         lines += _between(before, after, target=target)
         breaks = after.breaks != before.breaks
         lines += ["#EXT-X-DISCONTINUITY"] if _breaks_off(before, after) else []
-        lines += _entry(after, dated=breaks)
+        lines += _entry(after, dated=breaks, parts=parts)
     if ended:
         lines.append("#EXT-X-ENDLIST")
+    if parts is not None:
+        lines += _growing(parts, number=number_of(segments[-1]) + 1, most=target * _MICROS + _MICROS // 2)
     return "\n".join(lines) + "\n"
 
 
@@ -80,9 +173,39 @@ def number_of(segment: Segment) -> int:
     return segment.place.number if segment.place else 0
 
 
-def _entry(segment: Segment, *, dated: bool) -> Iterator[str]:
+def _control(parts: LowLatency | None) -> Iterator[str]:
+    if parts is None:
+        yield "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES"
+        return
+    yield f"#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK={_HOLD_BACK * parts.target / _MICROS:.3f}"
+    yield f"#EXT-X-PART-INF:PART-TARGET={parts.target / _MICROS:.3f}"
+
+
+def _parts(parts: Sequence[Part], *, number: int, target: int) -> Iterator[str]:
+    """Yield the parts of a segment. One that is longer than the target passes its excess on to the next."""
+    excess = 0
+    for index, part in enumerate(parts):
+        shown = min(part.duration + excess, target)
+        excess += part.duration - shown
+        independent = ",INDEPENDENT=YES" if part.independent else ""
+        yield f'#EXT-X-PART:DURATION={shown / _MICROS:.6f},URI="{number}.{index}.ts"{independent}'
+
+
+def _growing(parts: LowLatency, *, number: int, most: int) -> Iterator[str]:
+    """Yield the parts of a segment that is still written, up to the longest that a segment may be (micros)."""
+    lasts = chain((0,), accumulate(part.duration for part in parts.growing))
+    fit = [part for part, before in zip(parts.growing, lasts, strict=False) if before + part.duration < most]
+    yield from _parts(fit, number=number, target=parts.target)
+    if parts.goes_on and len(fit) == len(parts.growing):
+        yield f'#EXT-X-PRELOAD-HINT:TYPE=PART,URI="{number}.{len(fit)}.ts"'
+
+
+def _entry(segment: Segment, *, dated: bool, parts: LowLatency | None) -> Iterator[str]:
     if dated:
         yield f"#EXT-X-PROGRAM-DATE-TIME:{iso_utc(segment.started_at)}"
+    if parts is not None:
+        number = number_of(segment)
+        yield from _parts(parts.finished.get(number, ()), number=number, target=parts.target)
     seconds, micros = divmod(segment.duration, _MICROS)
     yield f"#EXTINF:{seconds}.{micros:06d},"
     yield f"{number_of(segment)}.ts"

@@ -40,7 +40,6 @@ from gateway.store import Segment, Store
 log = structlog.get_logger(__name__)
 
 _FLUSH_SECONDS = 3.0
-_SWEEP_SECONDS = 120.0
 _NO_ROOM = (
     CameraCondition.DISK_FAILED,
     "the disk has less free space than must stay free; recording pauses until it has again",
@@ -102,6 +101,8 @@ class Recording:
             media=self._media,
             clock=self.clock,
             cameras=self._camera_ids,
+            events_only=lambda: self._pins.cameras,
+            ask_for_parts=self.viewing.want_parts,
             refuse=self._refuse_while_silent,
         )
 
@@ -138,6 +139,7 @@ class Recording:
             media=self._media,
             clock=self.clock,
             chain=self._chain,
+            added=self.live.rows_changed,
         )
 
     @cached_property
@@ -158,6 +160,7 @@ class Recording:
             index=self._index,
             changes=self.store.changes,
             clock=self.clock,
+            live=self.live.parts.hear,
         )
 
     @cached_property
@@ -232,6 +235,7 @@ class Recording:
                 self.run_folder.mkdir(mode=0o750, parents=True, exist_ok=True)
                 await self._record()
             finally:
+                self.live.parts.close()
                 with contextlib.suppress(TimeoutError):  # segments without a row are adopted at the next start
                     async with asyncio.timeout(_FLUSH_SECONDS):
                         await self._index.flush()
@@ -366,7 +370,7 @@ class Recording:
                 ending_first.keep("media folder", self._folder.run)
                 ending_first.keep("clips", self._clips.run)
                 ending_first.keep("pins", lambda: self._pins.run(lambda: self._fleet.workers))
-                ending_first.keep("footage sweep", self._sweep)
+                ending_first.keep("footage sweep", lambda: self._index.sweep_on(self._camera_ids, self._folder))
                 for worker in self._fleet.workers:
                     ending_first.keep(worker.name, worker.run)
                 while True:
@@ -383,12 +387,6 @@ class Recording:
     async def _assign(self) -> None:
         why_not = (CameraCondition.DISK_FAILED, self._folder.fault) if self._folder.fault else None
         await self._fleet.assign(why_not or (_NO_ROOM if self._paused else None), in_memory=self._pins.cameras)
-
-    async def _sweep(self) -> None:
-        while True:
-            await asyncio.sleep(_SWEEP_SECONDS)
-            if not self._folder.fault:
-                await self._index.sweep(self._camera_ids())
 
     def _camera_ids(self) -> frozenset[int]:
         return frozenset(camera.id for camera in self._cameras)

@@ -1,4 +1,4 @@
-"""Live views of the site's cameras by WebRTC. Each is a session of the worker that has the camera."""
+"""Live views of the site's cameras by WebRTC, and parts for those by HLS, from the worker that has the camera."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 
 from gateway.domain.errors import CameraUnavailable, NotFoundError
+from gateway.domain.footage import WantParts
 from gateway.domain.viewing import NotShown, OpenView, TrickleView, ViewOpened, ViewRefusal
 from gateway.recording.worker_client import WorkerClient
 from gateway.recording.worker_pool import CameraWorker
@@ -14,8 +15,8 @@ from gateway.recording.worker_pool import CameraWorker
 class Viewing:
     """The live views of the site, at most `most` at a time.
 
-    All methods but `expect` raise NotFoundError for an unknown camera, NotShown for a request that cannot be met, and
-    CameraUnavailable while the camera's worker does not run.
+    All methods but `expect` and `want_parts` raise NotFoundError for an unknown camera, NotShown for a request that
+    cannot be met, and CameraUnavailable while the camera's worker does not run.
     """
 
     def __init__(
@@ -37,6 +38,14 @@ class Viewing:
                 self._expecting[worker.name] = worker.pid
                 with contextlib.suppress(NotShown, CameraUnavailable):  # the viewer will get the error
                     await client.expect_view()
+
+    async def want_parts(self, wanted: WantParts) -> None:
+        """Ask the camera's worker to report parts. It never raises, and waits half a second at most."""
+        for worker in self._workers():
+            client = worker.client
+            if wanted.camera_id in worker.cameras and client is not None:
+                with contextlib.suppress(CameraUnavailable):  # whoever watches by HLS gets whole segments then
+                    await client.want_parts(wanted)
 
     async def open(self, camera_id: int, offer: str) -> ViewOpened:
         """Open a view. `offer`: the viewer's SDP offer."""

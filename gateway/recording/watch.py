@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -12,7 +12,15 @@ import structlog
 
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.footage import CameraCondition, GapReason, Missing, SegmentFinished, WorkerBeat, WorkerReport
+from gateway.domain.footage import (
+    CameraCondition,
+    GapReason,
+    Missing,
+    PartWritten,
+    SegmentFinished,
+    WorkerBeat,
+    WorkerReport,
+)
 from gateway.recording.cameras import CameraSnapshot, CameraState
 from gateway.recording.index import FootageIndex, UnreportedGap
 from gateway.recording.readiness import Coverage
@@ -36,6 +44,7 @@ class CameraWatch:
         changes: Changes,
         clock: Clock,
         events_only: frozenset[int] = frozenset(),
+        live: Callable[[PartWritten | SegmentFinished], None] = lambda _: None,
     ) -> None:
         """Keep the collaborators.
 
@@ -45,6 +54,7 @@ class CameraWatch:
             changes: bumped when a camera's state changes.
             clock: wall and monotonic time.
             events_only: the cameras that are recorded for events only; footage missing between events is no gap.
+            live: takes the parts and segments that are watched live.
         """
         now = clock.wall().micros
         self._states = {
@@ -54,6 +64,7 @@ class CameraWatch:
         self._index = index
         self._changes = changes
         self._clock = clock
+        self._live = live
         started = int(clock.monotonic() * 1_000_000)
         self._changed_at = dict.fromkeys(self._states, started)
         self._off: Mapping[int, str] = MappingProxyType({})
@@ -156,9 +167,13 @@ class CameraWatch:
         if isinstance(report, WorkerBeat):
             self._lost_workers.discard(worker.name)
             return
+        if isinstance(report, PartWritten):
+            self._live(report)
+            return
         state = self._states.get(report.camera_id)
         now = self._clock.wall()
         if isinstance(report, SegmentFinished):
+            self._live(report)
             if state is None:  # of a camera that the site no longer has; its footage is kept all the same
                 self._index.offer(report)
                 return

@@ -14,7 +14,15 @@ import aiohttp
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from gateway.domain.errors import CameraUnavailable, GatewayError
-from gateway.domain.footage import CutClip, PinnedFootage, TakeThumbnail, WorkerAssignment, WorkerFailed, WorkerReport
+from gateway.domain.footage import (
+    CutClip,
+    PinnedFootage,
+    TakeThumbnail,
+    WantParts,
+    WorkerAssignment,
+    WorkerFailed,
+    WorkerReport,
+)
 from gateway.domain.viewing import NotShown, OpenView, TrickleView, ViewOpened, ViewRefused
 from gateway.runtime.unix_sockets import short_path
 
@@ -69,6 +77,10 @@ class WorkerClient:
     async def pin(self, pinned: PinnedFootage) -> None:
         """Set all pins of cameras that are recorded for events only. Raises CameraUnavailable."""
         await self._ask("PUT", "/pins", pinned, within=_ASSIGN_SECONDS)
+
+    async def want_parts(self, wanted: WantParts) -> None:
+        """Have a camera's parts reported for some seconds. Raises CameraUnavailable."""
+        await self._ask("POST", "/parts", wanted, within=_EXPECT_SECONDS)
 
     async def cut(self, clip: CutClip) -> None:
         """Have a clip cut, at most two jobs at a time; it is durable on return. Raises CameraUnavailable."""

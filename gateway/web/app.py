@@ -165,8 +165,12 @@ class Interface:
         app[HOST_NAMES] = served_names(self.site.api, machine=socket.gethostname())
         app[PUBLIC_URL] = self.site.api.public_url or ""
         app.cleanup_ctx.append(self._while_served)
+        app.on_shutdown.append(self._release)
         app.on_cleanup.append(self._segments.close)
         return app
+
+    async def _release(self, _: web.Application) -> None:
+        self.recording.live.release()
 
     @cached_property
     def _zone(self) -> ZoneInfo:

@@ -14,13 +14,24 @@ from itertools import pairwise
 KNOWN = {
     "EXTM3U", "EXT-X-VERSION", "EXT-X-TARGETDURATION", "EXT-X-MEDIA-SEQUENCE", "EXT-X-DISCONTINUITY-SEQUENCE",
     "EXT-X-PLAYLIST-TYPE", "EXT-X-INDEPENDENT-SEGMENTS", "EXT-X-ENDLIST", "EXTINF", "EXT-X-DISCONTINUITY",
-    "EXT-X-PROGRAM-DATE-TIME", "EXT-X-GAP", "EXT-X-STREAM-INF",
+    "EXT-X-PROGRAM-DATE-TIME", "EXT-X-GAP", "EXT-X-STREAM-INF", "EXT-X-SERVER-CONTROL", "EXT-X-PART-INF", "EXT-X-PART",
+    "EXT-X-PRELOAD-HINT", "EXT-X-START",
 }  # fmt: skip
 ONCE = {
     "EXTM3U", "EXT-X-VERSION", "EXT-X-TARGETDURATION", "EXT-X-MEDIA-SEQUENCE", "EXT-X-DISCONTINUITY-SEQUENCE",
-    "EXT-X-PLAYLIST-TYPE", "EXT-X-INDEPENDENT-SEGMENTS", "EXT-X-ENDLIST",
+    "EXT-X-PLAYLIST-TYPE", "EXT-X-INDEPENDENT-SEGMENTS", "EXT-X-ENDLIST", "EXT-X-SERVER-CONTROL", "EXT-X-PART-INF",
+    "EXT-X-START",
 }  # fmt: skip
 TICKS = 90_000
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a segment as a media playlist names it."""
+
+    uri: str
+    seconds: float
+    independent: bool
 
 
 @dataclass
@@ -34,6 +45,7 @@ class Entry:
     breaks: bool = False
     gap: bool = False
     date: datetime | None = None
+    parts: list[Part] = field(default_factory=list)
 
 
 @dataclass
@@ -46,6 +58,10 @@ class MediaPlaylist:
     kind: str = ""
     ended: bool = False
     text: str = ""
+    growing: list[Part] = field(default_factory=list)
+    hints: list[dict[str, str]] = field(default_factory=list)
+    control: dict[str, str] = field(default_factory=dict)
+    part_target: float = 0.0
 
     @property
     def is_live(self) -> bool:
@@ -76,6 +92,7 @@ def parse_media(text: str) -> MediaPlaylist:
     seconds: float | None = None
     breaks = gap = False
     date: datetime | None = None
+    parts: list[Part] = []
     needs = 1
     for line in text.splitlines():
         if not line.strip():
@@ -85,9 +102,9 @@ def parse_media(text: str) -> MediaPlaylist:
                 found.faults.append(f"{line} has no EXTINF")
             discontinuity += breaks
             found.entries.append(
-                Entry(line, seconds or 0.0, number + len(found.entries), discontinuity, breaks, gap, date)
+                Entry(line, seconds or 0.0, number + len(found.entries), discontinuity, breaks, gap, date, parts)
             )
-            seconds, breaks, gap, date = None, False, False, None
+            seconds, breaks, gap, date, parts = None, False, False, None, []
             continue
         name, value = _split(line)
         if name == "EXT-X-VERSION":
@@ -126,6 +143,21 @@ def parse_media(text: str) -> MediaPlaylist:
                 found.faults.append("a PROGRAM-DATE-TIME has no zone")
         elif name == "EXT-X-STREAM-INF":
             found.faults.append("a media playlist names a variant")
+        elif name == "EXT-X-SERVER-CONTROL":
+            found.control = _attributes(value)
+        elif name == "EXT-X-PART-INF":
+            found.part_target = float(_attributes(value).get("PART-TARGET", "0"))
+        elif name == "EXT-X-PART":
+            told = _attributes(value)
+            if not {"URI", "DURATION"} <= told.keys():
+                found.faults.append("a part has no URI or no DURATION")
+            independent = told.get("INDEPENDENT", "") == "YES"
+            parts.append(Part(told.get("URI", ""), float(told.get("DURATION", "0")), independent))
+            if found.hints:
+                found.faults.append("a part stands after a hint")
+        elif name == "EXT-X-PRELOAD-HINT":
+            found.hints.append(_attributes(value))
+    found.growing = parts
     if version < needs:
         found.faults.append(f"it says version {version} and needs {needs}")
     if "#EXT-X-TARGETDURATION:" not in text:
@@ -133,10 +165,48 @@ def parse_media(text: str) -> MediaPlaylist:
     return found
 
 
+def _lint_parts(read: MediaPlaylist) -> list[str]:
+    """The faults of the parts of a playlist and of what goes with them (RFC 8216bis)."""
+    faults = []
+    listed = [*(part for entry in read.entries for part in entry.parts), *read.growing]
+    if listed and not read.part_target:
+        faults.append("it has parts and no PART-TARGET")
+    if read.part_target and float(read.control.get("PART-HOLD-BACK", "0")) < 3 * read.part_target - 0.0005:
+        faults.append("PART-HOLD-BACK is under three part targets")
+    for name, most in (("HOLD-BACK", 3), ("CAN-SKIP-UNTIL", 6)):
+        if name in read.control and float(read.control[name]) < most * read.target:
+            faults.append(f"{name} is under {most} target durations")
+    behind = sum(part.seconds for part in read.growing)
+    segments = [(entry.seconds, entry.parts) for entry in read.entries]
+    for seconds, parts in [*reversed(segments)]:
+        if parts and behind > 3 * read.target:
+            faults.append(f"{parts[0].uri} is more than three target durations from the end")
+        if parts and abs(sum(part.seconds for part in parts) - seconds) > read.part_target:
+            faults.append(f"the parts of {parts[0].uri} do not last as long as their segment")
+        behind += seconds
+    for seconds, parts in [*segments, (None, read.growing)]:
+        faults += [f"{part.uri} is longer than a part may be" for part in parts if part.seconds > read.part_target]
+        faults += [f"{part.uri} is too short" for part in parts[:-1] if part.seconds < 0.85 * read.part_target]
+        faults += [f"{part.uri} lasts no time" for part in parts if part.seconds <= 0]
+        if parts and not parts[0].independent and "#EXT-X-INDEPENDENT-SEGMENTS" in read.text:
+            faults.append(f"{parts[0].uri} begins a segment and is not independent")
+        if seconds is None and int(sum(part.seconds for part in parts) + 0.5) > read.target:
+            faults.append("the parts at the end are longer than a segment may be")
+    kinds = [hint.get("TYPE", "") for hint in read.hints]
+    if len(set(kinds)) < len(kinds) or not set(kinds) <= {"PART", "MAP"}:
+        faults.append("its hints are not one of a type")
+    uris = [part.uri for part in listed] + [hint.get("URI", "") for hint in read.hints]
+    if len(set(uris)) < len(uris):
+        faults.append("a part or hint stands there twice")
+    if read.ended and (read.hints or read.growing):
+        faults.append("it has ended and tells of more parts")
+    return faults
+
+
 def lint_media(text: str, *, steady: bool = True) -> list[str]:
     """The faults of one media playlist. `steady`: the stream has run for a while, so a live one must be long enough."""
     read = parse_media(text)
-    faults = read.faults
+    faults = read.faults + _lint_parts(read)
     for entry in read.entries:
         if int(entry.seconds + 0.5) > read.target:
             faults.append(f"{entry.uri} lasts {entry.seconds} s, over the target duration of {read.target}")
@@ -170,6 +240,8 @@ def lint_update(before: str, after: str) -> list[str]:
     faults = []
     if old.target != new.target:
         faults.append(f"TARGETDURATION went from {old.target} to {new.target}")
+    if (old.part_target, old.control) != (new.part_target, new.control) and not new.ended:
+        faults.append("PART-TARGET or SERVER-CONTROL changed")
     if old.kind == "EVENT" and not after.startswith(before.replace("EVENT", new.kind or "EVENT")):
         faults.append("an EVENT playlist was not only added to")
     if old.ended and before != after:
@@ -186,13 +258,36 @@ def lint_update(before: str, after: str) -> list[str]:
             faults.append(f"segment {entry.number} was {was.uri} and is {entry.uri}")
         if was and was.discontinuity != entry.discontinuity:
             faults.append(f"segment {entry.number} had discontinuity {was.discontinuity}, now {entry.discontinuity}")
+    faults += _lint_updated_parts(old, new)
     return faults
+
+
+def _lint_updated_parts(old: MediaPlaylist, new: MediaPlaylist) -> list[str]:
+    faults = []
+    grown = _parts_by_number(new)
+    for number, parts in _parts_by_number(old).items():
+        now = grown.get(number, [])
+        if now and now[: len(parts)] != parts:
+            faults.append(f"parts of segment {number} changed or went away")
+        if not now and number > (new.entries[-1].number if new.entries else 0) and not new.ended:
+            faults.append(f"the parts of segment {number} went away before it was whole")
+    return faults
+
+
+def _parts_by_number(read: MediaPlaylist) -> dict[int, list[Part]]:
+    found = {entry.number: entry.parts for entry in read.entries if entry.parts}
+    if read.growing:
+        found[read.entries[-1].number + 1 if read.entries else 0] = read.growing
+    return found
 
 
 def attributes(text: str) -> dict[str, str]:
     """Those of the first variant of a master playlist."""
-    line = next((line for line in text.splitlines() if line.startswith("#EXT-X-STREAM-INF:")), "")
-    return {name: value.strip('"') for name, value in re.findall(r'([A-Z-]+)=("[^"]*"|[^,]*)', line)}
+    return _attributes(next((line for line in text.splitlines() if line.startswith("#EXT-X-STREAM-INF:")), ""))
+
+
+def _attributes(text: str) -> dict[str, str]:
+    return {name: value.strip('"') for name, value in re.findall(r'([A-Z-]+)=("[^"]*"|[^,]*)', text)}
 
 
 def lint_master(text: str) -> list[str]:
@@ -335,6 +430,8 @@ def lint_all(master: str, playlist: str, fetch: Callable[[str], bytes], *, stead
             before = None
             continue
         data = fetch(entry.uri)
+        if entry.parts and b"".join(fetch(part.uri) for part in entry.parts) != data:
+            faults.append(f"{entry.uri}: its parts are not its bytes")
         faults += [f"{entry.uri}: {fault}" for fault in lint_segment(data, seconds=entry.seconds)]
         if before is not None and not entry.breaks:
             faults += [f"{entry.uri}: {fault}" for fault in lint_pair(before, data)]

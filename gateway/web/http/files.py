@@ -18,6 +18,7 @@ from gateway.web.auth.view_tokens import TOKEN
 
 _COMPRESSED_AT_ONCE = 32_768
 """Bytes; a longer text is compressed in a thread."""
+_ADDRESS = re.compile(r'((?<=[:,]URI=")[^"]*)')
 _REFUSED_WEIGHT = re.compile(r"q\s*=\s*0(\.0*)?")
 _MAKING_SECONDS = 60.0
 MP4 = "video/mp4"
@@ -80,7 +81,7 @@ def with_token(playlist: str, token: str) -> str:
     """Add the token to every address of a playlist whose addresses have no query."""
     query = f"?{TOKEN}={token}"
     lines = (line + query if line and not line.startswith("#") else line for line in playlist.split("\n"))
-    return "\n".join(lines)
+    return _ADDRESS.sub(rf"\1{query}", "\n".join(lines))
 
 
 async def _compressed(body: bytes) -> bytes:

@@ -20,6 +20,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 
 from gateway.domain.errors import NotFoundError
+from gateway.recording.live_parts import OpenPart
 from gateway.web.http.files import LASTING, SEGMENT, as_lasting_file
 
 MOST_OPEN = 64
@@ -80,6 +81,13 @@ class SegmentFiles:
             raise NotFoundError("the segment was deleted")
         return as_lasting_file(path, SEGMENT) if known is None else _Segment(known, files=self)
 
+    def part(self, request: web.Request, part: OpenPart) -> web.StreamResponse:
+        """Return a part of a segment, whose file may still grow, as an answer. A Range is ignored."""
+        headers = {"Content-Type": SEGMENT, "Cache-Control": LASTING, "Content-Length": str(part.length)}
+        if request.method != "GET":
+            return web.Response(headers=headers)
+        return _Part(FileIO(os.dup(part.file.fileno())), offset=part.offset, size=part.length, headers=headers)
+
     async def close(self, _: web.Application) -> None:
         """Close all files as the application ends; a file that is being sent closes after that."""
         if self._timer is not None:
@@ -128,7 +136,7 @@ class SegmentFiles:
 
 
 class _Segment(web.StreamResponse):
-    """A whole segment, sent by `sendfile`: first what fits the socket's buffer, then the rest as the client reads."""
+    """A whole segment."""
 
     def __init__(self, segment: _Open, *, files: SegmentFiles) -> None:
         super().__init__(headers=segment.headers)
@@ -141,28 +149,47 @@ class _Segment(web.StreamResponse):
         segment.users += 1
         try:
             writer = await super().prepare(request)
-            await self._send(request.transport)
+            await _send(request.transport, segment.file, 0, segment.size)
         finally:
             self._files.left(segment)
         return writer
 
-    async def _send(self, transport: asyncio.Transport | None) -> None:
-        if transport is None or transport.is_closing():
-            raise ConnectionResetError("the connection was lost")
-        file, size, sent = self._segment.file, self._segment.size, 0
-        socket = transport.get_extra_info("socket")
-        if socket is not None and not transport.get_write_buffer_size():
-            to, of = socket.fileno(), file.fileno()
-            try:
-                while sent < size:
-                    now = os.sendfile(to, of, sent, size - sent)
-                    if not now:
-                        raise ConnectionResetError("the segment became shorter")
-                    sent += now
-            except BlockingIOError:
-                pass
-        if sent < size:
-            await asyncio.get_running_loop().sendfile(transport, file, sent, size - sent)
+
+class _Part(web.StreamResponse):
+    """A part of a segment, from a file of its own, which it closes."""
+
+    def __init__(self, file: FileIO, *, offset: int, size: int, headers: dict[str, str]) -> None:
+        super().__init__(headers=headers)
+        self._file = file
+        self._offset = offset
+        self._size = size
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        """Send the headers and the whole body. See `web.StreamResponse.prepare`."""
+        with self._file:
+            writer = await super().prepare(request)
+            await _send(request.transport, self._file, self._offset, self._size)
+        return writer
+
+
+async def _send(transport: asyncio.Transport | None, file: FileIO, sent: int, size: int) -> None:
+    """Send `size` bytes from `sent` on: first what fits the socket's buffer, then the rest as the client reads."""
+    if transport is None or transport.is_closing():
+        raise ConnectionResetError("the connection was lost")
+    end = sent + size
+    socket = transport.get_extra_info("socket")
+    if socket is not None and not transport.get_write_buffer_size():
+        to, of = socket.fileno(), file.fileno()
+        try:
+            while sent < end:
+                now = os.sendfile(to, of, sent, end - sent)
+                if not now:
+                    raise ConnectionResetError("the segment became shorter")
+                sent += now
+        except BlockingIOError:
+            pass
+    if sent < end:
+        await asyncio.get_running_loop().sendfile(transport, file, sent, end - sent)
 
 
 def _open_and_read(path: Path) -> _Open | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hostile_camera import HostileCamera, Script, film, joined
 
-from gateway.camera_worker.segmenter import LONGEST_SLEW_MICROS
+from gateway.camera_worker.timeline import LONGEST_SLEW_MICROS
 from gateway.domain.footage import GapReason, WorkerCamera
 
 RUBBISH = b"rubbish$\x09\x00\x09" + b"$\x01\x00\x08\x80\xc8\x00\x01\0\0\0\7" * 40

@@ -12,7 +12,7 @@ import pytest
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import CameraConnected
 from gateway.camera_worker.recorder import CameraRecorder
-from gateway.domain.footage import CameraCondition, GapReason, SegmentFinished, WorkerCamera
+from gateway.domain.footage import CameraCondition, GapReason, PartWritten, SegmentFinished, WorkerCamera
 from gateway.runtime.clock import Stamp
 
 DEADLINE_SECONDS = 20.0
@@ -133,3 +133,31 @@ def test_a_disk_that_moves_again_is_no_camera_that_stalled(written):
     assert written.recorder.join(DEADLINE_SECONDS)
     conditions = {item.condition for item in written.told if not isinstance(item, SegmentFinished)}
     assert CameraCondition.STALLED not in conditions
+
+
+def parts(written):
+    return [item for item in written.told if isinstance(item, PartWritten)]
+
+
+def test_parts_are_reported_as_long_as_somebody_wants_them(written):
+    written.push(3)
+    written.drain()
+    assert not parts(written)
+    assert not written.queue.hurried
+    written.recorder.want_parts(part_seconds=0.4, seconds=10.0)
+    written.push(2)
+    written.drain()
+    told = len(parts(written))
+    assert told >= 4
+    assert written.queue.hurried
+    written.clock.now += 11.0
+    written.push(1)
+    written.drain()
+    until = time.monotonic() + DEADLINE_SECONDS
+    while written.queue.hurried:
+        assert time.monotonic() < until
+        threading.Event().wait(0.01)
+    told = len(parts(written))
+    written.push(3)
+    written.drain()
+    assert len(parts(written)) == told

@@ -23,6 +23,10 @@ class SetClock:
         return Stamp(START + int(self.seconds * 1_000_000), trusted=True)
 
 
+async def nobody(_wanted) -> None:
+    """Ask no worker."""
+
+
 @pytest.fixture
 def camera(store, tmp_path):
     """A camera whose segments are as long as the test wants: `await camera.sends(seconds, ...)`."""
@@ -35,6 +39,8 @@ def camera(store, tmp_path):
             media=tmp_path,
             clock=clock,
             cameras=lambda: frozenset({7}),
+            events_only=lambda: frozenset({7}),
+            ask_for_parts=nobody,
         )
 
         async def sends(self, *lengths: float) -> None:

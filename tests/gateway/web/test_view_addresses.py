@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 
 import pytest
 
@@ -31,7 +32,9 @@ async def got(gateway, url, *, method="GET", **headers):
 
 
 def named(playlist: bytes) -> list[str]:
-    return [line for line in playlist.decode().splitlines() if line and not line.startswith("#")]
+    lines = playlist.decode().splitlines()
+    inside = [found[1] for line in lines if (found := re.search(r'URI="([^"]*)"', line))]
+    return inside + [line for line in lines if line and not line.startswith("#")]
 
 
 async def followed(gateway, master):
@@ -54,8 +57,28 @@ async def test_the_token_leads_from_the_playlist_to_the_last_segment(gateway, fo
         assert all(address.endswith(f"?{token}") for address in found)
         status, body, _ = await got(gateway, found[-1])
         assert (status, body) == (200, footage.segment.read_bytes())
+        if master is live:
+            assert [address.partition("?")[0].rpartition("/")[2] for address in found[2:4]] == ["7.0.ts", "8.0.ts"]
+            status, body, headers = await got(gateway, found[2])
+            assert (status, body) == (200, footage.segment.read_bytes()[188:564])
+            assert headers["Content-Type"] == "video/MP2T"
+            status, body, headers = await got(gateway, found[2], method="HEAD")
+            assert (status, body, headers["Content-Length"]) == (200, b"", "376")
     status, body, _ = await got(gateway, clip, Range="bytes=0-99")
     assert (status, body) == (206, footage.clip.read_bytes()[:100])
+
+
+async def test_a_reload_that_waits_for_what_will_not_come_is_refused(gateway):
+    live, _, _ = await addresses(gateway)
+    index = live.replace("master.m3u8", "index.m3u8")
+    for directives, status in (
+        ("_HLS_msn=8&_HLS_part=0&_HLS_skip=YES", 200), ("_HLS_msn=11", 400), ("_HLS_part=1", 400), ("_HLS_msn=-1", 400),
+        ("_HLS_msn=x", 400), ("_HLS_msn=99999999999999999999", 400), ("_HLS_msn=8&_HLS_part=x", 400),
+    ):  # fmt: skip
+        assert (await got(gateway, f"{index}&{directives}"))[0] == status, directives
+    status, text, _ = await got(gateway, live.replace("master.m3u8", "classic.m3u8"))
+    assert status == 200
+    assert b"EXT-X-PART" not in text
 
 
 async def test_a_session_needs_no_token_and_its_playlists_have_none(gateway):

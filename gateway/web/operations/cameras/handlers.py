@@ -15,6 +15,8 @@ from gateway.domain.writes import CAMERA_DELETE as WRITE_DELETE
 from gateway.domain.writes import CAMERA_UPDATE as WRITE_UPDATE
 from gateway.domain.writes import RecordWriter, WaitingWrite
 from gateway.recording import CameraSnapshot, Recording
+from gateway.recording.live_hls import TooFarAhead
+from gateway.recording.live_playlist import Reload
 from gateway.runtime.clock import iso_utc
 from gateway.site import Camera
 from gateway.store import KnownRecord
@@ -24,7 +26,7 @@ from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
 from gateway.web.auth.viewers import Viewers
-from gateway.web.http.bodies import Body, ById, path_id, read_body, read_change, read_new
+from gateway.web.http.bodies import Body, ById, path_id, read_body, read_change, read_new, read_query
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import JPEG, as_file, as_playlist, in_time
@@ -42,6 +44,7 @@ from gateway.web.operations.cameras.operations import (
     CAMERA_THUMBNAIL,
     CameraStatus,
     ChangedCamera,
+    LiveQuery,
     NewCamera,
 )
 from gateway.web.operations.cameras.whep import PREFIX
@@ -51,6 +54,7 @@ LIVE_PREFIX = "/v1/camera/live/"
 _KIND = "camera"
 _OF_THE_SITE_FILE = frozenset(Camera.model_fields) - {"id", "name"}
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
+_PART_FILE = re.compile(r"([0-9]{1,18})\.([0-9]{1,6})\.ts")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,11 +144,27 @@ class Cameras:
             if file == "master.m3u8":
                 return await as_playlist(request, await self.recording.live.master(camera_id))
             if file == "index.m3u8":
-                return await as_playlist(request, await self.recording.live.playlist(camera_id))
+                return await as_playlist(request, await self._live_playlist(request, camera_id))
+            if file == "classic.m3u8":
+                return await as_playlist(request, await self.recording.live.classic(camera_id))
+            if named := _PART_FILE.fullmatch(file):
+                part = await self.recording.live.part(camera_id, int(named[1]), int(named[2]))
+                return self.segments.part(request, part)
             if segment := _SEGMENT_FILE.fullmatch(file):
                 path = await self.recording.live.segment(camera_id, int(segment[1]))
                 return await self.segments.answer(request, path)
         raise NotFoundError(f"camera {camera_id} has no such file")
+
+    async def _live_playlist(self, request: web.Request, camera_id: int) -> str:
+        wanted = read_query(request, LiveQuery)
+        if wanted.number is None:
+            if wanted.part is not None:
+                raise RequestRefused(400, "_HLS_part needs _HLS_msn beside it")
+            return await self.recording.live.playlist(camera_id)
+        try:
+            return await self.recording.live.playlist(camera_id, Reload(wanted.number, wanted.part))
+        except TooFarAhead as error:
+            raise RequestRefused(400, str(error)) from error
 
     async def _known(self, camera_id: int) -> KnownRecord:
         known = await self.cameras.get(await self.pending_writes.site_id(_KIND, camera_id))

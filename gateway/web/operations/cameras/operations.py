@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from gateway.web.http.bodies import Body, ById, Id, Line, Number, ShortName, Word, WriteBody, Yes
 from gateway.web.operation import OPEN, UNCONFIRMED, Operation, ViewKind, needs
@@ -89,6 +89,15 @@ class CameraStatusAnswer(Answer):
     status: CameraStatus
 
 
+class LiveQuery(BaseModel):
+    """The delivery directives of HLS (RFC 8216bis, 6.2.5): wait until `index.m3u8` has this segment, or part of it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: Annotated[int, Field(ge=0, lt=2**63)] | None = Field(default=None, alias="_HLS_msn")
+    part: Annotated[int, Field(ge=0, lt=2**31)] | None = Field(default=None, alias="_HLS_part")
+
+
 CAMERA_LIST = Operation(
     "POST",
     "/v1/camera/list",
@@ -162,6 +171,7 @@ CAMERA_LIVE = Operation(
     "live",
     head=True,
     purpose="What is recorded now as HLS: master.m3u8 and what it names",
+    query=LiveQuery,
     answer_type="application/vnd.apple.mpegurl",
     other_types=("video/MP2T",),
     refuses=(403,),

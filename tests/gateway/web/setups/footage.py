@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from io import FileIO
 from pathlib import Path
 
 import av
@@ -17,6 +18,9 @@ from gateway.domain.viewing import NotShown, ViewOpened, ViewRefusal
 from gateway.recording import CameraSnapshot
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.forecast import StorageForecast
+from gateway.recording.live_hls import TooFarAhead
+from gateway.recording.live_parts import OpenPart
+from gateway.recording.live_playlist import Reload
 from gateway.recording.viewing import Viewing
 from gateway.store import Segment, Store
 from tests.gateway.web.setups.site import START
@@ -34,24 +38,42 @@ CAMERA = CameraSnapshot(
 
 
 class NewestFootage:
-    """Live footage of camera 201: a master playlist, a list of one segment, and that segment."""
+    """Live footage of camera 201: a master playlist, a list of one segment with one part, and these."""
 
-    def __init__(self, segment: Path) -> None:
-        self._segment = segment
+    def __init__(self, files: Footage) -> None:
+        self._files = files
 
     async def master(self, camera_id: int) -> str:
         self._known(camera_id)
         return "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=800000\nindex.m3u8\n"
 
-    async def playlist(self, camera_id: int) -> str:
+    async def playlist(self, camera_id: int, wanted: Reload | None = None) -> str:
         self._known(camera_id)
-        return "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:7\n#EXTINF:2.0,\n7.ts\n"
+        if wanted is not None and wanted.number > 10:
+            raise TooFarAhead("camera 201 will not have that soon; its last segment is 7")
+        return (
+            "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MEDIA-SEQUENCE:7\n"
+            '#EXT-X-PART:DURATION=2.0,URI="7.0.ts",INDEPENDENT=YES\n#EXTINF:2.0,\n7.ts\n'
+            '#EXT-X-PRELOAD-HINT:TYPE=PART,URI="8.0.ts"\n'
+        )
+
+    async def part(self, camera_id: int, number: int, index: int) -> OpenPart:
+        self._known(camera_id)
+        if (number, index) != (7, 0):
+            raise NotFoundError(f"camera {camera_id} has no part {index} of segment {number} (any more)")
+        return OpenPart(self._files.opened, 188, 376)
+
+    async def classic(self, camera_id: int) -> str:
+        return (await self.playlist(camera_id)).partition("#EXT-X-PART")[0] + "#EXTINF:2.0,\n7.ts\n"
+
+    def release(self) -> None:
+        pass
 
     async def segment(self, camera_id: int, number: int) -> Path:
         self._known(camera_id)
         if number != 7:
             raise NotFoundError(f"camera {camera_id} has no segment {number} (any more)")
-        return self._segment
+        return self._files.segment
 
     def _known(self, camera_id: int) -> None:
         if camera_id != 201:
@@ -102,7 +124,7 @@ class FootageOnDisk:
 
     @property
     def live(self) -> NewestFootage:
-        return NewestFootage(self.files.segment)
+        return NewestFootage(self.files)
 
     async def missing(self, camera_events: Iterable[CameraEvent]) -> dict[int, tuple[Missing, ...]]:
         return await self.store.segments.missing(camera_events)
@@ -120,7 +142,7 @@ class FootageOnDisk:
             duration=2_000_000,
             size=9,
         )
-        return ((self.files.segment, Segment(7, **finished.model_dump(exclude={"kind", "gap_from"}))),)
+        return ((self.files.segment, Segment(7, **finished.model_dump(exclude={"kind", "gap_from", "grew_as"}))),)
 
     async def leaves(self, camera_id: int, *, after: int, before: int) -> tuple[str, ...] | None:
         return None if before > 100 else tuple(f"{number:064x}" for number in range(after + 1, before))
@@ -160,13 +182,16 @@ class Footage:
     clip: Path
     segment: Path
     picture: Path
+    opened: FileIO
+    """The segment, open for reading."""
 
 
 @pytest.fixture(scope="session")
-def footage(tmp_path_factory: pytest.TempPathFactory) -> Footage:
+def footage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Footage]:
     """Two seconds of a moving bar, as a real MP4, a real MPEG-TS file and a real JPEG."""
     folder = tmp_path_factory.mktemp("footage")
-    made = Footage(folder / "clip.mp4", folder / "segment.ts", folder / "picture.jpg")
+    (folder / "segment.ts").touch()
+    made = Footage(folder / "clip.mp4", folder / "segment.ts", folder / "picture.jpg", FileIO(folder / "segment.ts"))
     for path, form in ((made.clip, "mp4"), (made.segment, "mpegts")):
         with av.open(str(path), "w", format=form) as container:
             stream = container.add_stream("libx264", rate=10)
@@ -177,7 +202,8 @@ def footage(tmp_path_factory: pytest.TempPathFactory) -> Footage:
     jpeg = av.CodecContext.create("mjpeg", "w")
     jpeg.width, jpeg.height, jpeg.pix_fmt, jpeg.time_base = 320, 180, "yuvj420p", Fraction(1, 10)
     made.picture.write_bytes(b"".join(bytes(packet) for packet in jpeg.encode(_bar(8, "yuvj420p"))))
-    return made
+    with made.opened:
+        yield made
 
 
 def _bar(number: int, form: str) -> av.VideoFrame:
