@@ -156,8 +156,7 @@ class Interface:
         routes = (*self._v1_routes(), *self._page_routes(), *self._legacy_routes())
         if Counter(route.operation for route in routes) != Counter(OPERATIONS):
             raise AssertionError("every operation of the catalogue has exactly one handler")
-        auth = self._auth
-        admission = Admission(sessions=auth.sessions, viewers=auth.viewers, keys=auth.keys)
+        admission = Admission(sessions=self._auth.sessions, viewers=self._auth.viewers, keys=self._auth.keys)
         proxies = self.site.api.proxies()
         limits = ConnectionLimits(clock=self.clock, proxies=proxies)
         app = assembled((*routes, *self._relayed_routes(), *self.extra_routes), admission, self._live, limits)

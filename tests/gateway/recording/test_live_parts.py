@@ -280,3 +280,12 @@ async def test_a_playlist_of_whole_segments_has_no_parts_and_a_place_to_begin(ca
     assert "EXT-X-PART" not in text
     assert "#EXT-X-START:TIME-OFFSET=-3.500" in text
     assert "EXT-X-START" not in await camera.playlist()
+
+
+async def test_files_are_closed_when_nobody_watches_any_more(camera):
+    await camera.playlist()
+    part = await camera.hls.part(7, 8, 0)
+    assert not part.file.closed
+    camera.clock.seconds += 21
+    await camera.finish()
+    assert part.file.closed
