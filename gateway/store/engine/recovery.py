@@ -74,8 +74,7 @@ def recover(
     """
     try:
         _finish_replacement(path)
-        _finish_rollback(path)
-        known = _was_in_use(path)
+        known = not _rolled_back_to_nothing(path) and _was_in_use(path)
         unclean = known and not closed_mark(path).exists()
         if known and fault is None:
             fault = _fault_of(path, steps, thorough=unclean)
@@ -94,19 +93,21 @@ def _was_in_use(path: Path) -> bool:
     return _part(path, "-wal").exists() or ids_note(path).exists()
 
 
-def _finish_rollback(path: Path) -> None:
+def _rolled_back_to_nothing(path: Path) -> bool:
     """Roll back a transaction that a crash interrupted while the file was made, before it used a WAL.
 
-    SQLite does that at the first read of the file, but only for a connection that may write.
+    SQLite does that at the first read of the file, but only for a connection that may write. Return whether the file
+    is empty after that, so that it never held data; an empty -wal may lie beside it.
     """
     if not (path.is_file() and _part(path, "-journal").exists()):
-        return
+        return False
     try:
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA user_version").fetchone()
     except sqlite3.Error as error:
         if not is_damage(error):
             raise
+    return path.stat().st_size == 0 and not ids_note(path).exists()
 
 
 def _fault_of(path: Path, steps: tuple[Migration, ...], *, thorough: bool) -> str | None:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import sqlite3
+import struct
 from contextlib import closing
 from pathlib import Path
 
@@ -90,6 +91,16 @@ async def test_a_file_whose_making_was_cut_short_is_made_anew(tmp_path):
     await store.open()
     assert await store.cards.count() == 0
     await store.close()
+
+
+async def test_a_file_that_was_never_made_is_no_damage_though_its_log_was_begun(opened, tmp_path):
+    """The power fails between the journal of the first write and the log: the one is undone, the other is empty."""
+    (tmp_path / "cards.db").write_bytes(bytes(4096))
+    (tmp_path / "cards.db-wal").touch()
+    header = struct.pack(">8s5I", bytes.fromhex("d9d505f920a163d7"), 0, 1, 0, 512, 4096)
+    (tmp_path / "cards.db-journal").write_bytes(header.ljust(512, b"\0"))
+    async with opened(tmp_path) as store:
+        assert store.salvaged == ()
 
 
 async def everything(store):
