@@ -6,12 +6,13 @@ STAMP  := $(VENV)/.installed-dev
 RUN_STAMP := $(VENV)/.installed-runtime
 GENERATOR := .venv-client/.installed
 SITE := .venv-docs/.installed
+AUDITOR := .venv-audit/.installed
 SITE_SCRIPTS := requirements/site/node_modules/.package-lock.json
 PLAYER := tests/player/node_modules/.package-lock.json
 SUITES ?= bookworm trixie
 PREVIOUS ?= HEAD~1
 
-.PHONY: run test gather check wheel deb sbom coverage install-trial bench bench-compare rounds cuts power-cuts soak outage outage-month seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
+.PHONY: run test gather check wheel deb sbom audit coverage install-trial bench bench-compare rounds cuts power-cuts soak outage outage-month seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -65,6 +66,15 @@ deb:  ## the Debian packages, in build/deb, with checksums: each in a clean root
 
 sbom: $(RUN_STAMP)  ## the bill of materials, in CycloneDX: build/sbom.cdx.json
 	$(BIN)/python scripts/bill_of_materials.py build/sbom.cdx.json
+
+# The auditor, in an environment of its own: its pins are not the project's.
+$(AUDITOR): requirements/audit.lock
+	test -x .venv-audit/bin/python || $(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	touch $@
+
+audit: $(AUDITOR)  ## known faults of the locked libraries, from an advisory service; fails where none is reached; SERVICE=pypi
+	.venv-audit/bin/python scripts/audit.py requirements/tracing.lock $(or $(SERVICE),pypi)
 
 coverage: $(STAMP)  ## branch coverage by package, printed; TESTS=tests/gateway/lanes narrows it
 	$(BIN)/coverage erase
@@ -155,8 +165,9 @@ lock:  ## make the locks anew from pyproject.toml (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra dev --extra tracing -c requirements/runtime.lock -o requirements/dev.lock pyproject.toml
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra tracing -c requirements/runtime.lock -o requirements/tracing.lock pyproject.toml
 	echo 'openapi-python-client' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/client-generator.lock -
+	echo 'pip-audit' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/audit.lock -
 	echo 'mkdocs-material' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/docs.lock -
 	echo 'setuptools' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -c requirements/dev.lock -o requirements/build.lock -
 
 clean:
-	rm -rf $(VENV) .venv-client .venv-docs .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build *.egg-info
+	rm -rf $(VENV) .venv-client .venv-docs .venv-audit .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build *.egg-info
