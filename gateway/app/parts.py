@@ -44,6 +44,7 @@ def store_of(site: Site, *, folder: DataFolder, clock: SystemClock) -> Store:
         offset=partial(offset_of, clock, boot_id()),
         places=places_of(site),
         now=lambda: clock.wall().micros,
+        boot=boot_id(),
         backlog_bytes=round(site.central.backlog_gigabytes * GIGABYTE) if site.central else DEFAULT_BYTES,
     )
 

@@ -17,7 +17,7 @@ from gateway.runtime.data_folder import DataFolder
 from gateway.runtime.durable_files import sync_folder
 from gateway.store.engine.copies import check_copy, prepare_restored
 
-_SIDE_FILES = ("", "-wal", "-shm", "-journal", ".closed")
+_SIDE_FILES = ("", "-wal", "-shm", "-journal", ".closed", ".boot")
 _BESIDE_DATABASE = (".ids", ".closed")
 _ASIDE = "before-restore"
 

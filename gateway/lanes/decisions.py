@@ -122,7 +122,8 @@ class Decisions:
         if cards is None:
             return None
         plates = self._cards.at_once(_aliases(wanted.plates)) if wanted.plates else ()
-        return self._judge(wanted, cards, plates or ())
+        near = self._cards.near_at_once(wanted.credential.plate) if self._asks_near(wanted, cards) else ()
+        return self._judge(wanted, cards, plates or (), near or ())
 
     async def looked_up(self, wanted: m.Decide) -> Decision:
         """Decide with the cards from the file. If it cannot be read within a second, decide by `store_unavailable`."""
@@ -130,16 +131,19 @@ class Decisions:
             async with asyncio.timeout(_LOOK_UP_SECONDS):
                 cards = await self._cards.matching(wanted.credential.aliases())
                 plates = await self._cards.matching(_aliases(wanted.plates)) if wanted.plates else ()
+                near = await self._cards.near(wanted.credential.plate) if self._asks_near(wanted, cards) else ()
         except (StoreError, TimeoutError) as error:
             rules = self._rules[wanted.direction]
             log.error("cards_not_readable", lane=rules.lane_id, error=str(error) or "took too long")  # noqa: TRY400 (one line suffices)
             return store_unavailable(rules)
-        return self._judge(wanted, cards, plates)
+        return self._judge(wanted, cards, plates, near)
 
     async def tried(self, credential: Credential, direction: str, *, arrived: Stamp) -> Decision:
         """Decide as if the credential were read now, and keep no trace. Raises StoreError when cards cannot be read."""
         wanted = m.Decide(0, credential, direction, arrived)
-        return self._judge(wanted, await self._cards.matching(credential.aliases()), (), is_test=True)
+        cards = await self._cards.matching(credential.aliases())
+        near = await self._cards.near(credential.plate) if self._asks_near(wanted, cards) else ()
+        return self._judge(wanted, cards, (), near, is_test=True)
 
     def noticed(self, wanted: m.Decide, decision: Decision) -> Iterator[Entry]:
         """Count a typed PIN. Yield the events beside the decision: duress, soft anti-passback, a card now locked."""
@@ -181,12 +185,20 @@ class Decisions:
             self._pin_tries.right(decision.card.card_id)
         return False
 
+    def _asks_near(self, wanted: m.Decide, cards: Sequence[Card]) -> bool:
+        """Return whether plates near the one that was read count, because no card has exactly that one."""
+        return bool(wanted.credential.plate) and self._rules[wanted.direction].near_plates and not cards
+
     def _judge(
-        self, wanted: m.Decide, cards: Sequence[Card], plates: tuple[Card, ...], *, is_test: bool = False
+        self,
+        wanted: m.Decide,
+        cards: Sequence[Card],
+        plates: tuple[Card, ...],
+        near: tuple[NearPlate, ...],
+        *,
+        is_test: bool = False,
     ) -> Decision:
         rules, stamp, now = self._rules[wanted.direction], self._clock.wall(), self._clock.monotonic()
-        plate = wanted.credential.plate
-        near: tuple[NearPlate, ...] = self._cards.near(plate) if plate and rules.near_plates and not cards else ()
         first = self._first_of(wanted, now)
         decision = decide(
             wanted.credential,

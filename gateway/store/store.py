@@ -79,6 +79,7 @@ class Store:
         now: Callable[[], int] | None = None,
         backlog_bytes: int = DEFAULT_BYTES,
         connect: Connect = Connection,
+        boot: str = "",
     ) -> None:
         """Create the aggregates; nothing is opened yet.
 
@@ -92,13 +93,14 @@ class Store:
             now: returns wall micros, in any thread; without it, no event is marked as late.
             backlog_bytes: the quota of disk space for everything that waits for central.
             connect: makes the connections; simulations pass their own, on virtual time.
+            boot: the present boot of the machine, "" if unknown: both files are then checked after any unclean end.
         """
         self._lock = _FolderLock(folder)
         self._access_log = AccessLog(path=folder / "access.log")
         self.database = _database(
-            folder, "site", connect=connect, mend=self._access_log.mend, opened=self._look_through
+            folder, "site", connect=connect, boot=boot, mend=self._access_log.mend, opened=self._look_through
         )
-        self._cards = _database(folder, "cards", connect=connect)
+        self._cards = _database(folder, "cards", connect=connect, boot=boot)
         self.changes = Changes()
         self.cards = Cards(database=self._cards)
         self.webhooks = Webhooks(database=self.database, places=places, recorded=self.changes, log=self._access_log)
@@ -177,6 +179,8 @@ class Store:
             await self.database.open()
             undo.push_async_callback(self.database.close)
             await self._cards.open()
+            undo.push_async_callback(self._cards.close)
+            await self.cards.open()
             undo.pop_all()
 
     async def run(self) -> None:
@@ -249,6 +253,7 @@ def _database(
     family: Family,
     *,
     connect: Connect,
+    boot: str,
     mend: Callable[[sqlite3.Connection], str] | None = None,
     opened: Callable[[sqlite3.Connection], None] | None = None,
 ) -> Database:
@@ -259,6 +264,7 @@ def _database(
         mend=mend,
         opened=opened,
         connect=connect,
+        boot=boot,
     )
 
 

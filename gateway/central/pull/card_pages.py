@@ -18,7 +18,7 @@ from drivers.child_process import ChildProcess, start_child
 from gateway.central.pull.card_process import LENGTH_BYTES
 from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.pull.paged_walk import ReadPage
-from gateway.store.cards.rows import PackedCard
+from gateway.store.cards.rows import ReadyCard
 
 log = structlog.get_logger(__name__)
 
@@ -31,10 +31,10 @@ PAGE_SECONDS = 30.0
 class CardPages(Generic[_T]):
     """Parser of card pages in a child process, open until `close`. One page at a time.
 
-    `make` converts each packed card; its second argument is whether a part of the record could not be read.
+    `make` converts each card; its second argument is whether a part of the record could not be read.
     """
 
-    def __init__(self, *, fields: CardFieldMap, zone: tzinfo, make: Callable[[PackedCard, bool], _T]) -> None:
+    def __init__(self, *, fields: CardFieldMap, zone: tzinfo, make: Callable[[ReadyCard, bool], _T]) -> None:
         self._fields = fields
         self._zone = zone
         self._make = make
@@ -94,7 +94,7 @@ class CardPages(Generic[_T]):
         wanted = len({found for found in ids if found is not None})
         while len(made) < wanted:
             for *card, unread in await _blob(answers):
-                made[card[0][0]] = self._make(PackedCard(*card), unread)
+                made[card[0][0]] = self._make(ReadyCard(*card), unread)
             await asyncio.sleep(0)  # lanes come first
         return ReadPage(ids, count, made)
 

@@ -25,7 +25,7 @@ from gateway.central.client.json_stream import read_whole
 from gateway.central.client.list_proof import Listing, read_listing
 from gateway.central.pull.field_map import CardFieldMap, CardMapper
 from gateway.domain.writes import JsonObject
-from gateway.store.cards.rows import CardRecord, pack
+from gateway.store.cards.rows import CardRecord, ready
 from gateway.store.outbox.record_kinds import record_text
 
 RESOURCE = "access_cards"
@@ -58,7 +58,7 @@ def answer_page(raw: bytes, mapper: CardMapper, out: BinaryIO) -> None:
 
 def _card(mapper: CardMapper, card_id: int, record: JsonObject) -> tuple[object, ...]:
     mapped = mapper.map(card_id, record)
-    return (*pack(CardRecord(mapped.card, record_text(record))), bool(mapped.unread))
+    return (*ready(CardRecord(mapped.card, record_text(record))), bool(mapped.unread))
 
 
 def _write(out: BinaryIO, value: Any) -> None:

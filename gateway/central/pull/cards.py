@@ -24,7 +24,7 @@ from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import Clock
 from gateway.store import CardRecord
 from gateway.store.cards.cards import CardChanges, Cards
-from gateway.store.cards.rows import PackedCard, ReadyCard, ready, ready_from
+from gateway.store.cards.rows import ReadyCard, ready
 from gateway.store.outbox.delivered_records import DeliveredRecords
 from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.record_kinds import record_text
@@ -44,15 +44,15 @@ class ListedCard(NamedTuple):
         text: its record.
         parsed: its record as an object; None if the card process parsed it.
         mapped: the card; None while it was not needed, or if the card process made it.
-        packed: the card as the card process made it, else None.
-        is_unread: whether a part of the packed card's record could not be read.
+        ready: the card as the card process made it, else None.
+        is_unread: whether a part of its record could not be read.
     """
 
     card_id: int
     text: str
     parsed: JsonObject | None = None
     mapped: MappedCard | None = None
-    packed: PackedCard | None = None
+    ready: ReadyCard | None = None
     is_unread: bool = False
 
     @property
@@ -65,8 +65,8 @@ class ListedCard(NamedTuple):
 
     def judged(self, mapper: CardMapper) -> JudgedCard:
         """Return it with its card, which is mapped now if it was not before."""
-        if self.packed is not None:
-            return JudgedCard(bool(self.packed.aliases), self.is_unread, self)
+        if self.ready is not None:
+            return JudgedCard(bool(self.ready.aliases), self.is_unread, self)
         mapped = self.mapped or mapper.map(self.card_id, self.record)
         return JudgedCard(mapped.has_credential, bool(mapped.unread), self._replace(mapped=mapped))
 
@@ -80,10 +80,10 @@ class JudgedCard(NamedTuple):
 
     def ready(self) -> ReadyCard:
         """Return the card in the form in which the store writes it."""
-        if self.listed.packed is not None:
-            return ready_from(self.listed.packed)
+        if self.listed.ready is not None:
+            return self.listed.ready
         if self.listed.mapped is None:
-            raise AssertionError("a judged card is mapped or packed")
+            raise AssertionError("a judged card is mapped or ready")
         return ready(CardRecord(self.listed.mapped.card, self.listed.text))
 
 
@@ -93,9 +93,9 @@ def listed_here(card_id: int, record: JsonObject, mapper: CardMapper | None) -> 
     return ListedCard(card_id, record_text(record), record, mapped)
 
 
-def listed_elsewhere(packed: PackedCard, is_unread: bool) -> ListedCard:  # noqa: FBT001 (as it comes from there)
+def listed_elsewhere(card: ReadyCard, is_unread: bool) -> ListedCard:  # noqa: FBT001 (as it comes from there)
     """Make a listed card of a record that the card process parsed."""
-    return ListedCard(packed.values[0], packed.values[-1], packed=packed, is_unread=is_unread)
+    return ListedCard(card.values[0], card.values[-1], ready=card, is_unread=is_unread)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ import asyncio
 import json
 import sqlite3
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import structlog
 
@@ -20,27 +21,25 @@ from gateway.domain.errors import StoreError
 from gateway.domain.plates import NearPlate, skeleton
 from gateway.domain.text_search import folded
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
-from gateway.store.cards.index import CardIndex, IndexRow
+from gateway.store.cards.index import CardIndex
 from gateway.store.cards.rows import (
     COLUMNS,
     CardRecord,
     ReadyCard,
-    batch_of_cards,
+    aliases_of,
+    cards_of_aliases,
     put_rows,
     read_card,
     ready,
-    with_aliases,
 )
 from gateway.store.engine.database import Database, is_id
 from gateway.store.engine.text_search import Condition, any_of, json_may_hold, search_in
 
 log = structlog.get_logger(__name__)
 
-_MOST_MATCHES = 8
 _USERNAMES = ("username", "user.username", "guest.username")
 _LISTED = "listed_at"
-_IN_A_BATCH = 150  # the index takes this many cards in a few ms
-_FOLLOWED_IN_A_BATCH = 50  # under 2 ms, even when all tables of the index grow at about the same time
+_FOLLOWED_IN_A_BATCH = 50  # under 2 ms
 _MOST_FOLLOWED = 900
 _RETRY_SECONDS = 5.0
 
@@ -67,10 +66,8 @@ class Cards:
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
-        self._index = CardIndex()
-        self._built = False
-        self._touched: set[int] = set()
-        self._followed: deque[int | IndexRow] = deque()  # changes not yet in the index: ids removed, cards put
+        self._index: CardIndex | None = None
+        self._followed: deque[int | ReadyCard] = deque()  # changes not yet in the index: ids removed, cards put
         self._stale = asyncio.Event()
         self._stale.set()
         self.listed_at: int | None = None
@@ -81,12 +78,26 @@ class Cards:
     @property
     def index_size(self) -> int:
         """Bytes that the index in memory takes."""
-        return self._index.size
+        return self._index.size if self._index is not None else 0
 
     @property
     def is_indexed(self) -> bool:
-        """True if the index in memory is complete, so that `at_once` and `near` can answer."""
-        return self._built and not self._followed
+        """True if the index in memory is complete, so that `at_once` and `near_at_once` can answer."""
+        return self._complete_index is not None
+
+    @property
+    def _complete_index(self) -> CardIndex | None:
+        return None if self._followed else self._index
+
+    async def open(self) -> None:
+        """Read when the list was last complete; a file that cannot be read does not prevent the start."""
+        try:
+            listed = await self.remembered(_LISTED)
+        except StoreError as error:
+            log.warning("cards_not_readable", error=str(error))
+            return
+        if listed is not None and listed.isdecimal():
+            self.listed_at = int(listed)
 
     async def run(self) -> None:
         """Build the index in memory, and rebuild it whenever much has changed at once, until cancelled."""
@@ -100,44 +111,37 @@ class Cards:
 
     def at_once(self, aliases: Sequence[str]) -> tuple[Card, ...] | None:
         """Return the cards that answer to any of the aliases, without waiting; None while the index is incomplete."""
-        return self._index.find(aliases) if self.is_indexed else None
+        index = self._complete_index
+        return None if index is None else index.find(aliases)
 
-    def near(self, plate: str) -> tuple[NearPlate, ...]:
-        """Return listed plates that cameras may confuse with this one; empty while the index is incomplete."""
-        found = self._index.find((near_alias(skeleton(plate)),)) if self.is_indexed else ()
-        mark = plate_alias("")
-        return tuple(
-            NearPlate(alias.removeprefix(mark), card)
-            for card in found
-            for alias in self._index.aliases_of(card.card_id)
-            if alias.startswith(mark)
-        )
+    def near_at_once(self, plate: str) -> tuple[NearPlate, ...] | None:
+        """Return listed plates that cameras may confuse with this one; None while the index is incomplete."""
+        index = self._complete_index
+        if index is None:
+            return None
+        return _near(index.find((_near_alias(plate),)), index.aliases_of)
+
+    async def near(self, plate: str) -> tuple[NearPlate, ...]:
+        """Return listed plates that cameras may confuse with this one, from the file. Raises StoreError."""
+
+        def query(connection: sqlite3.Connection) -> tuple[NearPlate, ...]:
+            return _near(cards_of_aliases(connection, (_near_alias(plate),)), partial(aliases_of, connection))
+
+        return await self._database.read(query)
 
     async def matching(self, aliases: Sequence[str]) -> tuple[Card, ...]:
         """Return the cards that answer to any of the aliases, each once and without its own aliases.
 
         At most 8, which is enough to see an ambiguity. Raises StoreError for a row that cannot be understood.
         """
-
-        def query(connection: sqlite3.Connection) -> tuple[Card, ...]:
-            rows = connection.execute(
-                f"SELECT DISTINCT {COLUMNS} FROM card_alias JOIN card ON card.id = card_alias.card_id"
-                f" WHERE alias IN ({', '.join('?' * len(aliases))}) LIMIT ?",
-                (*aliases, _MOST_MATCHES),
-            ).fetchall()
-            try:
-                return tuple(read_card(row) for row in rows)
-            except ValueError as error:
-                raise StoreError(f"a card that was found cannot be understood: {error}") from error
-
-        return await self._database.read(query) if aliases else ()
+        return await self._database.read(partial(cards_of_aliases, aliases=aliases)) if aliases else ()
 
     async def get(self, card_id: int) -> CardRecord | None:
         """Return one card with its aliases, or None."""
 
         def query(connection: sqlite3.Connection) -> CardRecord | None:
             row = connection.execute(f"SELECT {COLUMNS}, record FROM card WHERE id = ?", (card_id,)).fetchone()
-            return CardRecord(with_aliases(connection, read_card(row[:7])), row[7]) if row else None
+            return CardRecord(_whole(connection, row), row[7]) if row else None
 
         return await self._database.read(query) if is_id(card_id) else None
 
@@ -188,7 +192,7 @@ class Cards:
             rows = connection.execute(f"SELECT {COLUMNS}, record FROM card WHERE {match.sql} ORDER BY id", match.values)
             found = (row for row in rows if folded(_username_of(row[7])) == folded(username))
             row = next(found, None)
-            return CardRecord(with_aliases(connection, read_card(row[:7])), row[7]) if row else None
+            return CardRecord(_whole(connection, row), row[7]) if row else None
 
         return await self._database.read(query)
 
@@ -246,16 +250,15 @@ class Cards:
         computes for long. `now`: wall micros UTC.
         """
         put, remove = tuple(put), tuple(remove)
-        in_index: list[IndexRow] = []
+        cards: list[ReadyCard] = []
 
         def job(connection: sqlite3.Connection) -> CardChanges:
             gone = connection.executemany("DELETE FROM card WHERE id = ?", [(card_id,) for card_id in remove])
-            cards = [item if isinstance(item, ReadyCard) else ready(item) for item in put]
-            in_index.extend(card.in_index for card in cards)
+            cards[:] = (item if isinstance(item, ReadyCard) else ready(item) for item in put)
             added, changed = put_rows(connection, cards, now)
             return CardChanges(added=added, changed=changed, removed=max(gone.rowcount, 0))
 
-        return await self._database.write(job, then=partial(self._changed, in_index, remove))
+        return await self._database.write(job, then=partial(self._changed, cards, remove))
 
     async def listed(self, at: int) -> None:
         """Record that the list was complete, as central has it, at this moment of a trusted clock (wall micros)."""
@@ -280,30 +283,21 @@ class Cards:
         return await self._database.read(query)
 
     async def _build(self) -> None:
-        """Build the index in parts. Cards that change meanwhile are kept as they are: the parts read are older."""
-        listed = await self.remembered(_LISTED)
-        if self.listed_at is None and listed is not None and listed.isdecimal():
-            self.listed_at = int(listed)
+        """Copy the index from the file, and again while too much changes meanwhile."""
         while self._stale.is_set():
             self._stale.clear()
-            self._built = False
-            self._index, self._touched = CardIndex(), set()
-            behind = 0
+            self._index = None
             try:
-                while not self._stale.is_set():
-                    batch = await self._database.read(partial(batch_of_cards, behind, _IN_A_BATCH))
-                    if batch is None:
-                        break
-                    behind, cards = batch
-                    self._index.put(card for card in cards if card.card_id not in self._touched)
-                    await asyncio.sleep(0)
-            except BaseException:  # cancelled or unreadable: half an index must not be used; the next run starts over
+                copied = await self._database.in_memory(CardIndex.copied)
+            except BaseException:  # cancelled or unreadable: the next run starts over
                 self._stale.set()
                 raise
-        self._touched = set()
-        self._built = True
+            if not self._stale.is_set():
+                self._index = copied
+        # Changes that came meanwhile may be in the copy already: following them once more, in order, changes nothing.
+        self._follow()
 
-    def _changed(self, put: Sequence[IndexRow], remove: Sequence[int]) -> None:
+    def _changed(self, put: Sequence[ReadyCard], remove: Sequence[int]) -> None:
         """Queue a commit's changes for the index. If they are too many, rebuild it; the file answers until then."""
         self.generation += 1
         if len(self._followed) + len(put) + len(remove) > _MOST_FOLLOWED:
@@ -317,28 +311,46 @@ class Cards:
 
     def _follow(self) -> None:
         """Apply one batch of queued changes to the index, in order, and schedule the next batch."""
+        if self._index is None:
+            return
         try:
             for _ in range(min(len(self._followed), _FOLLOWED_IN_A_BATCH)):
-                self._take_in(self._followed.popleft())
+                change = self._followed.popleft()
+                if isinstance(change, int):
+                    self._index.remove((change,))
+                else:
+                    self._index.put((change,))
         except Exception:  # whatever the cause: an index with half a change gives wrong answers
             log.exception("cards_not_followed")
             self._read_anew()
         if self._followed:
             asyncio.get_running_loop().call_soon(self._follow)
 
-    def _take_in(self, change: int | IndexRow) -> None:
-        if isinstance(change, int):
-            self._index.remove((change,))
-        else:
-            self._index.put_rows((change,))
-        if not self._built:
-            self._touched.add(change if isinstance(change, int) else change.card_id)
-
     def _read_anew(self) -> None:
         """Start a rebuild of the index from the file, which already has every queued change."""
         self._followed.clear()
-        self._built = False
+        self._index = None
         self._stale.set()
+
+
+def _whole(connection: sqlite3.Connection, row: Sequence[Any]) -> Card:
+    """Return the card of a row, with its aliases."""
+    return replace(read_card((*row[:7],)), aliases=aliases_of(connection, row[0]))
+
+
+def _near_alias(plate: str) -> str:
+    return near_alias(skeleton(plate))
+
+
+def _near(cards: Iterable[Card], aliases: Callable[[int], tuple[str, ...]]) -> tuple[NearPlate, ...]:
+    """Return the plates among the aliases of these cards."""
+    mark = plate_alias("")
+    return tuple(
+        NearPlate(alias.removeprefix(mark), card)
+        for card in cards
+        for alias in aliases(card.card_id)
+        if alias.startswith(mark)
+    )
 
 
 def _count(connection: sqlite3.Connection) -> int:

@@ -9,22 +9,19 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
-import structlog
-
 from gateway.domain.credentials import Card, CardStatus
+from gateway.domain.errors import StoreError
 from gateway.store.cards.facts import facts_of, facts_text, read_facts
-from gateway.store.cards.index import IndexRow, keyed, packed
-
-log = structlog.get_logger(__name__)
 
 COLUMNS: Final = "card.id, number, status, valid_from, valid_until, holder, facts"
 _IN_A_STATEMENT = 500
 _ALIASES_IN_A_STATEMENT = 4 * _IN_A_STATEMENT
+_MOST_MATCHES = 8
 
 _T = TypeVar("_T")
 CardRow = tuple[int, str, str, int | None, int | None, str, str]
@@ -40,35 +37,15 @@ class CardRecord:
 
 
 class ReadyCard(NamedTuple):
-    """A card in the form in which it is written to its tables and to the index in memory."""
+    """A card in the form in which it is written to its tables. Its plain values can come from another process."""
 
     values: _Values
     aliases: tuple[str, ...]
-    in_index: IndexRow
-
-
-class PackedCard(NamedTuple):
-    """A ready card without the hashes, which differ per process. Its plain values can come from another process."""
-
-    values: _Values
-    aliases: tuple[str, ...]
-    packed: bytes
 
 
 def ready(item: CardRecord) -> ReadyCard:
     """Compute all values of a card's rows, before they are written. Pure."""
-    return ready_from(pack(item))
-
-
-def ready_from(card: PackedCard) -> ReadyCard:
-    """Complete a packed card for this process. Pure."""
-    return ReadyCard(card.values, card.aliases, keyed(card.values[0], card.packed, card.aliases))
-
-
-def pack(item: CardRecord) -> PackedCard:
-    """Compute those values of a card's rows that are the same in every process. Pure."""
     card = item.card
-    facts = facts_of(card)
     values = (
         card.card_id,
         card.number,
@@ -76,10 +53,10 @@ def pack(item: CardRecord) -> PackedCard:
         card.valid_from,
         card.valid_until,
         card.holder,
-        facts_text(facts),
+        facts_text(facts_of(card)),
         item.record,
     )
-    return PackedCard(values, card.aliases, packed(card, facts))
+    return ReadyCard(values, card.aliases)
 
 
 def put_rows(connection: sqlite3.Connection, cards: Iterable[ReadyCard], now: int) -> tuple[int, int]:
@@ -126,36 +103,28 @@ def read_card(row: CardRow) -> Card:
     )
 
 
-def with_aliases(connection: sqlite3.Connection, card: Card) -> Card:
-    """Return the card with its aliases from the database."""
-    aliases: Iterator[tuple[str]] = connection.execute(
-        "SELECT alias FROM card_alias WHERE card_id = ? ORDER BY alias", (card.card_id,)
-    )
-    return replace(card, aliases=tuple(alias for (alias,) in aliases))
-
-
-def batch_of_cards(behind: int, limit: int, connection: sqlite3.Connection) -> tuple[int, list[Card]] | None:
-    """Return the next cards after id `behind`, with their aliases, and the last id that was read; None at the end.
-
-    Rows that cannot be understood are left out and logged.
-    """
-    rows = connection.execute(
-        f"SELECT {COLUMNS} FROM card WHERE id > ? ORDER BY id LIMIT ?", (behind, limit)
+def rows_of_aliases(connection: sqlite3.Connection, aliases: Sequence[str]) -> list[CardRow]:
+    """Return the rows of the cards that answer to any of the aliases, at most 8: enough to see an ambiguity."""
+    rows: list[CardRow] = connection.execute(
+        f"SELECT DISTINCT {COLUMNS} FROM card_alias JOIN card ON card.id = card_alias.card_id"
+        f" WHERE alias IN ({_places(aliases)}) LIMIT ?",
+        (*aliases, _MOST_MATCHES),
     ).fetchall()
-    if not rows:
-        return None
-    aliases: dict[int, list[str]] = {row[0]: [] for row in rows}
-    for alias, card_id in connection.execute(
-        "SELECT alias, card_id FROM card_alias WHERE card_id BETWEEN ? AND ?", (rows[0][0], rows[-1][0])
-    ):
-        aliases.setdefault(card_id, []).append(alias)
-    cards: list[Card] = []
-    for row in rows:
-        try:
-            cards.append(replace(read_card(row), aliases=tuple(aliases[row[0]])))
-        except ValueError as error:
-            log.warning("card_not_readable", card=row[0], error=str(error))
-    return rows[-1][0], cards
+    return rows
+
+
+def cards_of_aliases(connection: sqlite3.Connection, aliases: Sequence[str]) -> tuple[Card, ...]:
+    """Return the cards of `rows_of_aliases`. Raises StoreError for a row that cannot be understood."""
+    try:
+        return tuple(map(read_card, rows_of_aliases(connection, aliases)))
+    except ValueError as error:
+        raise StoreError(f"a card that was found cannot be understood: {error}") from error
+
+
+def aliases_of(connection: sqlite3.Connection, card_id: int) -> tuple[str, ...]:
+    """Return the aliases of a card in order; empty for an unknown card."""
+    found = connection.execute("SELECT alias FROM card_alias WHERE card_id = ? ORDER BY alias", (card_id,))
+    return tuple(alias for (alias,) in found)
 
 
 def _there(connection: sqlite3.Connection, numbers: Sequence[int]) -> int:
@@ -178,8 +147,8 @@ def _current_aliases(connection: sqlite3.Connection, numbers: Sequence[int]) -> 
     return current
 
 
-def _places(numbers: Sequence[int]) -> str:
-    return ", ".join("?" * len(numbers))
+def _places(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))
 
 
 @lru_cache(16)

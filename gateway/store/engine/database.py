@@ -7,6 +7,7 @@ SQLite 3.7.0 to 3.51.2 can corrupt a WAL file that two connections write or chec
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +29,7 @@ from gateway.store.engine.ids import note_ids
 from gateway.store.engine.migrations import Migration, refuse_newer
 from gateway.store.engine.opening import WAL_PAGES, Opening, note_reached
 from gateway.store.engine.readers import Readers
-from gateway.store.engine.recovery import closed_mark
+from gateway.store.engine.recovery import boot_mark, closed_mark
 from gateway.store.engine.salvage import read_without_writing
 
 T = TypeVar("T")
@@ -92,6 +93,7 @@ class Database:
         mend: Callable[[sqlite3.Connection], str] | None = None,
         opened: Callable[[sqlite3.Connection], None] | None = None,
         connect: Connect = Connection,
+        boot: str = "",
     ) -> None:
         """Prepare a file.
 
@@ -103,8 +105,11 @@ class Database:
                 for nothing to report.
             opened: called in the writing thread with each file that was opened for writing.
             connect: makes connections; simulations pass their own, on virtual time.
+            boot: the present boot of the machine, "" if unknown; see `recovery.boot_mark`.
         """
-        self._opening = Opening(path=path, steps=steps, after_salvage=after_salvage, mend=mend, opened=opened)
+        self._opening = Opening(
+            path=path, steps=steps, after_salvage=after_salvage, mend=mend, opened=opened, boot=boot
+        )
         self.path = path
         self.commits = 0
         self.generation = 0
@@ -215,6 +220,25 @@ class Database:
         self._refuse_unless_open()
         return await self._readers.read(query, lengthy=lengthy, alone=alone)
 
+    async def in_memory(self, job: Job[T]) -> T:
+        """Run `job` on a connection to a new database in memory, to which this file is attached as `file` meanwhile.
+
+        It is a lengthy query, which may keep the connection and use it in another thread. Raises StoreError.
+        """
+
+        def query(_: sqlite3.Connection) -> T:
+            memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False, uri=True)
+            try:
+                self._readers.attach(memory)
+                result = job(memory)
+                memory.execute("DETACH file")
+            except BaseException:
+                memory.close()
+                raise
+            return result
+
+        return await self.read(query, lengthy=True, alone=True)
+
     async def rows(
         self, sql: str, parameters: Sequence[object] | Mapping[str, object] = (), *, of: Callable[[Any], T]
     ) -> tuple[T, ...]:
@@ -300,6 +324,7 @@ class Database:
         return outcomes
 
     def _all_refused(self, jobs: int, error: Exception) -> list[Outcome]:
+        self._doubt_file()
         if not self._failing:
             log.error("store_failing", file=self.path.name, error=str(error))
         if is_damage(error):
@@ -311,7 +336,13 @@ class Database:
         return [Outcome(error=refusal) for refusal in refusals]
 
     def _note_damage(self, said: str) -> None:
+        self._doubt_file()
         self._damage = said
+
+    def _doubt_file(self) -> None:
+        """Have the file checked at the next start, unless it is closed properly. For a thread."""
+        with contextlib.suppress(OSError):  # a disk that takes nothing keeps the mark, but it also keeps its pages
+            boot_mark(self.path).unlink(missing_ok=True)
 
     async def _tend(self) -> None:
         """Open the file for writing if it is not, run a trial commit while commits fail or are slow, and checkpoint."""

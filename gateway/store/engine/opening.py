@@ -12,7 +12,7 @@ from gateway.domain.errors import StoreError
 from gateway.store.engine.faults import is_damage, refused
 from gateway.store.engine.ids import SALVAGE_GAP, UNCLEAN_GAP, is_behind_note, note_ids, raise_ids
 from gateway.store.engine.migrations import Migration, migrate
-from gateway.store.engine.recovery import Recovery, recover
+from gateway.store.engine.recovery import Recovery, note_boot, recover
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +38,7 @@ class Opening:
         after_salvage: str,
         mend: Callable[[sqlite3.Connection], str] | None,
         opened: Callable[[sqlite3.Connection], None] | None,
+        boot: str,
     ) -> None:
         """Take the same arguments as `Database`."""
         self.path = path
@@ -47,12 +48,13 @@ class Opening:
         self._after_salvage = after_salvage
         self._mend = mend
         self._opened = opened
+        self._boot = boot
         self._recovery: Recovery | None = None
 
     def connect(self) -> sqlite3.Connection:
         """Return the writing connection. Raises StoreError; DiskTakesNothing if the disk is full or read-only."""
         if self._recovery is None:
-            self._recovery = recover(self.path, self._steps, self._after_salvage, mend=self._mend)
+            self._recovery = self._recovered(None)
             self.was_unclean, self.salvaged = self._recovery.unclean, self._recovery.salvaged
         try:
             try:
@@ -60,11 +62,14 @@ class Opening:
             except sqlite3.Error as error:
                 if not is_damage(error):
                     raise
-                self._recovery = recover(self.path, self._steps, self._after_salvage, fault=str(error), mend=self._mend)
+                self._recovery = self._recovered(str(error))
                 self.salvaged = self._recovery.salvaged
                 return self._connect_writer()
         except (sqlite3.Error, OSError) as error:
             raise refused(self.path, error, "it cannot be opened") from error
+
+    def _recovered(self, fault: str | None) -> Recovery:
+        return recover(self.path, self._steps, self._after_salvage, fault=fault, mend=self._mend, boot=self._boot)
 
     def _connect_writer(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, isolation_level=None, timeout=_OTHER_PROGRAM_SECONDS)
@@ -77,6 +82,7 @@ class Opening:
             migrate(connection, self._steps)
             self._pass_used_ids(connection)
             note_reached(connection, self.path)
+            note_boot(self.path, self._boot)
             self._look_through(connection)
             # Savepoint journals in memory, to save writes. Only from here on: migrations may sort more than fits there.
             connection.execute("PRAGMA temp_store = MEMORY")

@@ -13,7 +13,7 @@ from typing import TypeVar
 from gateway.domain.errors import StoreError
 from gateway.store.engine.connection import Connect, Connection, Job
 from gateway.store.engine.faults import is_damage, refused
-from gateway.store.engine.salvage import read_without_writing
+from gateway.store.engine.salvage import address_without_locks, read_without_writing
 from gateway.store.engine.text_search import teach_search
 
 T = TypeVar("T")
@@ -91,6 +91,14 @@ class Readers:
             raise StoreError(f"{self._path.name} is not open")
         least_busy = min(connections, key=lambda connection: connection.waiting)
         return await least_busy.run(partial(self._answer, query, alone=alone))
+
+    def attach(self, memory: sqlite3.Connection) -> None:
+        """Attach the file as `file` to a connection that only reads it. Call it in a query, and detach in the same."""
+        address = f"{self._path.absolute().as_uri()}?mode=ro"
+        if self._without_writing():
+            memory.execute("PRAGMA locking_mode = EXCLUSIVE")
+            address = address_without_locks(self._path)
+        memory.execute("ATTACH ? AS file", (address,))
 
     def _answer(self, query: Job[T], connection: sqlite3.Connection, *, alone: bool) -> T:
         """Run a query in a reading thread. A transaction gives all its statements one snapshot."""

@@ -6,6 +6,7 @@ fresh file with every readable row takes its place; its ids continue far above a
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from collections.abc import Callable
@@ -44,9 +45,18 @@ class Recovery:
 def closed_mark(path: Path) -> Path:
     """Return the path of a file that exists from a clean close to the next opening.
 
-    If it is missing at an opening, the whole database is checked.
+    If it is missing at an opening in another boot of the machine, the whole database is checked.
     """
     return path.with_name(path.name + ".closed")
+
+
+def boot_mark(path: Path) -> Path:
+    """Return the path of a file that names the boot of the machine in which the database was opened last.
+
+    Until the machine stops, the system keeps every page that was written, however this program ends. So an unclean end
+    within the same boot needs no check. A refused commit or damage removes the file; a copied database is another one.
+    """
+    return path.with_name(path.name + ".boot")
 
 
 Mend = Callable[[sqlite3.Connection], str]
@@ -59,6 +69,7 @@ def recover(
     *,
     fault: str | None = None,
     mend: Mend | None = None,
+    boot: str = "",
 ) -> Recovery:
     """Prepare `path` for opening: check it after an unclean end, and rebuild it from its readable rows if damaged.
 
@@ -68,6 +79,7 @@ def recover(
         after_salvage: SQL that makes a rebuilt file consistent again.
         fault: the damage, if it is known already; the file is then rebuilt without a check.
         mend: corrects the rows of a rebuilt file and returns a sentence about it, "" for nothing to report.
+        boot: the present boot of the machine, "" if unknown.
 
     Raises:
         StoreError: the schema is newer than this program, or the disk refuses.
@@ -77,13 +89,31 @@ def recover(
         known = not _rolled_back_to_nothing(path) and _was_in_use(path)
         unclean = known and not closed_mark(path).exists()
         if known and fault is None:
-            fault = _fault_of(path, steps, thorough=unclean)
+            fault = _fault_of(path, steps, thorough=unclean and not _was_opened_in(path, boot))
         salvaged = None if fault is None else _start_afresh(path, steps, after_salvage, fault, mend)
         closed_mark(path).unlink(missing_ok=True)
         sync_folder(path.parent)
     except (sqlite3.Error, OSError) as error:
         raise refused(path, error, "it cannot be opened") from error
     return Recovery(unclean=unclean, salvaged=salvaged)
+
+
+def _was_opened_in(path: Path, boot: str) -> bool:
+    try:
+        return boot != "" and boot_mark(path).read_text() == _opened_in(path, boot)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def note_boot(path: Path, boot: str) -> None:
+    """Note the boot in which the file was found good. It need not be on disk: after a power cut it is out of date."""
+    if boot:
+        with contextlib.suppress(OSError):  # without the note the file is checked after an unclean end
+            boot_mark(path).write_text(_opened_in(path, boot))
+
+
+def _opened_in(path: Path, boot: str) -> str:
+    return f"{boot} {path.stat().st_ino}"
 
 
 def _was_in_use(path: Path) -> bool:

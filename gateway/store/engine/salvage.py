@@ -34,14 +34,17 @@ def read_without_writing(path: Path) -> sqlite3.Connection:
 
     Nobody may write the file meanwhile; before somebody does, such connections must be closed.
     """
+    connection = sqlite3.connect(address_without_locks(path), uri=True, isolation_level=None)
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    return connection
+
+
+def address_without_locks(path: Path) -> str:
+    """Return the URI under which `read_without_writing` opens a file. The locking mode must be exclusive before."""
     wal = path.with_name(path.name + "-wal")
     logged = wal.exists() and wal.stat().st_size > 0
     # Without locks SQLite keeps the index of the WAL in its own memory; without a WAL it needs no index.
-    how = "mode=ro&vfs=unix-none" if logged else "immutable=1"
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, isolation_level=None)
-    if logged:
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-    return connection
+    return f"{path.absolute().as_uri()}?{'mode=ro&vfs=unix-none' if logged else 'immutable=1'}"
 
 
 def schema_of(path: Path) -> int:

@@ -19,11 +19,11 @@ NOON = 1_767_268_800_000_000
 
 @pytest.fixture
 def opened() -> Callable[..., object]:
-    """`async with opened(folder) as store`: open, tended and closed."""
+    """`async with opened(folder) as store`: open, tended and closed. `boot`: that of the machine, "" if unknown."""
 
     @asynccontextmanager
-    async def opening(folder: Path, *, sends: bool = True) -> AsyncIterator[Store]:
-        store = Store(folder=folder, site_name="North", sends=sends)
+    async def opening(folder: Path, *, sends: bool = True, boot: str = "") -> AsyncIterator[Store]:
+        store = Store(folder=folder, site_name="North", sends=sends, boot=boot)
         await store.open()
         tending = asyncio.get_running_loop().create_task(store.run())
         try:

@@ -115,6 +115,7 @@ async def test_the_index_follows_every_change(store):
 async def test_the_index_is_there_again_after_a_start(opened, tmp_path):
     async with opened(tmp_path) as store:
         assert store.cards.at_once(["text:1"]) is None, "not before it is built"
+        assert store.cards.near_at_once("AOB1") is None
         await store.cards.apply(put=[card(n, f"text:{n}") for n in range(1, 400)], now=1)
         await store.cards.listed(5)
     async with opened(tmp_path) as store:
@@ -199,8 +200,10 @@ async def test_plates_that_cameras_may_confuse(store):
     await indexed(store)
     listed = [card(n, plate_alias(plate), near_alias(skeleton(plate))) for n, plate in enumerate(["AOB1", "XY2"], 1)]
     await store.cards.apply(put=listed, now=1)
-    assert store.cards.near("A0BI") == (NearPlate("AOB1", replace(listed[0].card, aliases=())),)
-    assert store.cards.near("ZZZ") == ()
+    assert store.cards.near_at_once("A0BI") == (NearPlate("AOB1", replace(listed[0].card, aliases=())),)
+    assert store.cards.near_at_once("ZZZ") == ()
+    for plate in ("A0BI", "ZZZ"):
+        assert await store.cards.near(plate) == store.cards.near_at_once(plate)
 
 
 async def test_a_row_that_cannot_be_understood_is_no_card_and_costs_no_other(opened, tmp_path):

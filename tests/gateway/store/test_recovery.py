@@ -348,3 +348,46 @@ async def test_damage_met_while_running_is_told_and_mended_at_the_next_start(ope
     async with opened(used) as store:
         assert store.salvaged
         assert (await store.journal.record(entry())).event_ids[0] > EVENTS + SALVAGE_GAP
+
+
+def damage_events(folder):
+    for place in event_pages(folder / "site.db")[3:6]:
+        damage(folder / "site.db", place, PAGE)
+
+
+@pytest.fixture
+async def killed(opened, used):
+    """A folder as kill -9 left it in the first boot of the machine, with damage that only a check finds."""
+    async with opened(used, boot="first"):
+        pass
+    unclean(used)
+    damage_events(used)
+    return used
+
+
+async def test_after_a_kill_in_the_same_boot_the_file_is_not_checked(opened, killed, entry):
+    async with opened(killed, boot="first") as store:
+        assert store.was_unclean
+        assert store.salvaged == ()
+        assert (await store.journal.record(entry())).event_ids[0] > EVENTS + UNCLEAN_GAP
+
+
+@pytest.mark.parametrize("boot", ["second", ""])
+async def test_after_an_unclean_end_in_another_boot_the_file_is_checked(opened, killed, boot):
+    async with opened(killed, boot=boot) as store:
+        assert len(store.salvaged) == 1
+
+
+async def test_a_copy_from_the_same_boot_is_checked(opened, killed, tmp_path):
+    copy = Path(shutil.copytree(killed, tmp_path / "copy"))
+    async with opened(copy, boot="first") as store:
+        assert len(store.salvaged) == 1
+
+
+async def test_after_damage_was_met_the_file_is_checked_in_the_same_boot(opened, killed):
+    async with opened(killed, boot="first") as store:
+        with pytest.raises(StoreError, match="the file is damaged"):
+            await store.events.page(EventFilter(search="nothing"), limit=5000)
+        unclean(killed)
+    async with opened(killed, boot="first") as store:
+        assert len(store.salvaged) == 1
