@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import structlog
@@ -52,10 +53,12 @@ from gateway.site.trial_files import AtStart, TrialFiles
 from gateway.store import Entry
 from gateway.support.bundle import SupportBundle
 from gateway.support.masking import Masking
-from gateway.web.app import Interface
-from gateway.web.auth.admission import Route
-from gateway.web.auth.site_file_accounts import Accounts
-from gateway.web.status.snapshot import DemoCard
+
+if TYPE_CHECKING:
+    from gateway.web.app import Interface
+    from gateway.web.auth.admission import Route
+    from gateway.web.auth.site_file_accounts import Accounts
+    from gateway.web.status.snapshot import DemoCard
 
 log = structlog.get_logger(__name__)
 
@@ -112,6 +115,7 @@ class Gateway:
             changes=self.store.changes,
             run_folder=folder.run,
             make=self._interface_for,
+            lanes_first=lambda: self._readiness.lanes_first(),  # noqa: PLW0108 (made behind the interface)
         )
         self._registration = DeviceRegistration(
             devices=self.store.devices, cameras=self.store.cameras, clock=self._clock, site=site
@@ -149,9 +153,8 @@ class Gateway:
             traced=self._traces.put if self._traces else None,
         )
         self._records = RunRecords(recorder=self.lanes.recorder, clock=self._clock)
-        self._incidents = Incidents(
-            folder=self._folder.path / "incidents", clock=self._clock, incident=self.lanes.incident
-        )
+        folder = self._folder.path / "incidents"
+        self._incidents = Incidents(folder=folder, clock=self._clock, incident=self.lanes.incident)
         self._polled = polled_lines(site, field.buses, site_path=site_path, devices=self.lanes.devices)
         self._lines = SiteLines.of(self._polled, clock=self._clock)
 
@@ -214,7 +217,7 @@ class Gateway:
         loop.set_default_executor(ThreadPoolExecutor(_THREADS, thread_name_prefix="work"))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stopping.set)
-        # Not by the loop: when it closes, it would restore the default action of SIGHUP, which ends the process.
+        # Not by the loop, which restores the default action of SIGHUP when it closes: that ends the process.
         signal.signal(signal.SIGHUP, lambda *_: loop.call_soon_threadsafe(self._reload_asked.set))
         await self.store.open()
         try:
@@ -272,6 +275,8 @@ class Gateway:
         services.keep("watchdog", feed)
 
     def _interface_for(self, accounts: Accounts) -> Interface:
+        from gateway.web.app import Interface  # noqa: PLC0415  # lanes start without it
+
         return Interface(
             site=self.site,
             store=self.store,
@@ -316,11 +321,9 @@ class Gateway:
 
     async def _remember_start(self) -> None:
         """Record the start, and restore the state that the last run left. A failing disk does not prevent the start."""
+        store, notice = self.store, self._start_of_site.notice
         self._records.started(
-            self.site.site.name,
-            was_unclean=self.store.was_unclean,
-            returned=self._start_of_site.notice,
-            salvaged=self.store.salvaged,
+            self.site.site.name, was_unclean=store.was_unclean, returned=notice, salvaged=store.salvaged
         )
         for recall in (
             self.lanes.areas.recall,
@@ -377,8 +380,7 @@ class Gateway:
             await self._central.parts.sync.trust_anew()
         if found.fleet:
             await self._fleet.start_anew()
-        field, link = self.field.field, self._central.parts.link
-        self._site_state.change(site, lines=field.lines, central=link)
+        self._site_state.change(site, lines=self.field.field.lines, central=self._central.parts.link)
         if found.interface and self._services is not None:
             self._services.once("interface anew", self._serve_anew(self._services))
 
@@ -394,6 +396,5 @@ class Gateway:
 
     async def _serve_anew(self, services: Supervisor) -> None:
         """Build and serve the interface again, after running requests have ended."""
-        if self._web is not None:
-            await ended([self._web])
+        await ended([self._web] if self._web is not None else [])
         self._web = services.keep("web", self.interface.run)

@@ -19,6 +19,7 @@ from gateway.store.engine.changes import Changes
 log = structlog.get_logger(__name__)
 
 _CONTROL_SECONDS = 15.0
+_FIRST_SECONDS = 1.0
 _MOST_NAMED = 3
 
 
@@ -38,11 +39,13 @@ class Readiness:
     async def tell(self) -> None:
         """Tell systemd `ready` once every device has answered or is known to be offline, at most after 15 s.
 
-        `gateway_ready` is logged only when the interface is served too. Lanes do not wait for that.
+        The interface must be served by then, or known to fail. `gateway_ready` is logged only when it is served.
         """
-        version, until = self.changes.version, self.clock.monotonic() + _CONTROL_SECONDS
-        starting = self.interface.fault
-        while self.clock.monotonic() < until and (self.lanes.under_control() or self.interface.fault == starting):
+        starting, until = self.interface.fault, self.clock.monotonic() + _CONTROL_SECONDS
+        await self._until_controlled(until)
+        log.info("lanes_under_control", silent=self.lanes.under_control())
+        version = self.changes.version
+        while self.interface.fault == starting and self.clock.monotonic() < until:
             version = await self.changes.beyond(version, within=1.0)
         self.notify.ready(self.status())
         if self.interface.fault:
@@ -50,6 +53,15 @@ class Readiness:
         while self.interface.fault:
             version = await self.changes.beyond(version, within=60.0)
         log.info("gateway_ready")
+
+    async def lanes_first(self) -> None:
+        """Wait until every device has answered or is known to be offline, for a moment at most."""
+        await self._until_controlled(self.clock.monotonic() + _FIRST_SECONDS)
+
+    async def _until_controlled(self, until: float) -> None:
+        version = self.changes.version
+        while self.lanes.under_control() and (left := until - self.clock.monotonic()) > 0:
+            version = await self.changes.beyond(version, within=min(left, 1.0))
 
     def status(self) -> str:
         """Return the site's state in one line: its lanes, devices and cameras, and what is wrong."""

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -18,8 +19,10 @@ from gateway.runtime.redaction import Redaction
 from gateway.site import Secrets, doubtful, load_whole, secrets_folder
 from gateway.site.line_locks import LineLocks
 from gateway.site.trial_files import TrialFiles
-from gateway.web.auth.admission import Route
-from gateway.web.status.snapshot import DemoCard
+
+if TYPE_CHECKING:
+    from gateway.web.auth.admission import Route
+    from gateway.web.status.snapshot import DemoCard
 
 log = structlog.get_logger(__name__)
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import structlog
 
 from gateway.domain.errors import StoreError
+from gateway.runtime.process_memory import import_beside
 from gateway.site import Secrets, Site
 from gateway.store.accounts.accounts import Accounts
 from gateway.store.engine.changes import Changes
-from gateway.web.app import Interface
-from gateway.web.auth.site_file_accounts import Accounts as SiteFileAccounts
-from gateway.web.auth.site_file_accounts import hash_accounts
-from gateway.web.http.server import serve
+
+if TYPE_CHECKING:
+    from gateway.web.app import Interface
+    from gateway.web.auth.site_file_accounts import Accounts as SiteFileAccounts
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +34,7 @@ class ServedInterface:
         changes: woken when the interface begins to be served, or cannot be served.
         run_folder: the folder of the local socket.
         make: builds the interface for the site file's accounts.
+        lanes_first: returns once the lanes need the processor no more; a quarter of the program is imported only then.
         fault: why the interface is not served, "" while it is.
         port: the interface's port; 0 until it is served.
         site_accounts: the site file's accounts; None before the first run.
@@ -42,12 +46,18 @@ class ServedInterface:
     changes: Changes
     run_folder: Path
     make: Callable[[SiteFileAccounts], Interface]
+    lanes_first: Callable[[], Awaitable[None]]
     fault: str = "the interface is not served yet"
     port: int = field(default=0, init=False)
     site_accounts: SiteFileAccounts | None = field(default=None, init=False)
 
     async def run(self) -> None:
         """Serve until cancelled. A port that the system chose (port 0 in the site file) is used again by later runs."""
+        await self.lanes_first()
+        await asyncio.to_thread(import_beside, "gateway.web.app")
+        from gateway.web.auth.site_file_accounts import hash_accounts  # noqa: PLC0415  # imported by the line above
+        from gateway.web.http.server import serve  # noqa: PLC0415  # likewise
+
         api = self.site.api
         accounts = await hash_accounts(api.accounts, self.secrets.get, await self._known_hashes())
         self.site_accounts = accounts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import structlog
@@ -30,7 +31,9 @@ from gateway.site import ModbusDevice, OsdpReaderDevice, SerialGateDevice, Seria
 from gateway.site.certificates import ends_at
 from gateway.site.running import RunningSite
 from gateway.store import Store
-from gateway.web.auth.site_file_accounts import Accounts as SiteFileAccounts
+
+if TYPE_CHECKING:
+    from gateway.web.auth.site_file_accounts import Accounts as SiteFileAccounts
 
 log = structlog.get_logger(__name__)
 

@@ -9,8 +9,6 @@ from pathlib import Path, PurePosixPath
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import load_ssh_public_key
 from pydantic import Field, field_validator, model_validator
 
 from gateway.site.addresses import endpoint_of
@@ -114,6 +112,9 @@ class BackupSection(Section):
     def _is_public_key(cls, value: str | None) -> str | None:
         if value is None:
             return None
+        from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415  # lanes start faster without it
+        from cryptography.hazmat.primitives.serialization import load_ssh_public_key  # noqa: PLC0415  # likewise
+
         try:
             load_ssh_public_key(value.strip().encode())
         except (ValueError, UnsupportedAlgorithm) as error:

@@ -7,8 +7,6 @@ import re
 import ssl
 from pathlib import Path
 
-from cryptography import x509
-
 from gateway.domain.errors import ConfigError
 from gateway.site.api_section import TlsSection
 
@@ -39,6 +37,8 @@ def serving_context(tls: TlsSection) -> ssl.SSLContext:
 
 def ends_at(tls: TlsSection) -> int:
     """Return when the certificate expires (wall micros). Raises ConfigError."""
+    from cryptography import x509  # noqa: PLC0415  # lanes start faster without it
+
     pem = _first_certificate(Path(tls.certificate))
     try:
         return int(x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc.timestamp()) * 1_000_000

@@ -119,7 +119,7 @@ def end(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
 
 
 async def until_ready(folder: Path, pid: int, began: float) -> tuple[float, float]:
-    while b"gateway_ready" not in (folder / "gateway.log").read_bytes():
+    while b"lanes_under_control" not in (folder / "gateway.log").read_bytes():
         assert time.monotonic() - began < LONGEST, (folder / "gateway.log").read_text()
         await asyncio.sleep(0.01)  # short beside what is measured
     return cpu_seconds(tree(pid)), time.monotonic() - began
