@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from gateway.app.central_tasks import CentralTasks
 from gateway.app.running_field import ended
+from gateway.central.pull.card_notices import CardNotices
 from gateway.domain.errors import StoreError
 from gateway.domain.fleet_status import FleetStatus
 from gateway.lanes import Lanes
@@ -40,12 +42,14 @@ class FleetTask:
         lanes: Lanes,
         site_file: RunningSite,
         bundle: Callable[[], SupportBundle],
+        central: CentralTasks,
         clock: Clock,
     ) -> None:
         """Build the parts for the site that `site` returns. Raises ConfigError for a missing secret."""
         self._lanes = lanes
         self._site_file = site_file
         self._bundle = bundle
+        self._central = central
         self._site = site
         self._verdict = verdict
         self._secrets = secrets
@@ -98,6 +102,7 @@ class FleetTask:
             reload=lambda by: self._site_file.reload(by=by),
             bundle=lambda: self._bundle().make(),
             start=self._once,
+            notices=self._notices,
         )
 
         return FleetParts.of(
@@ -118,6 +123,9 @@ class FleetTask:
                 return frozenset(known.permissions)
         stored = next((one for one in await self._store.accounts.all() if one.username == account), None)
         return None if stored is None or stored.disabled else stored.permissions
+
+    def _notices(self) -> CardNotices | None:
+        return None if (sync := self._central.parts.sync) is None else sync.notices
 
     def _once(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         if self._services is None:

@@ -163,9 +163,8 @@ class Gateway:
         self._problems: ProblemWatch
         problems = lambda: self._problems.now()  # noqa: E731, PLW0108 (it is made behind those who ask it)
         desk = partial(FleetTask, lanes=self.lanes, site_file=self.site_file, bundle=self._support_bundle)
-        self._fleet = desk(
-            site=lambda: self.site, secrets=self._secrets, store=self.store, verdict=problems, clock=self._clock
-        )
+        made = partial(desk, central=self._central, secrets=self._secrets, store=self.store)
+        self._fleet = made(site=lambda: self.site, verdict=problems, clock=self._clock)
         self._site_state = self._state_reader()
         self._problems = ProblemWatch(
             state=self._site_state.now,

@@ -15,6 +15,7 @@ from gateway.central.client.client import CentralClient
 from gateway.central.client.clock import CLOCKS_AGREE
 from gateway.central.client.state import CentralState
 from gateway.central.commands.lane_commands import LaneCommands
+from gateway.central.pull.card_notices import CardNotices
 from gateway.central.pull.pull import DownSync, PullReport
 from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
@@ -163,6 +164,7 @@ class Sync:
         self._longest_pull = longest_pull_seconds or pull_seconds
         self._bytes_per_second = bytes_per_second
         self._wanted = asyncio.Event()
+        self.notices = CardNotices(down=down, clock=clock, pull_soon=self.pull_soon, pull_seconds=pull_seconds)
         self._reported_reach: bool | None = None
 
     async def run(self) -> None:
@@ -170,6 +172,7 @@ class Sync:
         try:
             async with Supervisor(clock=self._clock) as supervisor:
                 supervisor.keep("pull", partial(self._while_disk_refuses, self._keep_pulling))
+                supervisor.keep("card notices", partial(self._while_disk_refuses, self.notices.run))
                 supervisor.keep("outbox", partial(self._while_disk_refuses, self._keep_sending))
                 if self._evidence is not None:
                     supervisor.keep("evidence", partial(self._while_disk_refuses, self._evidence.run))
@@ -269,7 +272,7 @@ class Sync:
             took, received = self._clock.monotonic() - began, self._client.received - before
             failures = failures + 1 if failed or self._down.anew.left else 0
             apart = stretched(pull_seconds=self._pull_seconds, longest=self._longest_pull, quiet=quiet)
-            rest = rest_after(took=took, pull_seconds=apart)
+            rest = rest_after(took=took, pull_seconds=self.notices.apart(apart))
             if failures:  # a technician may be waiting
                 backoff = self._away_backoff.wait(failures)
                 rest = min(self._pull_seconds, backoff if failed else max(backoff, took))

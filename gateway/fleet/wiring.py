@@ -10,6 +10,7 @@ from typing import Any, Self
 from pydantic import JsonValue, TypeAdapter
 
 from gateway.domain.fleet_status import FleetStatus
+from gateway.fleet.cards_down import CardsDown, NoticeTaker
 from gateway.fleet.commands_down import CommandsDown
 from gateway.fleet.connection import FleetConnection, FleetServer
 from gateway.fleet.events_up import EventsUp
@@ -33,7 +34,7 @@ class CommandDesk:
     """What commands of the fleet reach: lanes, the site file, bundles, the site's accounts, and owned tasks.
 
     `permissions` returns an account's permissions, None for one that does not exist or is disabled; `reload` takes the
-    account that asks.
+    account that asks. `notices` returns the line to central, which fetches noticed cards; None without central.
     """
 
     lanes: Lanes
@@ -41,6 +42,7 @@ class CommandDesk:
     reload: Callable[[str], Awaitable[Reloaded]]
     bundle: Callable[[], Awaitable[Bundle]]
     start: Callable[[str, Coroutine[Any, Any, None]], object]
+    notices: Callable[[], NoticeTaker | None]
 
 
 def site_snapshot(lanes: Lanes, verdict: Verdict) -> JsonValue:
@@ -110,6 +112,7 @@ class FleetParts:
             clock=clock,
             run_id=randomness.token_hex(8),
         )
+        cards = CardsDown(fleet_name=name, taker=desk.notices)
         servers = [
             FleetServer(
                 url=f"{url.partition('://')[0]}://{endpoint}",
@@ -121,7 +124,11 @@ class FleetParts:
             for url, endpoint in zip(fleet.urls, fleet.endpoints(), strict=True)
         ]
         connection = FleetConnection(
-            servers=servers, name=name, parts=(events, heartbeat, commands), clock=clock, changed=store.changes.bump
+            servers=servers,
+            name=name,
+            parts=(events, heartbeat, commands, cards),
+            clock=clock,
+            changed=store.changes.bump,
         )
         return cls(connection=connection, events=events)
 

@@ -213,6 +213,27 @@ class CardPull:
             problem=problem,
         )
 
+    async def fetch(self, card_ids: frozenset[int]) -> CardsPulled | None:
+        """Fetch single cards, also while a pull runs; None if only a pull can tell how they are.
+
+        Raises what the client and the store raise.
+        """
+        if await self._cards.remembered(_MAP) != self._map_mark:
+            return None
+        walk = _Walk(
+            anew=False,
+            written=set(),
+            made_here=frozenset(await self._given.cards() if self._restore.suspected else ()),
+        )
+        self._pending_writes.came_apart(KIND, card_ids)
+        others = [number for number in await self._cards.central_ids() if number not in card_ids]
+        asked = await self._by_id.ask(sorted(card_ids), listed=others)
+        await self._take(await self._made(asked.there, walk), walk)
+        await self._let_go(asked.gone, walk)
+        if asked.unsaid:
+            return None
+        return CardsPulled(cards=len(asked.there), added=walk.added, changed=walk.changed, removed=walk.removed)
+
     async def _settle(self, gone: GoneCards, tally: Tally, walk: _Walk) -> Missing:
         async def again() -> Tally:
             second = await self._walk(walk)

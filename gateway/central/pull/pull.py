@@ -185,6 +185,22 @@ class DownSync:
             self._progress = None
             self._pulls_anew = False
 
+    async def fetch_cards(self, card_ids: frozenset[int]) -> bool:
+        """Fetch single cards beside a pull; return False if only a pull can tell how they are.
+
+        Raises CentralUnavailable, CentralRefused, StoreError.
+        """
+        pulled = await self.card_pull.fetch(card_ids)
+        if pulled is not None:
+            await self._record_cards(pulled)
+        return pulled is not None
+
+    async def _record_cards(self, cards: CardsPulled) -> None:
+        if cards.added or cards.changed or cards.removed:
+            text = f"{cards.added} access cards added, {cards.changed} changed, {cards.removed} removed"
+            await self._record(EventKind.CARDS_CHANGED, self._clock.wall(), text)
+            self._changes.bump()
+
     async def _pull(self) -> PullReport:
         missed: dict[Part, str] = {}
         await self.restore.check()  # first: cards made at this site must not be removed because central lost them
@@ -258,10 +274,8 @@ class DownSync:
 
     async def _record_changes(self, cards: CardsPulled) -> None:
         """Record what a technician should know of this pull."""
+        await self._record_cards(cards)
         stamp = self._clock.wall()
-        if cards.added or cards.changed or cards.removed:
-            text = f"{cards.added} access cards added, {cards.changed} changed, {cards.removed} removed"
-            await self._record(EventKind.CARDS_CHANGED, stamp, text)
         if cards.newly_held_back:
             text = f"central's list has {cards.held_back} cards fewer than before; {_UNTIL_NEXT}"
             await self._record(EventKind.SWEEP_SUSPENDED, stamp, text)

@@ -291,6 +291,10 @@ class PendingWrites:
         """
         return self._recent.begin(kind)
 
+    def came_apart(self, kind: str, record_ids: Collection[int]) -> None:
+        """Note records that are fetched one by one: a pull under way may bring older versions of those too."""
+        self._recent.note(kind, *record_ids)
+
 
 def _change_record(
     connection: sqlite3.Connection,

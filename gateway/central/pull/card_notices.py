@@ -1,0 +1,103 @@
+"""Notices on changed cards: those cards are fetched at once, and while notices come, whole pulls are rare.
+
+Notices may be lost, so they replace no pull for long. A full pull comes each hour, and as soon as a notice is missing;
+the usual pulls come again when notices end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Collection
+from typing import Final
+
+import structlog
+
+from gateway.central.pull.pull import DownSync
+from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.runtime.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+SWEEP_SECONDS: Final = 3600.0
+SILENT_SECONDS: Final = 900.0
+"""So long after the last notice, also an empty one, notices count as coming."""
+_MOST_AT_ONCE = 200
+_LOOK_SECONDS = 30.0
+_AGAIN_SECONDS = 2.0
+
+
+class CardNotices:
+    """The cards that central has noticed as changed. Keep `run` alive as a task."""
+
+    def __init__(self, *, down: DownSync, clock: Clock, pull_soon: Callable[[], None], pull_seconds: float) -> None:
+        """`pull_seconds`: the usual time between pulls, over which pulls are spread when notices end."""
+        self._down = down
+        self._clock = clock
+        self._pull_soon = pull_soon
+        self._pull_seconds = pull_seconds
+        self._ids: set[int] = set()
+        self._last_at = float("-inf")
+        self._last_number: int | None = None
+        self._rests = False
+        self._moved = asyncio.Event()
+
+    @property
+    def coming(self) -> bool:
+        """True while notices come."""
+        return self._clock.monotonic() - self._last_at < SILENT_SECONDS
+
+    def apart(self, seconds: float) -> float:
+        """Return how far apart pulls are that would otherwise be `seconds` apart."""
+        self._rests = self.coming
+        return max(seconds, SWEEP_SECONDS) if self._rests else seconds
+
+    def take(self, card_ids: Collection[int], *, number: int | None) -> None:
+        """Take a notice; an empty one says that notices come. If one before it is missing by `number`, pull at once."""
+        self._last_at = self._clock.monotonic()
+        missed = number is not None and self._last_number is not None and number > self._last_number + 1
+        self._last_number = number
+        if missed or len(self._ids) + len(card_ids) > _MOST_AT_ONCE:
+            self._ids.clear()
+            self._pull_soon()
+            return
+        self._ids.update(card_ids)
+        self._moved.set()
+
+    def lost(self) -> None:
+        """Note that notices may be missed from now on."""
+        self._last_at, self._last_number = float("-inf"), None
+        self._moved.set()
+
+    async def run(self) -> None:
+        """Fetch noticed cards, until cancelled. Raises StoreError."""
+        while True:
+            try:
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self._moved.wait()
+            except TimeoutError:
+                pass
+            self._moved.clear()
+            if self._rests and not self.coming:
+                self._rests = False
+                await asyncio.sleep(random.uniform(0, self._pull_seconds))  # noqa: S311 (spreads load on central)
+                self._pull_soon()
+            if self._ids:
+                await self._fetch()
+
+    async def _fetch(self) -> None:
+        wanted = frozenset(self._ids)
+        self._ids.clear()
+        try:
+            done = await self._down.fetch_cards(wanted)
+        except CentralUnavailable as error:
+            log.info("noticed_cards_wait", count=len(wanted), error=str(error))
+            self._ids |= wanted
+            await asyncio.sleep(_AGAIN_SECONDS)
+            self._moved.set()
+        except CentralRefused as error:
+            log.warning("noticed_cards_refused", count=len(wanted), error=str(error))
+            self._pull_soon()
+        else:
+            if not done:
+                self._pull_soon()  # central does not answer for single cards

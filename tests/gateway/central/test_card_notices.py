@@ -1,0 +1,116 @@
+"""Cards that central says were changed are fetched at once, and whole pulls rest while it says so."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from waiting import until
+from wired import down_sync
+
+from gateway.central.pull.card_notices import SILENT_SECONDS, SWEEP_SECONDS, CardNotices
+from gateway.domain.credentials import CardStatus
+from gateway.domain.events import EventKind
+from gateway.runtime.clock import Stamp, SystemClock
+from gateway.store import EventFilter
+
+
+class Hand:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def wall(self) -> Stamp:
+        return SystemClock().wall()
+
+
+class Noticed:
+    """The notices of one site, and how often a pull was asked for."""
+
+    def __init__(self, down) -> None:
+        self.clock, self.pulls = Hand(), 0
+        self.notices = CardNotices(down=down, clock=self.clock, pull_soon=self._pull, pull_seconds=0.0)
+
+    def _pull(self) -> None:
+        self.pulls += 1
+
+
+@pytest.fixture
+def down(client, store):
+    return down_sync(client=client, store=store, clock=SystemClock())
+
+
+@pytest.fixture
+async def noticed(down):
+    await down.pull()
+    noticed = Noticed(down)
+    task = asyncio.get_running_loop().create_task(noticed.notices.run())
+    yield noticed
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def status_is(store, card_id: int, status: CardStatus) -> bool:
+    known = await store.cards.get(card_id)
+    return known is not None and known.card.status is status
+
+
+async def test_a_revoked_card_is_refused_and_a_deleted_and_a_new_one_follow(central, store, noticed):
+    central.tables.cards.change(4002, {"status": "suspended"})
+    central.tables.cards.remove(4003)
+    central.tables.cards.put({"id": 10_000, "number": "77"})
+    noticed.notices.take([4002, 4003, 10_000], number=None)
+    await until(lambda: status_is(store, 4002, CardStatus.SUSPENDED))
+    await until(lambda: status_is(store, 10_000, CardStatus.ACTIVE))
+
+    async def gone() -> bool:
+        return await store.cards.get(4003) is None
+
+    await until(gone)
+    assert await store.cards.count() == 40
+
+    async def told() -> bool:
+        page = await store.events.page(EventFilter(types=(EventKind.CARDS_CHANGED,)))
+        return any("1 access cards added, 1 changed, 1 removed" in event.description for event in page.events)
+
+    await until(told)
+    assert noticed.pulls == 0
+
+
+async def test_a_pull_under_way_does_not_bring_back_what_was_fetched_meanwhile(central, store, down):
+    await down.pull()
+    written = store.pending_writes.pull_begins("access_card")
+    central.tables.cards.change(4002, {"status": "lost"})
+    assert await down.fetch_cards(frozenset({4002}))
+    assert await status_is(store, 4002, CardStatus.LOST)
+    assert 4002 in written  # the pull passes over these
+
+
+async def test_pulls_rest_to_a_sweep_while_notices_come_and_go_on_when_they_end(noticed):
+    notices, clock = noticed.notices, noticed.clock
+    assert notices.apart(60) == 60
+    notices.take([], number=None)
+    assert notices.apart(60) == SWEEP_SECONDS
+    clock.now += SILENT_SECONDS - 1
+    assert notices.apart(60) == SWEEP_SECONDS
+    notices.lost()
+    assert notices.apart(60) == 60
+
+
+async def test_a_pull_follows_when_notices_end_and_when_one_is_missing(noticed):
+    notices = noticed.notices
+    notices.take([], number=1)
+    notices.apart(60)
+    notices.lost()
+    await until(lambda: noticed.pulls == 1)
+    notices.take([], number=4)  # after a loss nobody knows which number follows
+    notices.take([], number=5)
+    assert noticed.pulls == 1
+    notices.take([], number=7)
+    assert noticed.pulls == 2
+    notices.take(range(1, 1000), number=8)
+    assert noticed.pulls == 3
