@@ -92,7 +92,7 @@ class Picture:
         return self.units[0] if len(self.units) == 1 else b"".join(self.units)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class EncodedFrame:
     """One access unit.
 

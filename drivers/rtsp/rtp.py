@@ -44,17 +44,11 @@ class Packetizer:
         return (self._timestamp + pts) & 0xFFFFFFFF
 
     def packets(self, frame: EncodedFrame) -> list[bytes]:
-        """Return the packets of a frame, the last one marked: one for each NAL unit, or fragments of a large unit."""
-        payloads: list[bytes] = []
-        for unit in h264.nal_units(frame.data):
-            if frame.codec is VideoCodec.H265:
-                if h265.nal_type(unit) != h265.DELIMITER:
-                    payloads += [unit] if len(unit) <= self._largest else _fragments_h265(unit, self._largest - 3)
-            elif h264.nal_type(unit) != h264.DELIMITER:
-                payloads += [unit] if len(unit) <= self._largest else _fragments(unit, self._largest - 2)
+        """Return the packets of a frame, the last one marked."""
+        parts = payloads(frame, largest=self._largest)
         timestamp = self.timestamp(frame.pts)
-        last = len(payloads) - 1
-        return [self._header(timestamp, marked=index == last) + payload for index, payload in enumerate(payloads)]
+        last = len(parts) - 1
+        return [self._header(timestamp, marked=index == last) + part for index, part in enumerate(parts)]
 
     def _header(self, timestamp: int, *, marked: bool) -> bytes:
         sequence = self._sequence
@@ -100,6 +94,18 @@ class SoundPacketizer:
             made.append(rtp + head + data[at : at + self._largest])
             self._sequence = (self._sequence + 1) & 0xFFFF
         return made
+
+
+def payloads(frame: EncodedFrame, *, largest: int) -> list[bytes]:
+    """Return the payloads of a frame's packets: each NAL unit, or fragments of one of more than `largest` bytes."""
+    found: list[bytes] = []
+    for unit in h264.nal_units(frame.data):
+        if frame.codec is VideoCodec.H265:
+            if h265.nal_type(unit) != h265.DELIMITER:
+                found += [unit] if len(unit) <= largest else _fragments_h265(unit, largest - 3)
+        elif h264.nal_type(unit) != h264.DELIMITER:
+            found += [unit] if len(unit) <= largest else _fragments(unit, largest - 2)
+    return found
 
 
 def sender_report(*, ssrc: int, timestamp: int, seconds: float, packets: int, octets: int) -> bytes:

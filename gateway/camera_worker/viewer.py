@@ -1,4 +1,4 @@
-"""One viewer over WebRTC: it gets the pictures as the camera encoded them, packetized to RTP by aiortc.
+"""One viewer over WebRTC: it gets the pictures as the camera encoded them.
 
 Importing this module takes about 20 MB of memory, so it is imported only when a viewer comes.
 """
@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from fractions import Fraction
 from typing import Self
+from weakref import WeakKeyDictionary
 
 import aioice.ice
-import av
 import structlog
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpSender, RTCSessionDescription
 from aiortc.exceptions import InvalidStateError, OperationError
-from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 from aiortc.sdp import candidate_from_sdp
-from av.stream import Stream
 
+from drivers.rtsp import rtp
 from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame, VideoCodec
+from drivers.webrtc.outgoing_rtp import PicturePayloads
+from drivers.webrtc.picture_sender import LARGEST_PAYLOAD, PictureSender
 from gateway.camera_worker.live_feed import LiveView
 from gateway.camera_worker.sdp import SdpRefused, Trickle
 
@@ -29,6 +29,8 @@ _CATCH_UP_TICKS = TICKS_PER_SECOND // 1_000
 _LONGEST_STEP_TICKS = TICKS_PER_SECOND
 
 CONNECT_SECONDS = 15.0
+_BYTES_PER_SECOND = 16_000_000
+"""The pace of a picture's bursts, so that a large picture does not overrun the buffers on its way."""
 _CATCH_UP_BYTES_PER_SECOND = 5_000_000
 _RESTART_SECONDS = 0.5
 _CLOSE_SECONDS = 1.0
@@ -83,40 +85,16 @@ def offer_addresses(addresses: tuple[str, ...]) -> None:
     aioice.ice.get_host_addresses = offered
 
 
-class LiveTrack(MediaStreamTrack):
-    """The pictures of one view, as aiortc asks for them."""
+_PACKETIZED: WeakKeyDictionary[EncodedFrame, PicturePayloads] = WeakKeyDictionary()
+"""The payloads of frames that are still kept. Viewers who get the same frame share them."""
 
-    kind = "video"
 
-    def __init__(self, view: LiveView) -> None:
-        super().__init__()
-        self._view = view
-        self._times = ViewTimes()
-        self._restarted_at = 0.0
-        self.sent = 0
-        """The number of pictures sent."""
-
-    async def recv(self) -> av.Packet[Stream]:
-        """Return the next picture. Raises MediaStreamError when the feed has ended, or a picture is not H.264."""
-        picture = await self._view.next()
-        if picture is None or picture.frame.codec is not VideoCodec.H264:
-            self.stop()
-            raise MediaStreamError
-        if picture.behind:
-            # Pictures that are sent to catch up must not overrun the viewer's socket.
-            await asyncio.sleep(len(picture.frame.data) / _CATCH_UP_BYTES_PER_SECOND)
-        packet = av.Packet(picture.frame.data)
-        packet.pts = self._times.time(picture.frame, behind=picture.behind and self.sent > 0)
-        packet.time_base = Fraction(1, TICKS_PER_SECOND)
-        self.sent += 1
-        return packet
-
-    def begin_again(self) -> None:
-        """Restart at the newest keyframe, because the viewer lost pictures and asked for one. At most every 0.5 s."""
-        now = asyncio.get_running_loop().time()
-        if now - self._restarted_at >= _RESTART_SECONDS:
-            self._restarted_at = now
-            self._view.restart()
+def _payloads(frame: EncodedFrame) -> PicturePayloads:
+    """Return the payloads of a frame's packets."""
+    found = _PACKETIZED.get(frame)
+    if found is None:
+        found = _PACKETIZED[frame] = PicturePayloads.of(rtp.payloads(frame, largest=LARGEST_PAYLOAD))
+    return found
 
 
 class Viewer:
@@ -126,11 +104,15 @@ class Viewer:
         self._camera_id = camera_id
         # with no list given, the library would ask a STUN server on the Internet
         self._connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-        self._track = LiveTrack(view)
+        transceiver = self._connection.addTransceiver("video", "sendonly")
+        h264 = [codec for codec in RTCRtpSender.getCapabilities("video").codecs if codec.mimeType != "video/VP8"]
+        transceiver.setCodecPreferences(h264)
+        self._sender = PictureSender(replaces=transceiver.sender, keyframe_wanted=self._begin_again)
+        self._view = view
+        self._restarted_at = 0.0
         self._changed = asyncio.Event()
         self._connection.on("connectionstatechange", self._changed.set)
-        self._track.on("ended", self._changed.set)
-        self._left = asyncio.Event()
+        self._left = self._ended = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -141,10 +123,6 @@ class Viewer:
 
     async def answer(self, offer: str) -> str:
         """Return the answer to an offer, with all of the gateway's candidates. Raises SdpRefused."""
-        transceiver = self._connection.addTransceiver(self._track, "sendonly")
-        h264 = [codec for codec in RTCRtpSender.getCapabilities("video").codecs if codec.mimeType != "video/VP8"]
-        transceiver.setCodecPreferences(h264)
-        _heed_keyframe_requests(transceiver.sender, self._track)
         try:
             await self._connection.setRemoteDescription(RTCSessionDescription(offer, "offer"))
             await self._connection.setLocalDescription(await self._connection.createAnswer())
@@ -170,14 +148,38 @@ class Viewer:
 
     async def run(self) -> str:
         """Serve the viewer until it leaves, is lost or never reached, or the pictures end; return the reason."""
+        async with asyncio.TaskGroup() as tasks:
+            showing = tasks.create_task(self._show(), name=f"pictures of camera {self._camera_id}")
+            why = await self._end()
+            showing.cancel()
+        return why
+
+    async def _show(self) -> None:
+        """Send the view's pictures until they end, or one is not H.264."""
+        times = ViewTimes()
+        await self._sender.started.wait()
+        try:
+            while (picture := await self._view.next()) and picture.frame.codec is VideoCodec.H264:
+                await self._sender.send(
+                    _payloads(picture.frame),
+                    time=times.time(picture.frame, behind=picture.behind),
+                    bytes_per_second=_CATCH_UP_BYTES_PER_SECOND if picture.behind else _BYTES_PER_SECOND,
+                )
+        except ConnectionError:  # the connection's state tells why
+            return
+        self._ended = True
+        self._changed.set()
+
+    async def _end(self) -> str:
+        """Wait for the end; return the reason."""
         connected = False
         deadline = asyncio.get_running_loop().time() + CONNECT_SECONDS
         while True:
             state = self._connection.connectionState
             connected = connected or state == "connected"
-            if self._left.is_set():
+            if self._left:
                 return "it left"
-            if self._track.readyState == "ended":
+            if self._ended:
                 return "the camera's pictures ended, or cannot be shown live any more"
             if state in ("failed", "closed"):
                 return "it went away" if connected else self._unreached()
@@ -190,8 +192,15 @@ class Viewer:
 
     def leave(self) -> None:
         """End the session at the viewer's request."""
-        self._left.set()
+        self._left = True
         self._changed.set()
+
+    def _begin_again(self) -> None:
+        """Restart at the newest keyframe, because the viewer lost pictures and asked for one. At most every 0.5 s."""
+        now = asyncio.get_running_loop().time()
+        if now - self._restarted_at >= _RESTART_SECONDS:
+            self._restarted_at = now
+            self._view.restart()
 
     def _unreached(self) -> str:
         """Return why there is no connection, and what to do, for people."""
@@ -205,8 +214,3 @@ class Viewer:
             f"no UDP came through to {where} in {CONNECT_SECONDS:g} s: let UDP of viewers through to the gateway, "
             "or name an address that they reach in [live] addresses"
         )
-
-
-def _heed_keyframe_requests(sender: RTCRtpSender, track: LiveTrack) -> None:
-    """Pass the viewer's requests for a keyframe (PLI, FIR) to the track; the library passes them to encoders only."""
-    sender._send_keyframe = track.begin_again  # type: ignore[method-assign]  # noqa: SLF001

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 from hostile_camera import film
@@ -30,7 +31,7 @@ class Scripted:
     def frames(self):
         (first, second) = film(frames=2)
         yield first
-        yield type(second)(**{name: getattr(second, name) for name in second.__slots__} | {"arrived": self._seconds})
+        yield replace(second, arrived=self._seconds)
         raise self._error
 
     def gather(self, size):

@@ -11,9 +11,10 @@ from fractions import Fraction
 import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from aiortc.mediastreams import MediaStreamError
+from aiortc.rtp import RtcpByePacket, RtcpSdesPacket, RtcpSrPacket, unwrap_rtx
 from stopwatch import Stopwatch
 from waiting import until
-from webrtc_peers import ask_for_keyframe, vanish
+from webrtc_peers import ask_for_keyframe, listen, vanish
 
 from drivers.rtsp.frames import VideoCodec
 from drivers.rtsp.server import testcard
@@ -384,3 +385,46 @@ async def test_a_viewer_that_lost_pictures_gets_a_keyframe_at_once(live, monkeyp
         async with asyncio.timeout(30):
             await restarted.wait()
         assert len(await player.pictures(12)) == 12
+
+
+async def test_packets_that_a_viewer_lost_are_sent_again(live):
+    """With two viewers, of whom one loses a tenth: the other gets each packet once."""
+    async with live() as site, Player() as player, Player() as other:
+        heard = listen(player.connection, loses=lambda packet: packet.sequence_number % 10 == 3)
+        also = listen(other.connection)
+        for each in (player, other):
+            _, answer, _ = await site.ask("POST", site.url, each.offer)
+            await each.take(answer)
+        await other.pictures(3)
+
+        def repaired() -> bool:
+            stream = heard.packets[0].ssrc if heard.packets else 0
+            lost = [packet for packet in heard.lost if packet.ssrc == stream]
+            again = [unwrap_rtx(packet, 0, stream) for packet in heard.packets if packet.ssrc != stream]
+            found = {packet.sequence_number: packet.payload for packet in again}
+            return len(lost) >= 3 and all(found.get(each.sequence_number) == each.payload for each in lost[:3])
+
+        await until(repaired)
+        assert {packet.ssrc for packet in also.packets} == {also.packets[0].ssrc}
+        numbers = [packet.sequence_number for packet in also.packets]
+        assert [number - numbers[0] for number in numbers] == list(range(len(numbers)))
+
+
+async def test_a_viewer_gets_reports_and_a_goodbye(live):
+    async with live() as site, Player() as player:
+        heard = listen(player.connection)
+        _, answer, headers = await site.ask("POST", site.url, player.offer)
+        await player.take(answer)
+
+        def reports(kind):
+            return [report for report in heard.reports if isinstance(report, kind)]
+
+        await until(lambda: len(reports(RtcpSrPacket)) >= 2)
+        first, second = reports(RtcpSrPacket)[:2]
+        assert first.ssrc == heard.packets[0].ssrc
+        assert 0 < first.sender_info.packet_count < second.sender_info.packet_count
+        assert first.sender_info.rtp_timestamp in {packet.timestamp for packet in heard.packets}
+        assert second.sender_info.ntp_timestamp - first.sender_info.ntp_timestamp >= 2**32, "a second apart"
+        assert reports(RtcpSdesPacket)[0].chunks[0].ssrc == first.ssrc
+        await site.ask("DELETE", site.gateway.url + headers["Location"], user="")
+        await until(lambda: reports(RtcpByePacket))
