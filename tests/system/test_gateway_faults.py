@@ -221,7 +221,7 @@ free_floor_gigabytes = 0.002
     async def happens(self) -> None:
         """Let something happen that is recorded, again and again, until cancelled."""
         while True:
-            body = {"kind": K.FOOTAGE_AT_RISK, "part": "gateway"}
+            body = {"kind": K.FOOTAGE_AT_RISK, "part": "gateway", "silent_hours": 1}  # without it, once is enough
             async with self.http.post("/status/problem/acknowledge", json=body) as answer:
                 await answer.read()
             await asyncio.sleep(0.05)  # the pace of the site
