@@ -41,7 +41,7 @@ _LONGEST_MID = 16
 """A longer name of the media section has no place in a packet; the viewer knows the stream by its SSRC too."""
 _CNAME = 1
 _BURST_SECONDS = 0.005
-"""How far ahead of its pace a sender may be: timers for less would cost more than they smooth."""
+"""Lead that a sender may have over its pace: timers for less would cost more than they smooth."""
 _RUN = SrtpRun(size=65_000)
 """The memory of all senders, since a run is sent as soon as it is encrypted. They belong to one event loop."""
 _REPORT_SECONDS = 1.0

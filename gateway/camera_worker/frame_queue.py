@@ -93,7 +93,7 @@ class FrameQueue:
         self._dropped = 0
         self._changed = threading.Condition()
         self.hurried = False
-        """Whether each frame wakes the thread that calls `get`, because somebody watches what it writes."""
+        """True if each frame wakes the thread that calls `get`, because somebody watches what it writes."""
 
     @property
     def dropped(self) -> int:

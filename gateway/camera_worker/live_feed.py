@@ -136,7 +136,7 @@ class LiveFeed:
         self._views: set[LiveView] = set()
         self._ended = False
         self.hurried = False
-        """Whether frames are wanted as they come although there may be no viewer here; set from any thread."""
+        """True if frames are wanted as they come although there may be no viewer here; set from any thread."""
         self.sound: AudioFormat | None = None
         """The format of the AAC that comes with the pictures, None for none; set by the reading thread."""
 

@@ -51,7 +51,7 @@ _STATES: Mapping[CommandState, Literal["recorded", "sent", "acknowledged", "move
 
 @dataclass(slots=True, eq=False)
 class Outcome:
-    """What a command has led to so far: replies on its way, parts of a bundle, and the last reply."""
+    """Outcome of a command so far: replies on its way, parts of a bundle, and the last reply."""
 
     progress: list[Reply | bytes] = field(default_factory=list)
     final: Reply | None = None

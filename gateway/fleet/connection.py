@@ -53,7 +53,7 @@ class FleetPart(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetServer:
-    """How a server is reached, and as whom.
+    """Address of a server, and the credentials for it.
 
     `credentials`: an NKey seed, the text of a JWT credentials file, or "". `name`: what the server calls
     the client. `inbox`: how the subjects begin on which it gets answers; its rights may be limited to them.

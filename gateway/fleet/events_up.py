@@ -37,7 +37,7 @@ _SEEN_SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How far a list is in the stream: all records up to an id, and the subject's last sequence number there."""
+    """Place of a list in the stream: all records up to an id, and the subject's last sequence number there."""
 
     record_id: int
     sequence: int

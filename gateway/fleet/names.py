@@ -45,7 +45,7 @@ class FleetName:
 
     @property
     def inbox(self) -> str:
-        """How the subjects begin on which this gateway gets answers."""
+        """Prefix of the subjects on which this gateway gets answers."""
         return f"_INBOX.{self}"
 
     def message_id(self, name: ListName, *, box: int, record_id: int) -> str:

@@ -1,4 +1,4 @@
-"""What those who run a fleet do: prepare a server, see how each gateway is, and command one."""
+"""Work of those who run a fleet: prepare a server, see how each gateway is, and command one."""
 
 from __future__ import annotations
 

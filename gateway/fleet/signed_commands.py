@@ -26,7 +26,7 @@ _EVERYTHING = "*"
 
 
 class Action(StrEnum):
-    """What can be commanded."""
+    """Actions that can be commanded."""
 
     OPEN = "open"
     CLOSE = "close"

@@ -31,7 +31,7 @@ _DEVICES = TypeAdapter(tuple[DeviceSnapshot, ...])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandDesk:
-    """What commands of the fleet reach: lanes, the site file, bundles, the site's accounts, and owned tasks.
+    """Parts that commands of the fleet reach: lanes, the site file, bundles, the site's accounts, and owned tasks.
 
     `permissions` returns an account's permissions, None for one that does not exist or is disabled; `reload` takes the
     account that asks. `notices` returns the line to central, which fetches noticed cards; None without central.
