@@ -398,8 +398,11 @@ async def test_packets_that_a_viewer_lost_are_sent_again(live):
         await other.pictures(3)
 
         def repaired() -> bool:
-            stream = heard.packets[0].ssrc if heard.packets else 0
-            lost = [packet for packet in heard.lost if packet.ssrc == stream]
+            """A receiver cannot miss what came before its first packet."""
+            if not heard.packets:
+                return False
+            stream, first = heard.packets[0].ssrc, heard.packets[0].sequence_number
+            lost = [packet for packet in heard.lost if packet.ssrc == stream and packet.sequence_number > first]
             again = [unwrap_rtx(packet, 0, stream) for packet in heard.packets if packet.ssrc != stream]
             found = {packet.sequence_number: packet.payload for packet in again}
             return len(lost) >= 3 and all(found.get(each.sequence_number) == each.payload for each in lost[:3])
