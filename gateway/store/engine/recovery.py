@@ -22,7 +22,7 @@ from gateway.store.engine.faults import is_damage, refused
 from gateway.store.engine.ids import SALVAGE_GAP, ids_note, raise_ids
 from gateway.store.engine.migrations import Migration, migrate, refuse_newer
 from gateway.store.engine.salvage import copy_rows, read_only, schema_of
-from gateway.store.engine.wal import commits_lost
+from gateway.store.engine.wal import HEADER_BYTES, commits_lost
 
 log = structlog.get_logger(__name__)
 
@@ -86,7 +86,8 @@ def recover(
     """
     try:
         _finish_replacement(path)
-        known = not _rolled_back_to_nothing(path) and _was_in_use(path)
+        _roll_back(path)
+        known = _was_in_use(path)
         unclean = known and not closed_mark(path).exists()
         if known and fault is None:
             fault = _fault_of(path, steps, thorough=unclean and not _was_opened_in(path, boot))
@@ -116,28 +117,33 @@ def _opened_in(path: Path, boot: str) -> str:
     return f"{boot} {path.stat().st_ino}"
 
 
-def _was_in_use(path: Path) -> bool:
-    """Return whether the file ever held data. A power cut while it is first made leaves an empty file and no others."""
-    if path.exists() and (not path.is_file() or path.stat().st_size > 0 or closed_mark(path).exists()):
-        return True
-    return _part(path, "-wal").exists() or ids_note(path).exists()
-
-
-def _rolled_back_to_nothing(path: Path) -> bool:
+def _roll_back(path: Path) -> None:
     """Roll back a transaction that a crash interrupted while the file was made, before it used a WAL.
 
-    SQLite does that at the first read of the file, but only for a connection that may write. Return whether the file
-    is empty after that, so that it never held data; an empty -wal may lie beside it.
+    SQLite does that at the first read of the file, but only for a connection that may write.
     """
     if not (path.is_file() and _part(path, "-journal").exists()):
-        return False
+        return
     try:
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("PRAGMA user_version").fetchone()
     except sqlite3.Error as error:
         if not is_damage(error):
             raise
-    return path.stat().st_size == 0 and not ids_note(path).exists()
+
+
+def _was_in_use(path: Path) -> bool:
+    """Return whether the file ever held data.
+
+    A power cut while it is first made leaves an empty file, or none. A -wal without a commit may lie beside it.
+    """
+    if path.exists() and (not path.is_file() or path.stat().st_size > 0 or closed_mark(path).exists()):
+        return True
+    return _size(_part(path, "-wal")) > HEADER_BYTES or ids_note(path).exists()
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _fault_of(path: Path, steps: tuple[Migration, ...], *, thorough: bool) -> str | None:

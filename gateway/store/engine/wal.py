@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 _HEADER = struct.Struct(">8I")
+HEADER_BYTES = _HEADER.size
+"""The size of a log without a commit."""
 _FRAME = struct.Struct(">6I")
 _MAGIC_LITTLE, _MAGIC_BIG = 0x377F0682, 0x377F0683
 _MASK = 0xFFFFFFFF

@@ -93,12 +93,15 @@ async def test_a_file_whose_making_was_cut_short_is_made_anew(tmp_path):
     await store.close()
 
 
-async def test_a_file_that_was_never_made_is_no_damage_though_its_log_was_begun(opened, tmp_path):
-    """The power fails between the journal of the first write and the log: the one is undone, the other is empty."""
-    (tmp_path / "cards.db").write_bytes(bytes(4096))
-    (tmp_path / "cards.db-wal").touch()
-    header = struct.pack(">8s5I", bytes.fromhex("d9d505f920a163d7"), 0, 1, 0, 512, 4096)
-    (tmp_path / "cards.db-journal").write_bytes(header.ljust(512, b"\0"))
+@pytest.mark.parametrize("log", [b"", bytes(32)], ids=["an empty log", "a log without a commit"])
+@pytest.mark.parametrize("undone", [False, True], ids=["before the journal is undone", "after it was undone"])
+async def test_a_file_that_was_never_made_is_no_damage_though_its_log_was_begun(opened, tmp_path, log, undone):
+    """The power fails between the journal of the first write and the log, perhaps once more in the start after it."""
+    (tmp_path / "cards.db").write_bytes(b"" if undone else bytes(4096))
+    (tmp_path / "cards.db-wal").write_bytes(log)
+    if not undone:
+        header = struct.pack(">8s5I", bytes.fromhex("d9d505f920a163d7"), 0, 1, 0, 512, 4096)
+        (tmp_path / "cards.db-journal").write_bytes(header.ljust(512, b"\0"))
     async with opened(tmp_path) as store:
         assert store.salvaged == ()
 
