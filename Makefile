@@ -38,7 +38,7 @@ $(PLAYER): tests/player/package-lock.json
 	npm ci --prefix tests/player --ignore-scripts --no-audit --no-fund --silent && touch $@
 
 # Whatever the environment says, compiled modules are kept: tests start many processes, and the runner has four.
-test gather: export PYTHONDONTWRITEBYTECODE =
+test gather bench bench-compare: export PYTHONDONTWRITEBYTECODE =
 gather: $(STAMP)  ## compile the tests for the runner's processes, which else each do it anew
 	@$(BIN)/pytest --collect-only -qq >/dev/null
 
