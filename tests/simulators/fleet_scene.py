@@ -68,9 +68,17 @@ def events_up(store: Store, name: FleetName = NAME) -> EventsUp:
     )
 
 
-def connection(url: str, *parts, credentials: str = "", ca_file: str | None = None, name: FleetName = NAME):
+def connection(
+    url: str | list[str], *parts, credentials: str = "", ca_file: str | None = None, name: FleetName = NAME
+) -> FleetConnection:
+    """The line of a gateway to one server, or to any of several."""
     return FleetConnection(
-        servers=[FleetServer(url=url, credentials=credentials, ca_file=ca_file, name=f"edge-gateway {name}")],
+        servers=[
+            FleetServer(
+                url=one, credentials=credentials, ca_file=ca_file, name=f"edge-gateway {name}", inbox=name.inbox
+            )
+            for one in ([url] if isinstance(url, str) else url)
+        ],
         name=name,
         parts=parts,
         clock=SystemClock(),

@@ -19,12 +19,12 @@ _SECONDS = 20
 
 
 class NatsServer:
-    """The server. `config` are further lines of its configuration."""
+    """The server. `config` are further lines of its configuration; `streams`: whether it keeps any."""
 
-    def __init__(self, folder: Path, config: str = "") -> None:
+    def __init__(self, folder: Path, config: str = "", *, streams: bool = True) -> None:
         self.port = free_port()
         self.url = f"nats://127.0.0.1:{self.port}"
-        self._store = folder / "jetstream"
+        self._jetstream = f'jetstream {{ store_dir: "{folder / "jetstream"}" }}\n' if streams else ""
         self._config = folder / "nats.conf"
         self._folder = folder
         self.configure(config)
@@ -32,9 +32,8 @@ class NatsServer:
 
     def configure(self, config: str) -> None:
         """Write the configuration, which holds from the next start or `reload` on."""
-        self._config.write_text(
-            f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self._store}" }}\n{config}\n'
-        )
+        jetstream = "" if "store_dir" in config else self._jetstream
+        self._config.write_text(f'listen: "127.0.0.1:{self.port}"\n{jetstream}{config}\n')
 
     def start(self) -> None:
         """Start it and wait until it takes connections."""
@@ -87,10 +86,10 @@ class NatsServer:
 
 
 @contextmanager
-def nats_server(folder: Path, config: str = "") -> Iterator[NatsServer]:
+def nats_server(folder: Path, config: str = "", *, streams: bool = True) -> Iterator[NatsServer]:
     """A server that runs while the context lasts."""
     folder.mkdir(parents=True, exist_ok=True)
-    server = NatsServer(folder, config)
+    server = NatsServer(folder, config, streams=streams)
     server.start()
     try:
         yield server

@@ -4,94 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 
-import nats
-import nkeys
 import pytest
 from far_end_site import GATE, a_barrier, alive
+from fleet_desk import ANNA, GONE, GUARD, Desk, desk_at, key, listens
 from fleet_scene import NAME, connection, running
 from waiting import until
 
 from drivers.contract import GatePosition
 from gateway.domain.commands import CommandState
 from gateway.domain.errors import GatewayUnreachable
-from gateway.fleet.commands_down import CommandsDown
 from gateway.fleet.line import FleetLine
 from gateway.fleet.operator import command
 from gateway.fleet.signed_commands import LATE, Action, FleetCommand, Time, sender_of, signed
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Supervisor
-from gateway.site.running import Reloaded
-from gateway.support.bundle import Bundle
-
-
-def key() -> tuple[str, str]:
-    """The seed and the public key of a new sender."""
-    pair = nkeys.from_seed(nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER))
-    return pair.seed.decode(), pair.public_key.decode()
-
-
-ANNA, GUARD, GONE = key(), key(), key()
-RIGHTS = {"anna": frozenset({"*"}), "guard": frozenset({"can_view_devices"})}
-
-
-class Desk:
-    """A gateway's lane with a real driver, and what commands reach besides."""
-
-    def __init__(self, lane, supervisor) -> None:
-        self.lane = lane
-        self.reloaded_by: list[str] = []
-        self.down = CommandsDown(
-            fleet_name=NAME,
-            senders={ANNA[1]: "anna", GUARD[1]: "guard", GONE[1]: "gone"},
-            permissions=self._permissions,
-            lanes=lane.lanes,
-            commands=lane.store.commands,
-            changes=lane.store.changes,
-            snapshot=lambda: {"headline": "All lanes work"},
-            reload=self._reload,
-            bundle=self._bundle,
-            start=supervisor.once,
-            clock=SystemClock(),
-            run_id="this-run",
-        )
-
-    async def _permissions(self, account: str) -> frozenset[str] | None:
-        return RIGHTS.get(account)
-
-    async def _reload(self, by: str) -> Reloaded:
-        self.reloaded_by.append(by)
-        return Reloaded()
-
-    async def _bundle(self) -> Bundle:
-        return Bundle(name="bundle.tar.gz", content=bytes(600_000))
-
-    async def commands(self) -> int:
-        rows = await self.lane.store.database.read(lambda one: one.execute("SELECT count(*) FROM command").fetchone())
-        return rows[0]
 
 
 @pytest.fixture
 async def desk(server, broker, tmp_path):
-    async with (
-        a_barrier() as (barrier, _, port),
-        alive(tmp_path, barrier=barrier, port=port) as lane,
-        Supervisor(clock=SystemClock()) as supervisor,
-    ):
-        desk = Desk(lane, supervisor)
-        line = connection(server.url, desk.down)
-        await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
-        async with running(line.run()):
-            await until(lambda: listens(broker))
-            yield desk
-
-
-async def listens(broker) -> bool:
-    try:
-        return bool(await broker.request(NAME.commands, b'{"action":"time"}', timeout=5))
-    except nats.errors.NoRespondersError:
-        return False
+    async with desk_at(server.url, tmp_path) as desk:
+        await until(lambda: listens(broker))
+        yield desk
 
 
 async def sent(broker, action: Action, *, seed: str = ANNA[0], **more) -> list:
