@@ -123,6 +123,40 @@ async def test_why_a_device_is_lost_and_what_a_gate_was_told_are_french(gateway,
 
 
 @in_one_loop
+async def test_a_warning_is_spoken_in_french_alone(gateway, browser_page):
+    async with browser_page(language="fr") as page:
+        await sign_in(page, gateway)
+        await expect(page.locator("#events > li").first).to_be_visible()
+        for credential in ("0042", "0043"):
+            await gateway.happened(f"card {credential} denied: the card has expired", kind=EventKind.ACCESS_DENIED)
+        await gateway.happened("Reader does not answer: it hung up", kind=EventKind.DEVICE_LOST)
+        await expect(page.locator("#announcer")).to_contain_text("Reader ne répond pas : il a raccroché")
+        assert not re.search(ENGLISH, await page.locator("#announcer").inner_text())
+
+
+NUMBERS = {
+    "12,345 records were refused by central, and wait for a person": "12\u202f345 données",
+    "Fetching access cards: 120,500 of 1,250,000 …": "120\u202f500 sur 1\u202f250\u202f000",
+    "1,204 access cards, 12 devices, 4 cameras": "1\u202f204 cartes d'accès, 12 appareils",
+    "3.40 GB, nothing was recorded lately": "3,40 Go",
+    "0.38 ms of 300 ms allowed · 2,236 answered in the last hour": "0,38 ms sur 300 ms permises · 2\u202f236 réponses",
+    "12 of 2,236 requests failed (0.54 %), most often: too late.": "sur 2\u202f236 ont échoué (0,54 %)",
+    "card 12,345 denied: the card has expired": "carte 12,345",  # a name, whatever it looks like
+    "Reader does not answer: 10.0.0.2 refuses the connection": "10.0.0.2",
+}
+
+
+@in_one_loop
+async def test_numbers_are_written_as_french_does(gateway, browser_page):
+    async with browser_page(language="fr") as page:
+        await page.goto(f"{gateway.url}/status/")
+        told = page.locator("#sign-in-fault")
+        for english, french in NUMBERS.items():
+            await told.evaluate("(node, text) => (node.textContent = text)", english)
+            await expect(told).to_contain_text(french)
+
+
+@in_one_loop
 async def test_no_line_of_french_breaks_before_a_mark(gateway, browser_page):
     await gateway.happened(
         "card 0042 denied: the card has expired; the lane is locked down", kind=EventKind.ACCESS_DENIED

@@ -74,6 +74,17 @@ async def test_a_hold_open_time_is_changed_and_kept(site, browser_page):
     assert len(await told(site.house, EventKind.SITE_CHANGE_CONFIRMED)) == 1
 
 
+async def test_the_site_file_is_shown_as_it_is_in_french_too(site, browser_page):
+    site.house.path.write_text(f"{site.house.path.read_text()}\n# unit = 1, Open, entry\n")
+    async with browser_page(language="fr") as page:
+        await sign_in(page, site, view="settings", password=PASSWORD)
+        lines = page.locator("#settings-lines code")
+        await expect(lines.last).to_have_text("# unit = 1, Open, entry")
+        shown = [line.strip() for line in await lines.all_text_contents()]
+    written = [line.strip() for line in site.house.path.read_text().splitlines()]
+    assert [line for line in shown if "password" not in line] == [line for line in written if "password" not in line]
+
+
 async def test_a_name_and_a_holiday_return_by_themselves(site, browser_page, monkeypatch):
     monkeypatch.setattr(running, "TRIAL_SECONDS", 5.0)
     before = site.house.path.read_bytes()

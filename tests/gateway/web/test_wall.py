@@ -86,3 +86,32 @@ async def test_a_phone_shows_the_wall_one_below_the_other(gateway, browser_page)
         await sign_in(page, gateway, view="wall")
         await expect(page.locator(".wall-lane")).to_be_visible()
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+@pytest.mark.parametrize("cameras", [0, 2])
+async def test_a_wall_without_lanes_says_so(gateway, browser_page, monkeypatch, cameras):
+    seen = tuple(replace(gateway.recording.camera, camera_id=201 + number) for number in range(cameras))
+    monkeypatch.setattr(gateway.board, "lanes", lambda: ())
+    monkeypatch.setattr(gateway.recording, "cameras", lambda: seen)
+    async with browser_page(size=SCREEN, tolerate=("404",)) as page:
+        await sign_in(page, gateway, view="wall")
+        await expect(page.locator("#wall-none")).to_be_in_viewport(ratio=1)
+        await expect(page.locator(".wall-camera")).to_have_count(cameras)
+        assert await fits(page, ".wall-camera")
+        assert await page.evaluate(OVERFLOW) == [0, 0]
+
+
+async def test_a_wall_of_more_pixels_is_as_readable(gateway, browser_page):
+    heights = []
+    for size in (SCREEN, {"width": 3840, "height": 2160}):
+        async with browser_page(size=size, tolerate=("404", "409", "503")) as page:
+            await sign_in(page, gateway, view="wall")
+            await expect(page.locator(".wall-lane")).to_be_visible()
+            box = await page.locator(".wall-lane h3").bounding_box()
+            heights.append(box["height"] / size["height"])
+            assert await page.evaluate(OVERFLOW) == [0, 0]
+            assert await fits(page, ".wall-lane")
+            await page.get_by_role("button", name="Full screen", exact=True).first.click()
+            await expect(page.locator(".wall:fullscreen")).to_have_count(1)
+            assert await fits(page, ".wall-lane")
+    assert heights[1] == pytest.approx(heights[0], rel=0.2)

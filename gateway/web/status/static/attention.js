@@ -1,5 +1,6 @@
 // Calling somebody: how many problems nobody knows of, in the tab's title; by choice a sound and a notification at alarms.
 import { byId } from "./dom.js";
+import { translated } from "./words.js";
 
 const SOUND = "sound-at-alarms";
 const NOTIFY = "notify-at-alarms";
@@ -30,7 +31,7 @@ export function showAttention({ gateway, problems, now }) {
   if (fresh.length === 0) return;
   if (byId("sound").checked) beep();
   if (byId("notify").checked) {
-    for (const problem of fresh) new Notification(`${gateway.site}: ${problem.title}`, { body: problem.text, tag: keyOf(problem) });
+    for (const problem of fresh) new Notification(`${gateway.site}: ${translated(problem.title)}`, { body: translated(problem.text), tag: keyOf(problem) });
   }
 }
 

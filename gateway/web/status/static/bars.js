@@ -1,6 +1,7 @@
 // One bar for each day, with the figures in a table behind it.
 import { make, setText } from "./dom.js";
 import { part, titled } from "./svg.js";
+import { language } from "./words.js";
 
 const WIDTH = 320;
 const HEIGHT = 60;
@@ -48,7 +49,7 @@ function table(known, columns) {
   head.append(...["Day", ...columns.map(([name]) => name)].map(header("col")));
   const rows = [...known].reverse().map(({ day, place }) => {
     const row = make("tr");
-    row.append(header("row")(day), ...columns.map(([, amounts]) => make("td", "", count(amounts[place]))));
+    row.append(header("row")(day), ...columns.map(([, amounts]) => make("td", "", amounts[place].toLocaleString(language))));
     return row;
   });
   body.append(head, ...rows);

@@ -2,10 +2,13 @@
 const SHORT = 6; // letters: a form with fewer of its own, and no word at its begin, counts for numbers alone
 const MOST_KNOWN = 5000;
 const JOINTS = ["; ", " · ", ". ", ": ", ", "]; // between texts that are put together
+const NUMBER = /^((?:\d+|[1-9]\d{0,2}(?:,\d{3})+)(?:\.(\d+))?)( %)?$/; // as English writes it
+const NAMED = /\b(?:card|plate) \{(\d)\}/g; // what stands there is no number, whatever it looks like
 const UNBROKEN = / (?=[:;!?»])|(?<=«) /g; // where a language has a space before a mark, no line breaks there
 
 export class Catalogue {
-  constructor(source) {
+  constructor(source, language) {
+    this.language = language;
     this.whole = new Map();
     this.known = new Map(); // what was looked up lately: parts of a text are asked for again and again
     this.forms = new Map(); // by their first word, "" for those that begin with a place; the most telling form first
@@ -22,7 +25,8 @@ export class Catalogue {
     const first = firstWord(english.replace(/\{\d\}/g, "\0"));
     const place = !first && letters < SHORT ? "([\\d.,:-]+)" : "(.+?)";
     const source = english.split(/\{\d\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join(place);
-    this.forms.set(first, [...(this.forms.get(first) ?? []), { letters, length: english.length, text, pattern: new RegExp(`^${source}$`, "su") }]);
+    const names = new Set([...english.matchAll(NAMED)].map(([, number]) => number));
+    this.forms.set(first, [...(this.forms.get(first) ?? []), { letters, length: english.length, text, names, pattern: new RegExp(`^${source}$`, "su") }]);
   }
 
   // What stands for a text, null when nothing does.
@@ -40,7 +44,7 @@ export class Catalogue {
     for (const first of [firstWord(text), ""]) {
       for (const form of this.forms.get(first) ?? []) {
         const told = form.pattern.exec(text);
-        if (told) return form.text.replace(/\{(\d)\}/g, (_, place) => this.orSame(told[Number(place) + 1]));
+        if (told) return form.text.replace(/\{(\d)\}/g, (_, place) => this.inPlace(told[Number(place) + 1], form.names.has(place)));
       }
     }
     return null;
@@ -62,13 +66,21 @@ export class Catalogue {
       const parts = text.split(joint);
       if (parts.length === 1) continue;
       const found = parts.map((part) => this.find(part) ?? (joint === ". " ? this.find(`${part}.`)?.slice(0, -1) ?? null : null));
-      if (found.some(Boolean)) return found.map((one, place) => one ?? parts[place]).join(joint.replace(/^\S/, (mark) => this.whole.get(mark) ?? mark));
+      if (found.some(Boolean)) return found.map((one, place) => one ?? this.number(parts[place])).join(joint.replace(/^\S/, (mark) => this.whole.get(mark) ?? mark));
     }
     return null;
   }
 
-  orSame(text) {
-    return this.find(text) ?? text;
+  inPlace(text, isName) {
+    return this.find(text) ?? (isName ? text : this.number(text));
+  }
+
+  // A number as the language writes it; any other text as it is.
+  number(text) {
+    const [, amount, decimals = "", share = ""] = NUMBER.exec(text) ?? [];
+    if (!amount || !/[.,]/.test(amount)) return text;
+    const digits = { minimumFractionDigits: decimals.length, maximumFractionDigits: decimals.length };
+    return Number(amount.replaceAll(",", "")).toLocaleString(this.language, digits) + share;
   }
 }
 

@@ -1,5 +1,5 @@
 // Small ways with the document. Text from the site only ever becomes text, never markup.
-import { shownAt, translated } from "./words.js";
+import { shownAt } from "./words.js";
 
 const ORDERS = /[\u202a-\u202e]/g; // characters that turn the direction of all behind them around
 
@@ -21,7 +21,7 @@ export function setClass(node, text) {
 export function make(tag, className, text) {
   const node = document.createElement(tag);
   if (className) node.className = className;
-  if (text !== undefined) node.textContent = translated(String(text).replace(ORDERS, ""));
+  if (text !== undefined) node.textContent = String(text).replace(ORDERS, ""); // its place says whether it is translated
   return node;
 }
 

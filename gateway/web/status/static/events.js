@@ -124,5 +124,5 @@ function clip(event, footage) {
 function announce(first) {
   if (first) return;
   const grave = last.events.filter((event) => event.id > newest && RANK[event.severity] >= RANK.warning);
-  if (grave.length) setText(byId("announcer"), grave.map((event) => `${event.name}: ${event.description}`).join(" "));
+  if (grave.length) byId("announcer").replaceChildren(...grave.flatMap((event) => [make("p", "", event.name), make("p", "", event.description)]));
 }

@@ -59,6 +59,8 @@ export function showWall(snapshot) {
     },
     update: (row, event) => setText(row.firstChild, clock(event.date_at)),
   });
+  byId("wall-none").hidden = lanes.length > 0 || !user.view_devices;
+  byId("wall-lanes").hidden = lanes.length === 0;
   byId("wall-cameras").hidden = cameras.length === 0;
   byId("wall-events").hidden = events.length === 0;
   arrange(byId("wall-lanes"), lanes.length, LANE_SHAPE);

@@ -11,7 +11,7 @@ const ATTRIBUTES = ["aria-label", "title", "placeholder", "alt"];
 const MOST_KEPT = 5000;
 
 export const language = chosen();
-const catalogue = language === "en" ? null : new Catalogue(await fetched(language));
+const catalogue = language === "en" ? null : new Catalogue(await fetched(language), language);
 const made = new Set(); // what came of looking up: it is not looked up once more
 
 export function choose(name) {
