@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from pathlib import Path
 
+from pydantic import ValidationError
 from pydantic_core import from_json
 
 from drivers.contract import DeviceFault, ProtocolViolation
@@ -49,6 +50,9 @@ from gateway.central.client.answers import judge
 from gateway.central.client.json_stream import Unreadable, read_object, read_whole
 from gateway.central.pull.field_map import CardFieldMap, CardMapper, record_id
 from gateway.domain.errors import ConfigError, GatewayError, StoreError
+from gateway.fleet.cards_down import Notice
+from gateway.fleet.signed_commands import SENDER, FleetCommand, sender_of, signed
+from gateway.fleet.signed_commands import SIGNATURE as FLEET_SIGNATURE
 from gateway.proof_package.faults import ProofBroken
 from gateway.proof_package.manifest import MANIFEST, PUBLIC_KEY, SIGNATURE
 from gateway.proof_package.verify import verify
@@ -317,6 +321,21 @@ def _central_answer(data: bytes) -> None:
     _finished(judge("card/update", (200, 400, 404, 500)[choice % 4], body))
 
 
+def _fleet_message(data: bytes) -> None:
+    """Read a message of the fleet, signed or not; a signature counts for its own bytes alone."""
+    choice, raw = _head(data)
+    key, signature, body = (*raw.split(b"\n", 2), b"", b"")[:3]
+    headers = {SENDER: key.decode("latin-1"), FLEET_SIGNATURE: signature.decode("latin-1")}
+    if sender_of(headers, _SUBJECT, body) == _SIGNED[SENDER] and body != _COMMAND:
+        raise AssertionError("a message counts as signed that nobody signed")
+    (Notice, FleetCommand)[choice % 2].model_validate_json(body)
+
+
+_SUBJECT, _SEED = "cmd.north.gate-1", "SUAAAAICAMCAKBQHBAEQUCYMBUHA6EARCIJRIFIWC4MBSGQ3DQOR4H776Y"
+_COMMAND = b'{"id": "0123-abcd", "action": "open", "lane": "entry", "run": "r1", "before": 9.5}'
+_SIGNED = signed(_SEED, _SUBJECT, _COMMAND)
+
+
 _FOLDER = Path(tempfile.mkdtemp(prefix="parsers-"))
 _NO_SECRETS = Secrets(folder=_FOLDER)
 
@@ -423,6 +442,15 @@ PARSERS = (
     Parser("central-json", _central_json, (), (_CARD, b'{"cards": [' + _CARD + b'], "next_cursor": 1.5e3}')),
     Parser(
         "central-answers", _central_answer, (GatewayError,), (b'\0{"success": true}', b'\1{"error": "no such card"}')
+    ),
+    Parser(
+        "fleet-messages",
+        _fleet_message,
+        (ValidationError,),
+        (
+            b"\1" + f"{_SIGNED[SENDER]}\n{_SIGNED[FLEET_SIGNATURE]}\n".encode() + _COMMAND,
+            b'\0\n\n{"ids": [4002, 7], "number": 17}',
+        ),
     ),
     Parser("site-file", _site_file, (ConfigError,), ((_ROOT / "config" / "site.example.toml").read_bytes(),), 60_000),
     Parser("proof-package", _on_disk(verify, "package.zip"), (ProofBroken,), (_zipped(),), 20_000),
