@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
+import ifaddr
 from zeroconf import IPVersion, ServiceStateChange
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
+LOOPBACK = "127.0.0.1"
 TYPES = (
     "_axis-video._tcp.local.",
     "_rtsp._tcp.local.",
@@ -20,6 +22,12 @@ TYPES = (
 )
 _MOST = 500
 _ASK_MILLISECONDS = 1500
+
+
+def ipv4_addresses() -> tuple[str, ...]:
+    """Return the IPv4 addresses of this machine, without loopback ones."""
+    found = [str(address.ip) for adapter in ifaddr.get_adapters() for address in adapter.ips if address.is_IPv4]
+    return tuple(dict.fromkeys(address for address in found if not address.startswith("127.")))
 
 
 @dataclass(frozen=True, slots=True, order=True)

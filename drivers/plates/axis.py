@@ -10,8 +10,7 @@ Rules:
 from __future__ import annotations
 
 from drivers.contract import ProtocolViolation
-from drivers.plates.dialect import Dialect
-from drivers.plates.json_bodies import read_object, word
+from drivers.plates.dialect import Dialect, read_object, word
 from drivers.plates.parts import Part
 from drivers.plates.readings import Direction, PlateReading, fraction, normalised
 

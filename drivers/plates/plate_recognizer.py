@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from drivers.contract import ProtocolViolation
-from drivers.plates.dialect import Dialect
-from drivers.plates.json_bodies import Fields, as_object, read_object, word
+from drivers.plates.dialect import Dialect, Fields, as_object, read_object, word
 from drivers.plates.parts import Part
 from drivers.plates.readings import PlateReading, fraction, normalised
 

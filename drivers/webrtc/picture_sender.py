@@ -31,9 +31,8 @@ from aiortc.rtp import (
     RtcpSrPacket,
 )
 
-from drivers.webrtc.datagrams import DatagramSocket
+from drivers.webrtc.datagrams import DatagramSocket, SrtpRun
 from drivers.webrtc.outgoing_rtp import OutgoingRtp, PicturePayloads
-from drivers.webrtc.srtp_run import SrtpRun
 
 LARGEST_PAYLOAD = 1_300
 """Bytes of payload that pass every network that carries video, with all headers."""

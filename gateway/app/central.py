@@ -1,10 +1,15 @@
-"""The wiring of the parts that work with central."""
+"""The wiring of the parts that work with central, and their tasks, restarted when the site file's [central] changes."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
+import structlog
+
+from gateway.app.running_field import ended
 from gateway.central import wiring
 from gateway.central.central_status import CentralLink
 from gateway.central.client.accounts import CentralPeople, RoleMap
@@ -18,11 +23,15 @@ from gateway.central.push.writes import CentralWrites
 from gateway.central.relay.relay import CentralRelay, RelayLimits
 from gateway.central.runner import Sync
 from gateway.domain.commands import GateAction
+from gateway.domain.errors import StoreError
 from gateway.lanes import Lanes
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.runtime.clock import Clock
+from gateway.runtime.supervision import Supervisor
 from gateway.site import CentralSection, Secrets, Site
 from gateway.store import Store
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,3 +144,37 @@ def _commands_of_central(
         every=central.commands_every_seconds,
         fresh=central.commands_fresh_seconds,
     )
+
+
+class CentralTasks:
+    """The parts that work with central, and their tasks.
+
+    Attributes:
+        parts: the parts of the site that is in force.
+    """
+
+    def __init__(self, *, make: Callable[[], CentralParts]) -> None:
+        """`make` builds the parts for the site that is in force when it is called."""
+        self._make = make
+        self.parts = make()
+        self._services: Supervisor | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, services: Supervisor) -> None:
+        """Start the tasks under the supervisor of the services."""
+        self._services = services
+        for name, part in (("sync", self.parts.sync), ("relay", self.parts.relay)):
+            if part is not None:
+                self._tasks.append(services.keep(name, part.run))
+
+    async def start_anew(self) -> None:
+        """End the tasks, build the parts again, and start them. Nothing is lost: the outbox is on disk."""
+        await ended(self._tasks)
+        self._tasks.clear()
+        self.parts = self._make()
+        try:
+            await self.parts.writes.recall()
+        except StoreError as error:
+            log.error("start_not_remembered", error=str(error))  # noqa: TRY400 (the sentence says it all)
+        if self._services is not None:
+            self.start(self._services)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from gateway.app.central_tasks import CentralTasks
+from gateway.app.central import CentralTasks
 from gateway.app.running_field import ended
 from gateway.central.pull.card_notices import CardNotices
 from gateway.domain.errors import StoreError

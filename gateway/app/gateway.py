@@ -14,23 +14,20 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from gateway.app.central import CentralParts, central_parts
-from gateway.app.central_tasks import CentralTasks
+from gateway.app.central import CentralParts, CentralTasks, central_parts
 from gateway.app.day_counting import DayCounting
 from gateway.app.device_registration import DeviceRegistration
 from gateway.app.devices import build_field
 from gateway.app.expiry import event_keeping, expiry_limits
 from gateway.app.fleet import FleetTask
 from gateway.app.machine_watch import MachineWatch
-from gateway.app.parts import clock_of, recording_of, store_of, webhooks_of
-from gateway.app.polled_lines import polled_lines
-from gateway.app.readiness import Readiness
+from gateway.app.parts import clock_of, polled_lines, recording_of, store_of, webhooks_of
 from gateway.app.run_records import RunRecords, recall_acknowledged
 from gateway.app.running_field import RunningField, ended
 from gateway.app.served_interface import ServedInterface
 from gateway.app.site_changes import SiteChanges, reload_when_asked
 from gateway.app.site_state import SiteStateReader
-from gateway.app.systemd import Notify
+from gateway.app.systemd import Notify, Readiness
 from gateway.app.traces import traces_of
 from gateway.app.watchdog import Watchdog, feed_watchdog
 from gateway.domain.errors import StoreError
@@ -38,8 +35,7 @@ from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
 from gateway.lanes.incidents import Incidents
 from gateway.lines.site_lines import SiteLines
-from gateway.problems.begins import BeginsFile
-from gateway.problems.watch import ProblemWatch
+from gateway.problems.watch import BeginsFile, ProblemWatch
 from gateway.runtime.clock import boot_id
 from gateway.runtime.data_folder import DataFolder
 from gateway.runtime.loop_watch import LoopWatch

@@ -23,8 +23,7 @@ def main() -> None:
     stand_behind(niceness=_NICENESS, out_of_memory=_OUT_OF_MEMORY)
     do_without_rich()
     from gateway.camera_worker.clip import cut_clip  # noqa: PLC0415  # slow; see above
-    from gateway.camera_worker.cutting import BEGUN, CutOrder, CutOutcome  # noqa: PLC0415
-    from gateway.camera_worker.media_paths import BadRequest, MediaMissing  # noqa: PLC0415
+    from gateway.camera_worker.cutting import BEGUN, BadRequest, CutOrder, CutOutcome, MediaMissing  # noqa: PLC0415
     from gateway.camera_worker.thumbnail import take_thumbnail  # noqa: PLC0415
     from gateway.domain.footage import CutClip  # noqa: PLC0415
 

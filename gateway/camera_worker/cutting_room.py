@@ -15,8 +15,7 @@ from pathlib import Path
 import structlog
 
 from drivers.child_process import ChildProcess, start_child
-from gateway.camera_worker.cutting import BEGUN, CutOrder, CutOutcome
-from gateway.camera_worker.media_paths import BadRequest, MediaMissing
+from gateway.camera_worker.cutting import BEGUN, BadRequest, CutOrder, CutOutcome, MediaMissing
 from gateway.domain.footage import ClipCut, CutClip, TakeThumbnail, ThumbnailTaken
 
 log = structlog.get_logger(__name__)

@@ -11,8 +11,8 @@ import structlog
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
+from gateway.camera_worker.cutting import BadRequest, MediaMissing
 from gateway.camera_worker.cutting_room import CutterLost, CuttingRoom
-from gateway.camera_worker.media_paths import BadRequest, MediaMissing
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.camera_worker.reserving import Reserving
 from gateway.camera_worker.views import Views

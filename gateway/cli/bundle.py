@@ -59,8 +59,7 @@ def _alone(path: Path, *, site: Path, data: Path, name: str, at: int) -> None:
     """
     from gateway.runtime.redaction import Redaction  # noqa: PLC0415  # help answers faster
     from gateway.site import Secrets, load, secrets_folder  # noqa: PLC0415
-    from gateway.support.archive import archive  # noqa: PLC0415
-    from gateway.support.bundle import machine_texts  # noqa: PLC0415
+    from gateway.support.bundle import archive, machine_texts  # noqa: PLC0415
     from gateway.support.masking import Masking  # noqa: PLC0415
 
     redaction = Redaction()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
@@ -23,6 +23,7 @@ from gateway.domain.errors import CommandRefused
 
 _CAMERA_KINDS = ("axis-video", "rtsp", "onvif", "psia")
 _TIMEOUT = 0.15
+BY_ID = Path("/dev/serial/by-id")
 
 
 class Kind(StrEnum):
@@ -89,8 +90,6 @@ def discover(
 
 def found_ports(scanned: list[str] | tuple[()]) -> list[FoundLine]:
     """Return the serial ports of this machine, except those in `scanned`."""
-    from drivers.discovery.serial_ports import serial_ports  # noqa: PLC0415  # help answers faster
-
     known = set(scanned)
     ports = [FoundLine(f"serial:{port.path}", note=f"is {port.device}") for port in serial_ports()]
     return [line for line in ports if line.url not in known]
@@ -128,7 +127,7 @@ async def ask_network(
 
     `interfaces` are the addresses of the interfaces to use; None for all.
     """
-    from drivers.discovery.addresses import ipv4_addresses  # noqa: PLC0415  # help answers faster
+    from drivers.discovery.mdns import ipv4_addresses  # noqa: PLC0415  # help answers faster
     from drivers.discovery.ws_discovery import onvif_cameras  # noqa: PLC0415
 
     at = interfaces or list(ipv4_addresses())
@@ -146,3 +145,20 @@ async def ask_network(
             if service.kind in _CAMERA_KINDS and service.address not in cameras:
                 cameras[service.address] = FoundCamera(service.address, service.name, f"mDNS as {service.kind}")
     return list(cameras.values()), others
+
+
+@dataclass(frozen=True, slots=True)
+class SerialPort:
+    """A serial port: its lasting name, and the device file that it is at present."""
+
+    path: str
+    device: str
+
+
+def serial_ports(folder: Path = BY_ID) -> tuple[SerialPort, ...]:
+    """Return the ports of USB adapters, sorted by name; none when there are no adapters."""
+    try:
+        names = sorted(folder.iterdir())
+    except OSError:  # without an adapter the system does not make the folder
+        return ()
+    return tuple(SerialPort(str(name), str(name.resolve())) for name in names)

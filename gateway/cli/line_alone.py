@@ -1,17 +1,23 @@
-"""Lines that a command opens itself, because no running gateway has them: listening, scanning, reading one unit."""
+"""Lines that a command opens itself, because no running gateway has them: listening, scanning, reading one unit.
+
+Their bytes are printed with time and direction.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
+import socket
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TypeVar
+from urllib.parse import urlsplit
 
 from rich.console import Console
 from rich.progress import Progress
+from rich.text import Text
 
 from drivers.bus.bus import Bus
 from drivers.bus.wire import Direction, Trace
@@ -22,12 +28,14 @@ from drivers.modbus.profile import Command, GateProfile, UnitProfile, load_unit_
 from drivers.modbus.session import Session
 from drivers.modbus.survey import Answered, UnitValues, ask_for_unit, line_up, read_unit
 from drivers.modbus.traced_answers import LATE_SECONDS, AnswerTrace, TracedAnswer
-from gateway.cli.line_trace import LineTrace
-from gateway.cli.line_use import is_connected
 from gateway.domain.errors import CommandRefused, ConfigError
 from gateway.site import Link, ModbusDevice, Site, find_profile, profile_folders
 
 Result = TypeVar("Result")
+_ESTABLISHED = "01"
+_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_SIGNS = {Direction.SENT: ("→", "cyan"), Direction.RECEIVED: ("←", "green"), Direction.DROPPED: ("✗", "yellow")}
+_ASCII = 0x80
 
 
 def late(answer: TracedAnswer, timeout: float) -> Answered:
@@ -229,3 +237,63 @@ def addresses(text: str, *, lowest: int, highest: int, option: str) -> list[int]
     if not numbers or min(numbers) < lowest or max(numbers) > highest:
         raise ConfigError(f"{option} {text!r}: from {lowest} to {highest}")
     return list(dict.fromkeys(numbers))
+
+
+def is_connected(url: str) -> bool:
+    """Return whether this machine has a TCP connection to the line's far end. False for serial ports.
+
+    Two masters on one line would garble each other's answers.
+
+    A serial port needs no such check: the program that uses it holds a lock.
+    """
+    parts = urlsplit(url)
+    if parts.scheme != "tcp" or not parts.hostname or not parts.port:
+        return False
+    try:
+        hosts = {str(found[4][0]) for found in socket.getaddrinfo(parts.hostname, parts.port, type=socket.SOCK_STREAM)}
+    except OSError:  # opening it will fail too, with its own message
+        return False
+    wanted = {(_in_table(host), f"{parts.port:04X}") for host in hosts}
+    return any(row in wanted for table in _TABLES for row in _remote_ends(table))
+
+
+def _remote_ends(table: Path) -> list[tuple[str, str]]:
+    try:
+        lines = table.read_text("ascii").splitlines()[1:]
+    except OSError:  # a system without this table
+        return []
+    rows = (line.split() for line in lines)
+    return [(row[2].split(":")[0], row[2].split(":")[1]) for row in rows if row[3] == _ESTABLISHED]
+
+
+def _in_table(host: str) -> str:
+    """Return an address in the form of /proc/net/tcp: hexadecimal 32-bit words in the machine's byte order."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    packed = socket.inet_pton(family, host)
+    return "".join(packed[place : place + 4][::-1].hex().upper() for place in range(0, len(packed), 4))
+
+
+class LineTrace:
+    """Printer of the bytes on a line: `→` sent, `←` received, `✗` received but belonging to no request."""
+
+    def __init__(
+        self, *, console: Console, characters: bool = False, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Set the time 0 of the trace to now. `characters`: show the bytes as text too."""
+        self._characters = characters
+        self._console = console
+        self._began = monotonic()
+
+    def __call__(self, direction: Direction, data: bytes, at: float) -> None:
+        """Print some bytes; `at` is the monotonic time at which they were sent or arrived."""
+        sign, colour = _SIGNS[direction]
+        line = Text(f"{at - self._began:9.3f} s {sign} ")
+        line.append(data.hex(" "), style=colour)
+        if self._characters:
+            line.append(f"  {_text(data)}")
+        self._console.print(line, soft_wrap=True)
+
+
+def _text(data: bytes) -> str:
+    """Return the printable ASCII characters, and a dot for every other byte."""
+    return "".join(chr(byte) if chr(byte).isprintable() and byte < _ASCII else "·" for byte in data)

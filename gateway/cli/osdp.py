@@ -79,7 +79,7 @@ def _has_secret(name: str, secrets: Secrets) -> bool:
 
 
 def _set_key(reader: OsdpReaderDevice, link: Link, key: bytes) -> None:
-    from drivers.osdp.provisioning import set_key  # noqa: PLC0415  # other commands start faster without it
+    from drivers.osdp.line import set_key  # noqa: PLC0415  # other commands start faster without it
     from gateway.app.devices import link_spec  # noqa: PLC0415  # likewise
 
     try:

@@ -15,8 +15,7 @@ from rich.table import Table
 from drivers.modbus.profile import UnitProfile
 from drivers.modbus.survey import Answered, UnitValues
 from gateway.cli.client import Gateway
-from gateway.cli.line_alone import addresses, listen, look, profile_of, run_on_line, scan, spec_at, spec_of
-from gateway.cli.line_trace import LineTrace
+from gateway.cli.line_alone import LineTrace, addresses, listen, look, profile_of, run_on_line, scan, spec_at, spec_of
 from gateway.cli.printing import print_answers
 from gateway.cli.running_lines import Line, Scan, Unit, asked_there, device_values, follow, lines_of, must_have, show
 from gateway.cli.running_lines import scan as scan_running

@@ -1,4 +1,4 @@
-"""The polled lines of a site, with the technicians' tools for them."""
+"""The polled lines of a site, with the technicians' tools for them: scans, frames, and the values of a device."""
 
 from __future__ import annotations
 
@@ -6,11 +6,46 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from drivers.contract import DeadlinePassed, DriverError
+from drivers.modbus.scan import answer_seconds
+from drivers.modbus.session import Session
+from drivers.modbus.survey import UnitValues, read_unit
+from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.lines.frames import LineFrames
 from gateway.lines.line import PolledLine
 from gateway.lines.scans import LineScans
-from gateway.lines.values import LineValues
 from gateway.runtime.clock import Clock
+
+_ANSWER_BYTES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class LineValues:
+    """The values of the devices on these lines."""
+
+    lines: Mapping[str, PolledLine]
+
+    async def read(self, device_id: int) -> UnitValues:
+        """Read all values of a Modbus device.
+
+        Raises NotFoundError for any other device, CommandRefused when it does not answer now or the line has no time.
+        """
+        for line in self.lines.values():
+            if (device := line.devices.get(device_id)) is not None:
+                session = Session(
+                    bus=line.bus,
+                    unit=device.unit,
+                    framing=device.framing,
+                    timeout=device.profile.reply_ms / 1000,
+                    scan_shortest=min(device.profile.reply_ms / 1000, answer_seconds(line.bus, _ANSWER_BYTES)),
+                )
+                try:
+                    return await read_unit(session, device.profile)
+                except DeadlinePassed as error:
+                    raise CommandRefused("the line has no turn to spare: its units need all of its time") from error
+                except DriverError as error:
+                    raise CommandRefused(str(error)) from error
+        raise NotFoundError(f"no device {device_id} that speaks Modbus on a line of this site")
 
 
 @dataclass(frozen=True, slots=True)

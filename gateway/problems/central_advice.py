@@ -1,4 +1,4 @@
-"""Advice for each kind of problem with central: consequences for drivers, and steps for a technician."""
+"""Advice for each kind of problem with central and the fleet: consequences for drivers, and steps for a technician."""
 
 from __future__ import annotations
 
@@ -115,6 +115,26 @@ CENTRAL_ADVICE: Mapping[K, Advice] = MappingProxyType(
             Severity.WARNING,
             "Lanes work; these records are not at central.",
             ('Look at them under "Records refused by central" on the page.', "Edit, send again or drop each."),
+        ),
+        K.FLEET_AWAY: Advice(
+            "Fleet away",
+            Severity.NOTICE,
+            "Lanes work; events wait here, and nobody can command this gateway through the fleet.",
+            (
+                "Check the site's line to the internet.",
+                "If that works, ask whoever runs the fleet's servers.",
+                "Check the addresses in `[fleet] urls`, and that a firewall lets them through.",
+            ),
+        ),
+        K.FLEET_REFUSES: Advice(
+            "Fleet refuses",
+            Severity.WARNING,
+            "Lanes work; events wait here, and commands or card notices of the fleet may not arrive.",
+            (
+                "Read the reason above: credentials, certificate, permissions or a missing stream.",
+                "Check the secret that `[fleet] credentials` names, and `[fleet] ca_file`.",
+                "Ask whoever runs the fleet's servers; `edge-gateway fleet prepare` makes what a server lacks.",
+            ),
         ),
     }
 )

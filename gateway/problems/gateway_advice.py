@@ -1,4 +1,4 @@
-"""Advice for each kind of problem with cameras, storage and the gateway: consequences, and steps for a technician."""
+"""Advice for each kind of problem with cameras, storage, backups, the machine and the gateway itself."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ _CAMERA_STEPS = (
     "Open the camera's own page from a computer on the same network.",
     "Check address, user and password of the camera in the site file.",
 )
+
+_NO_BACKUP = "Lanes work; if this box fails, what came after the last good backup is lost."
+_MAKE_ONE = "Then make one by hand: `sudo systemctl start edge-gateway-backup`."
 
 GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
     {
@@ -161,6 +164,137 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
             (
                 "Ask whoever runs that program whether it works.",
                 "Enable the webhook again: `edge-gateway webhooks enable`.",
+            ),
+        ),
+        K.DISK_READ_ONLY: Advice(
+            "Disk read-only",
+            Severity.ALARM,
+            "Lanes work; nothing can be recorded in the folder that is named above.",
+            (
+                "Look for errors of the disk: `journalctl -k`. Linux makes a disk that fails read-only.",
+                "If there are any, save a backup elsewhere (`edge-gateway backup`) and replace the disk or card.",
+                "If there are none, look in `/etc/fstab` whether it is mounted with `ro`, and restart the box.",
+            ),
+        ),
+        K.DISK_SLOW: Advice(
+            "Disk slow",
+            Severity.WARNING,
+            "Lanes work; events and commands of people are recorded late.",
+            (
+                "Look what else writes on this disk: a backup, an update, another program.",
+                "A worn or cheap memory card does this: use an industrial card or a solid-state disk.",
+                "Put the media folder on a disk of its own.",
+            ),
+        ),
+        K.DISK_WORN: Advice(
+            "Disk wears out",
+            Severity.WARNING,
+            "Lanes work; the disk may fail within months, and with it what is recorded here.",
+            (
+                "Save a backup elsewhere: `edge-gateway backup`.",
+                "Order a new disk or box, and restore the backup there: `edge-gateway restore`.",
+            ),
+        ),
+        K.CLOCK_NOT_SET: Advice(
+            "Clock not set",
+            Severity.WARNING,
+            "Cards with days or times are decided by the last trusted time.",
+            ("Check that the box reaches a time server.", "Check the battery of its real-time clock."),
+        ),
+        K.CLOCK_STEPPED: Advice(
+            "Clock was set",
+            Severity.WARNING,
+            "Lanes work; the times of events before and after it do not fit together.",
+            (
+                "If a person set it, nothing is to be done: this is over after a quarter of an hour.",
+                "If nobody did, look which time server the box asks: `timedatectl timesync-status`. Two may disagree.",
+                "If it comes again after each loss of power, check the battery of its real-time clock.",
+            ),
+        ),
+        K.LOOP_HELD: Advice(
+            "Gateway reacts late",
+            Severity.WARNING,
+            "Gates, inputs and the page react half a second late or more.",
+            (
+                "Look what else runs on this box, and stop it: `top`.",
+                "Record fewer cameras here, or lower their bit rates.",
+                "If a task is named above, send the support bundle to whoever supports the gateway.",
+            ),
+        ),
+        K.MEMORY_HIGH: Advice(
+            "Memory runs out",
+            Severity.WARNING,
+            "Lanes work; if memory ends, Linux kills the gateway or a camera worker, and it starts again.",
+            (
+                "Look what takes it: `systemctl status edge-gateway`, and `top` for other programs.",
+                "Record fewer cameras here, or use a box with more memory.",
+                "If the gateway's own share grows from day to day, send the support bundle to whoever supports it.",
+            ),
+        ),
+        K.BACKUP_FOLDER_REFUSES: Advice(
+            "Folder of backups refuses",
+            Severity.WARNING,
+            _NO_BACKUP,
+            (
+                "Look whether the disk for backups is plugged in and mounted: `findmnt`.",
+                "If it was mounted read-only, check it with `fsck`, and replace it if it fails.",
+                "Name another folder than the usual one to the unit too: `sudo systemctl edit edge-gateway-backup`.",
+                _MAKE_ONE,
+            ),
+        ),
+        K.BACKUP_NO_ROOM: Advice(
+            "No room for backups",
+            Severity.WARNING,
+            _NO_BACKUP,
+            (
+                "Look how full the disks are: `df -h`.",
+                "Delete what else lies there, or lower `[backup] keep`.",
+                "If that is not enough, put in a larger disk, or send backups elsewhere by `[backup] target`.",
+                _MAKE_ONE,
+            ),
+        ),
+        K.BACKUP_REFUSED: Advice(
+            "Place of backups refuses",
+            Severity.WARNING,
+            _NO_BACKUP,
+            (
+                "Refused user, key or signature: compare user and secrets of `[backup]` with those at the place.",
+                "No right, or no such folder or bucket: have whoever runs the place create it and give the right.",
+                "Another host key or certificate: enter it in `[backup]` once whoever runs the place confirms it.",
+                _MAKE_ONE,
+            ),
+        ),
+        K.BACKUP_UNREACHABLE: Advice(
+            "Place of backups cannot be reached",
+            Severity.WARNING,
+            _NO_BACKUP,
+            (
+                "Check the site's line to the internet, and that this box resolves names: `resolvectl status`.",
+                "Check host, port and endpoint in `[backup]`.",
+                "Ask whoever runs the place whether it works, and whether it lets this site in.",
+                _MAKE_ONE,
+            ),
+        ),
+        K.BACKUP_FAILED: Advice(
+            "Backup failed",
+            Severity.WARNING,
+            _NO_BACKUP,
+            (
+                "Do what is said above; the log has more: `journalctl -u edge-gateway-backup`.",
+                _MAKE_ONE,
+                "If it fails again, send the support bundle to whoever supports the gateway.",
+            ),
+        ),
+        K.BACKUP_OVERDUE: Advice(
+            "Backup overdue",
+            Severity.WARNING,
+            _NO_BACKUP,
+            (
+                "Look whether it is planned: `systemctl list-timers edge-gateway-backup.timer`.",
+                "If it is not, plan it: `sudo systemctl enable --now edge-gateway-backup.timer`.",
+                "Look that the passphrase is there: `/etc/edge-gateway/backup-passphrase`.",
+                "Then make one by hand: `sudo systemctl start edge-gateway-backup`.",
+                "If none is wanted any more, set `[backup] overdue_hours = 0`.",
             ),
         ),
     }

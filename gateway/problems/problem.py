@@ -9,27 +9,13 @@ from types import MappingProxyType
 from gateway.domain.events import Severity
 from gateway.domain.problems import ProblemKind
 from gateway.domain.wall_time import WallMicros
-from gateway.problems.backup_advice import BACKUP_ADVICE
 from gateway.problems.central_advice import CENTRAL_ADVICE
-from gateway.problems.fleet_advice import FLEET_ADVICE
 from gateway.problems.gateway_advice import GATEWAY_ADVICE
 from gateway.problems.lane_advice import LANE_ADVICE
-from gateway.problems.line_advice import LINE_ADVICE
-from gateway.problems.machine_advice import MACHINE_ADVICE
 
 _MOST_NAMED = 3
 
-ADVICE = MappingProxyType(
-    {
-        **LANE_ADVICE,
-        **LINE_ADVICE,
-        **GATEWAY_ADVICE,
-        **MACHINE_ADVICE,
-        **BACKUP_ADVICE,
-        **CENTRAL_ADVICE,
-        **FLEET_ADVICE,
-    }
-)
+ADVICE = MappingProxyType({**LANE_ADVICE, **GATEWAY_ADVICE, **CENTRAL_ADVICE})
 """The advice for every kind of problem."""
 
 

@@ -1,7 +1,6 @@
 """Proof packages: an event with its decision and its footage in one signed file that can be verified anywhere."""
 
-from gateway.proof_package.faults import ProofBroken
-from gateway.proof_package.links import chain_ends, check_chain
+from gateway.proof_package.links import ProofBroken, chain_ends, check_chain
 from gateway.proof_package.manifest import (
     MOST_BETWEEN,
     MOST_CLIPS,

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from gateway.domain.errors import GatewayError
 from gateway.domain.footage_chain import leaf_of, link_of, walked
-from gateway.proof_package.faults import ProofBroken
 from gateway.proof_package.manifest import ClipEntry, SegmentEntry
+
+
+class ProofBroken(GatewayError):
+    """The package does not prove its contents; `faults` has a sentence for each reason."""
+
+    def __init__(self, faults: tuple[str, ...]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = faults
 
 
 def link_faults(clip: ClipEntry) -> Iterator[str]:

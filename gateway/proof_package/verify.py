@@ -16,8 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from pydantic import ValidationError
 
-from gateway.proof_package.faults import ProofBroken
-from gateway.proof_package.links import link_faults, link_notes
+from gateway.proof_package.links import ProofBroken, link_faults, link_notes
 from gateway.proof_package.manifest import MANIFEST, PUBLIC_KEY, SIGNATURE, ClipEntry, Manifest
 from gateway.proof_package.seal import fingerprint_of
 

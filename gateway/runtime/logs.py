@@ -14,6 +14,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -23,7 +24,6 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 from gateway.runtime.clock import MachineClock
 from gateway.runtime.journal import Journal, is_journal
 from gateway.runtime.log_codes import code_of
-from gateway.runtime.log_rate import LogRate
 from gateway.runtime.redaction import Redaction
 
 _QUEUED_LINES = 10_000
@@ -33,6 +33,10 @@ _LONGEST_TAIL_LINE = 2000
 _THIRD_PARTY_LEVEL = logging.WARNING
 _CODED = ("error", "critical")
 _NUMBER = re.compile(r"\[Errno -?\d+\] ")
+_MINUTE = 60.0
+_MOST_LINES = 30
+_MOST_KEYS = 500
+_OTHERS = ("", "")
 
 
 class Logs:
@@ -219,3 +223,47 @@ class _Lines:
             self._stream.flush()
         except (OSError, ValueError):  # standard error is closed, so this cannot be reported
             self._dropped += 1
+
+
+@dataclass(slots=True)
+class _Minute:
+    """The minute that began at `since`: the numbers of lines that were written and that were held back."""
+
+    since: float
+    written: int = 0
+    held_back: int = 0
+
+
+class LogRate:
+    """A limit of `most` lines a minute for each logger and event. Thread-safe."""
+
+    def __init__(self, *, most: int = _MOST_LINES) -> None:
+        self._most = most
+        self._minutes: dict[tuple[str, str], _Minute] = {}
+        self._lock = threading.Lock()
+
+    def admits(self, logger: str, event: str, *, now: float) -> tuple[bool, int]:
+        """Return whether a line may be written, and how many lines like it were held back in the minute before.
+
+        `now`: monotonic seconds.
+        """
+        with self._lock:
+            key = (logger, event)
+            if key not in self._minutes and len(self._minutes) >= _MOST_KEYS:
+                self._forget(now)
+                key = key if len(self._minutes) < _MOST_KEYS else _OTHERS
+            minute = self._minutes.setdefault(key, _Minute(now))
+            before = 0
+            if now - minute.since >= _MINUTE:
+                before = minute.held_back
+                minute = self._minutes[key] = _Minute(now)
+            if minute.written >= self._most:
+                minute.held_back += 1
+                return False, 0
+            minute.written += 1
+            return True, before
+
+    def _forget(self, now: float) -> None:
+        """Forget minutes that are over and in which no line was held back."""
+        for key in [key for key, one in self._minutes.items() if now - one.since >= _MINUTE and not one.held_back]:
+            del self._minutes[key]

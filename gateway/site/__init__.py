@@ -45,9 +45,8 @@ from gateway.site.models import (
     Site,
     SiteSection,
 )
-from gateway.site.new_secrets import NewSecret
 from gateway.site.osdp_keys import key_of
-from gateway.site.secrets import Secrets
+from gateway.site.secrets import NewSecret, Secrets
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 
 __all__ = [

@@ -1,8 +1,22 @@
-"""A fault of a site file."""
+"""A fault of a site file, and names for the records that it mentions by their zero-based places."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+_GROUPS = (
+    ("links", "link", "id"),
+    ("devices", "device", "id"),
+    ("areas", "area", "id"),
+    ("schedules", "schedule", "id"),
+    ("holidays", "holiday", "date"),
+    ("lanes", "lane", "id"),
+    ("cameras", "camera", "id"),
+)
+_RECORD = re.compile(r"\b(?:links|devices|areas|schedules|holidays|lanes|cameras)\[\d+\]")
+_LONGEST = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +28,25 @@ class Fault:
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}" if self.place else self.message
+
+
+def names_in(raw: Mapping[str, object]) -> Mapping[str, str]:
+    """Map the places of a file's records to names: "device 101" for `devices[0]`. Records without an id are omitted."""
+    names: dict[str, str] = {}
+    for group, noun, key in _GROUPS:
+        rows = raw.get(group)
+        for index, row in enumerate(rows if isinstance(rows, list) else ()):
+            name = row.get(key) if isinstance(row, dict) else None
+            shown = "" if name is None or isinstance(name, dict | list) else str(name)
+            if shown and shown.isprintable() and len(shown) <= _LONGEST:
+                names[f"{group}[{index}]"] = f"{noun} {shown}"
+    return names
+
+
+def with_names(fault: Fault, names: Mapping[str, str]) -> str:
+    """Format a fault as one line, with the names of the records that it mentions."""
+    found = _RECORD.match(fault.place)
+    name = names.get(found.group()) if found else None
+    place = f"{fault.place} ({name})" if name else fault.place
+    message = _RECORD.sub(lambda other: names.get(other.group(), other.group()), fault.message)
+    return str(Fault(place, message))

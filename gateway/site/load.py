@@ -14,7 +14,7 @@ from gateway.domain.errors import ConfigError
 from gateway.site.certificates import serving_context
 from gateway.site.doubts import doubts
 from gateway.site.draft import Draft, read_draft
-from gateway.site.fault import Fault
+from gateway.site.fault import Fault, names_in, with_names
 from gateway.site.faults import SiteFaults, check_draft, faults_of
 from gateway.site.formats import format_fault, outdated, understood
 from gateway.site.http_devices import (
@@ -32,7 +32,6 @@ from gateway.site.models import (
     Site,
     SiteSection,
 )
-from gateway.site.naming import names_in, with_names
 from gateway.site.osdp_keys import osdp_key_faults
 from gateway.site.profile_faults import profile_faults
 from gateway.site.secrets import Secrets

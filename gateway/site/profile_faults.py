@@ -1,10 +1,10 @@
-"""Checks of devices and lanes against device profiles."""
+"""Checks of devices and lanes against device profiles, on Modbus and on serial lines."""
 
 from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +13,20 @@ from drivers.modbus.profile import GateProfile as ModbusGateProfile
 from drivers.modbus.profile import Point as ModbusPoint
 from drivers.modbus.profile import load_profile, load_unit_profile
 from drivers.profile_file import ProfileError
+from drivers.serial_line.profile import (
+    DeviceProfile,
+    GateProfile,
+    TagReaderProfile,
+    load_gate_profile,
+    load_tag_reader_profile,
+)
 from drivers.serial_line.profile import GateProfile as SerialGateProfile
 from drivers.serial_line.status import Point as SerialPoint
+from gateway.site.addresses import Endpoint
 from gateway.site.draft import Draft
 from gateway.site.fault import Fault
-from gateway.site.models import LaneSection, ModbusDevice, ModbusGateDevice, ModbusIoDevice, PointRef
-from gateway.site.serial_devices import SerialDevice
-from gateway.site.serial_faults import serial_faults
+from gateway.site.models import LaneSection, Link, ModbusDevice, ModbusGateDevice, ModbusIoDevice, PointRef
+from gateway.site.serial_devices import SerialDevice, SerialTagReaderDevice
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,3 +179,58 @@ def _named_points(lane: LaneSection) -> Iterator[tuple[str, PointRef, str]]:
     for field, named, role in (*others, ("local", lane.local, "a key switch")):
         if named is not None:
             yield field, named, role
+
+
+def serial_faults(
+    draft: Draft, find: Callable[[str], Path | None], gates: dict[int, GateProfile], unfit: Collection[int] = ()
+) -> Iterator[Fault]:
+    """Yield the faults of serial gates and tag readers and of their profiles.
+
+    The profile of each gate is added to `gates` by the device's id. Devices whose index is in `unfit` are left out,
+    because it is reported already that their profile does not fit.
+    """
+    links = {link.id: link for link in draft.links.sound.values()}
+    users: dict[str, list[tuple[int, SerialDevice, DeviceProfile]]] = {}
+    for index, device in draft.devices.sound.items():
+        if not isinstance(device, SerialDevice):
+            continue
+        found = find(device.profile) if index not in unfit else None
+        if found is None:
+            continue
+        try:
+            profile = _profile_of(device, found, gates)
+        except ProfileError as error:
+            yield from (Fault(f"devices[{index}].profile", line) for line in str(error).splitlines())
+            continue
+        if device.link in links:
+            yield from _line_faults(index, profile, links[device.link])
+        users.setdefault(device.link, []).append((index, device, profile))
+    for sharing in users.values():
+        yield from _sharing_faults(sharing)
+
+
+def _profile_of(device: SerialDevice, found: Path, gates: dict[int, GateProfile]) -> DeviceProfile:
+    if isinstance(device, SerialTagReaderDevice):
+        return load_tag_reader_profile(found)
+    gates[device.id] = load_gate_profile(found)
+    return gates[device.id]
+
+
+def _line_faults(index: int, profile: DeviceProfile, link: Link) -> Iterator[Fault]:
+    if profile.line.break_us and isinstance(link.line(), Endpoint):
+        message = f"{profile.name} wants a break before each frame, which {link.id!r} cannot send; use a serial port"
+        yield Fault(f"devices[{index}].link", message)
+
+
+def _sharing_faults(sharing: list[tuple[int, SerialDevice, DeviceProfile]]) -> Iterator[Fault]:
+    """Yield faults for devices that cannot share a line: each must be polled and have an address of its own."""
+    units: dict[int, int] = {}
+    for index, device, profile in sharing:
+        if len(sharing) > 1 and isinstance(profile, TagReaderProfile) and profile.poll is None:
+            yield Fault(f"devices[{index}].link", f"{profile.name} sends unasked and cannot share {device.link!r}")
+        elif len(sharing) > 1 and not profile.names_unit:
+            yield Fault(f"devices[{index}].link", f"{profile.name} has no address and cannot share {device.link!r}")
+        first = units.setdefault(device.unit, index)
+        if first != index:
+            message = f"{device.unit} on {device.link!r} is already used by devices[{first}]"
+            yield Fault(f"devices[{index}].unit", message)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gateway.site.fault import names_in, with_names
 from gateway.site.faults import SiteFaults
-from gateway.site.naming import names_in, with_names
 from gateway.site.statements import Table, tables_of
 
 _SECRET = re.compile(

@@ -45,9 +45,9 @@ from gateway.store.footage.segments import Segments
 from gateway.store.outbox.backlog_quota import DEFAULT_BYTES, BacklogQuota, check_backlog
 from gateway.store.outbox.conflicts import ChangeBases
 from gateway.store.outbox.delivered_records import DeliveredRecords
+from gateway.store.outbox.deliveries import RecentWrites
 from gateway.store.outbox.outbox import Outbox
 from gateway.store.outbox.pending_writes import PendingWrites
-from gateway.store.outbox.recent_writes import RecentWrites
 from gateway.store.outbox.records import Records
 from gateway.store.outbox.references import References
 from gateway.store.outbox.refused import RefusedRows

@@ -40,8 +40,7 @@ from gateway.web.auth.site_file_accounts import Accounts
 from gateway.web.catalogue import OPERATIONS, PUBLIC
 from gateway.web.http.connection_limits import ConnectionLimits
 from gateway.web.http.forwarded import TRUSTED_PROXIES
-from gateway.web.http.host_names import HOST_NAMES, served_names
-from gateway.web.http.public_address import PUBLIC_URL
+from gateway.web.http.public_address import HOST_NAMES, PUBLIC_URL, served_names
 from gateway.web.http.segments import SegmentFiles
 from gateway.web.http.server import assembled
 from gateway.web.http.times import Moments

@@ -53,7 +53,7 @@ from gateway.domain.errors import ConfigError, GatewayError, StoreError
 from gateway.fleet.cards_down import Notice
 from gateway.fleet.signed_commands import SENDER, FleetCommand, sender_of, signed
 from gateway.fleet.signed_commands import SIGNATURE as FLEET_SIGNATURE
-from gateway.proof_package.faults import ProofBroken
+from gateway.proof_package.links import ProofBroken
 from gateway.proof_package.manifest import MANIFEST, PUBLIC_KEY, SIGNATURE
 from gateway.proof_package.verify import verify
 from gateway.site.load import load

@@ -25,15 +25,14 @@ from gateway.central.client.answers import (
 from gateway.central.client.clock import offset_from
 from gateway.central.client.connections import Connections, Method, SentFile, TooLarge, Upload, connector, fetch
 from gateway.central.client.line_faults import line_words
-from gateway.central.client.pace import Pace
-from gateway.central.client.rests import Rests, asked_rest
+from gateway.central.client.pace import Pace, Rests, asked_rest
 from gateway.central.client.session import LOGOUT, GatewaySession, UsedCodes
 from gateway.central.client.state import CentralState, Permissions, Reach, slow_from
 from gateway.central.client.trust import Trust
 from gateway.central.client.unchanged import Fetch, UnchangedLists, is_list
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.runtime.clock import Clock
-from gateway.runtime.usual_time import UsualTime
+from gateway.runtime.timings import UsualTime
 
 log = structlog.get_logger(__name__)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from gateway.cli.init import questions
 from gateway.cli.init.accounts import FirstAccount, add_first_account
 from gateway.cli.init.certificate import CERTIFICATE, KEY, USUAL_SITE, put_certificate
 from gateway.cli.init.files import SiteFolder, prepare_data
-from gateway.cli.init.search import search
+from gateway.cli.site_fragment import Found, FoundLine, fragment
 from gateway.cli.target import USUAL_DATA, Data
 from gateway.cli.users.second_factor import picture
 from gateway.domain.errors import ConfigError, GatewayError
@@ -30,6 +31,9 @@ _UNIT = "edge-gateway"
 _START_SECONDS = 100.0
 
 Flag = str | None
+_SEARCH_SECONDS = 3.0
+_SEARCHED_UNITS = range(1, 33)
+_SEARCHED_BAUD = 9600
 
 
 def _option(flag: str, shown: str, help_: str) -> Any:
@@ -180,3 +184,29 @@ def _tell(url: str, certificate: tuple[str, ...]) -> None:
     for line in certificate:
         typer.echo(line)
     typer.echo("Next: add lines, devices and lanes to the site file, then edge-gateway check and edge-gateway reload")
+
+
+def search(*, data: Path, units: bool) -> str:
+    """Find serial ports and cameras, and Modbus units if wanted; print them, and return a part of a site file for them.
+
+    Only the search for units sends bytes to devices, to which a device with another protocol may react wrongly. A
+    network or port that cannot be searched is reported and skipped.
+    """
+    from gateway.cli.discover import Kind, ask_network, found_ports, units_on  # noqa: PLC0415  # help is faster
+
+    lines: list[FoundLine] = found_ports(())
+    if units:
+        lines = [
+            units_on(line.url, [*_SEARCHED_UNITS], baud=_SEARCHED_BAUD, framing="rtu", data=data, url="")
+            for line in lines
+        ]
+    try:
+        cameras, others = asyncio.run(ask_network(frozenset({Kind.ONVIF, Kind.MDNS}), None, _SEARCH_SECONDS))
+    except (OSError, GatewayError) as error:
+        typer.echo(f"the network was not searched: {system_words(error) if isinstance(error, OSError) else error}")
+        cameras, others = [], []
+    for line in lines:
+        typer.echo(f"found {line.url}{''.join(f', unit {unit.unit}' for unit in line.units)}")
+    for camera in cameras:
+        typer.echo(f"found {camera.name or 'a camera'} at {camera.address}")
+    return fragment(Found(tuple(lines), tuple(cameras), tuple(others)))

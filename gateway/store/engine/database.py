@@ -20,8 +20,7 @@ import structlog
 
 from gateway.domain.errors import StoreError
 from gateway.runtime.data_folder import takes_data
-from gateway.runtime.timings import Timings
-from gateway.runtime.usual_time import UsualTime
+from gateway.runtime.timings import Timings, UsualTime
 from gateway.store.engine.connection import Connect, Connection, Job
 from gateway.store.engine.faults import DiskTakesNothing, is_damage, refused
 from gateway.store.engine.group_commit import Outcome, commit

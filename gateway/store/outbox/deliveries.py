@@ -1,6 +1,6 @@
 """Completion of a delivery: delete the outbox row and store central's id and fields in its record.
 
-All functions are steps within a running transaction.
+All its functions are steps within a running transaction.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, WRITES, Effect, JsonObject
 from gateway.runtime.clock import Stamp
 from gateway.store.events.events import insert_event
-from gateway.store.outbox.recent_writes import RecentWrites
 from gateway.store.outbox.record_kinds import CAMERA_EVENTS, IDS, RECORD_KINDS, SiteIds
 from gateway.store.outbox.rows import (
     OutboxRow,
@@ -207,3 +206,22 @@ def _let_files_go(connection: sqlite3.Connection, camera_event_ids: Sequence[int
         " (SELECT id FROM evidence WHERE camera_event_id IN (SELECT value FROM json_each(?)))",
         (json.dumps(camera_event_ids),),
     )
+
+
+class RecentWrites:
+    """Ids of records written at central during a pull, because the pull may bring older versions of them.
+
+    They are kept by kind of record, from the beginning of one pull to the beginning of the next.
+    """
+
+    def __init__(self) -> None:
+        self._ids: dict[str, set[int]] = {}
+
+    def begin(self, kind: str) -> set[int]:
+        """Begin a pull of a kind. The returned set grows as records of that kind are written."""
+        self._ids[kind] = set()
+        return self._ids[kind]
+
+    def note(self, kind: str, *record_ids: int) -> None:
+        """Add records that were just written at central."""
+        self._ids.setdefault(kind, set()).update(record_ids)

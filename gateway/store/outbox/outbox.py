@@ -12,9 +12,8 @@ from types import MappingProxyType
 
 from gateway.domain.writes import WRITES, Effect, JsonObject, takes_away
 from gateway.store.engine.database import Database
-from gateway.store.outbox.deliveries import Delivery, deliver
+from gateway.store.outbox.deliveries import Delivery, RecentWrites, deliver
 from gateway.store.outbox.pending_writes import amend_create
-from gateway.store.outbox.recent_writes import RecentWrites
 from gateway.store.outbox.record_kinds import IDS, RECORD_KINDS
 from gateway.store.outbox.rows import (
     OutboxRow,

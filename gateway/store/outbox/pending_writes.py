@@ -26,8 +26,7 @@ from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database, is_id
 from gateway.store.outbox.backlog_quota import BacklogQuota, refuse_more_of_record
 from gateway.store.outbox.conflicts import base_of, note_base
-from gateway.store.outbox.deliveries import take_id_from
-from gateway.store.outbox.recent_writes import RecentWrites
+from gateway.store.outbox.deliveries import RecentWrites, take_id_from
 from gateway.store.outbox.record_kinds import IDS, RECORD_KINDS, SiteIds
 from gateway.store.outbox.rows import (
     NEVER_TRIED,

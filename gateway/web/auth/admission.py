@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pwd
+import socket
+import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -11,7 +14,6 @@ from aiohttp.typedefs import Handler as RawHandler
 
 from gateway.web.auth.api_keys import ApiKeys, bearer
 from gateway.web.auth.callers import NOBODY, SIGNED_IN, Caller, Carrier, from_foreign_page
-from gateway.web.auth.local_callers import local_caller
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
@@ -25,13 +27,14 @@ from gateway.web.http.errors import (
     refusal_of,
     second_factor_missing,
 )
-from gateway.web.http.host_names import refuse_foreign_host
-from gateway.web.operation import LEGACY_PREFIX, Operation
+from gateway.web.http.public_address import refuse_foreign_host
+from gateway.web.operation import EVERYTHING, LEGACY_PREFIX, Operation
 
 log = structlog.get_logger(__name__)
 
 Handler = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
 _OPERATION = web.RequestKey("operation", Operation)
+_CREDENTIALS = struct.Struct("3i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +171,33 @@ def _refuse_compressed(request: web.Request) -> None:
 
 def _has_left(request: web.Request) -> bool:
     return request.transport is None or request.transport.is_closing()
+
+
+def local_caller(request: web.Request) -> Caller | None:
+    """Return the caller on the local socket, named `local:<user>`; None for a request from the network.
+
+    Anybody who may open that socket has every permission, without a password.
+
+    The user comes from the kernel (unix(7), SO_PEERCRED). In a user namespace, as systemd's `PrivateUsers=` creates,
+    every user but root and the service's own appears as `nobody`.
+    """
+    transport = request.transport
+    if transport is None or isinstance(transport.get_extra_info("peername"), tuple):  # an address of the network
+        return None
+    end = transport.get_extra_info("socket")
+    if end is None or end.family != socket.AF_UNIX:
+        return None
+    _, uid, _ = _CREDENTIALS.unpack(end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return Caller(
+        username=f"local:{_name_of(uid)}",
+        permissions=frozenset({EVERYTHING}),
+        carrier=Carrier.LOCAL,
+        role="local",
+    )
+
+
+def _name_of(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

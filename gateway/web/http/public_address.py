@@ -1,15 +1,28 @@
-"""The gateway's address for clients: from the site file, or else from the request."""
+"""The gateway's own address for clients, and its host names. A request with any other name in `Host` is refused.
+
+This stops DNS rebinding: a foreign page can have its own name resolved to the gateway's address, and then read answers
+as from its own origin; but its requests carry that name in `Host`. An address in `Host` proves that no name was used.
+"""
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from gateway.web.http.forwarded import TRUSTED_PROXIES, client_scheme
+from gateway.site.api_section import ApiSection
+from gateway.web.http.errors import RequestRefused
+from gateway.web.http.forwarded import TRUSTED_PROXIES, client_scheme, is_trusted, parsed_address
 
 PUBLIC_URL = web.AppKey("public_url", str)
 """`[api] public_url` of the site file, "" when it is not set."""
+HOST_NAMES = web.AppKey("host_names", frozenset[str])
+"""The names in lower case, without ports."""
+_HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{0,5}))?")
+_NUMBER = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+_IPV4 = re.compile(rf"{_NUMBER}(\.{_NUMBER}){{3}}")  # the usual case; parsing takes longer
+_LARGEST_PORT = 65535
 
 
 def public_origin(request: web.Request) -> str:
@@ -39,3 +52,32 @@ def _host(request: web.Request) -> str:
 
 def _scheme(request: web.Request) -> str:
     return client_scheme(request, request.app.get(TRUSTED_PROXIES, ()))
+
+
+def served_names(api: ApiSection, *, machine: str) -> frozenset[str]:
+    """Return the names from the site file, the machine's own with and without `.local` (mDNS), and `localhost`."""
+    public = urlsplit(api.public_url or "").hostname or ""
+    names = ("localhost", machine, f"{machine}.local", api.host, public, *api.host_names)
+    return frozenset(name.lower().removesuffix(".") for name in names if name)
+
+
+def refuse_foreign_host(request: web.Request) -> None:
+    """Raise RequestRefused (421) unless `Host` is a name of this gateway or an address; a trusted proxy may send any.
+
+    A missing, repeated or malformed `Host` is refused with 400 (RFC 9112, 3.2).
+    """
+    hosts = request.headers.getall("Host", ())
+    if len(hosts) != 1 or not hosts[0]:
+        raise RequestRefused(400, "the request needs one Host header")
+    found = _HOST.fullmatch(hosts[0])
+    if found is None or int(found["port"] or 0) > _LARGEST_PORT:
+        raise RequestRefused(400, "the Host header must be a name or an address, with or without a port")
+    if _IPV4.fullmatch(found["name"]) or parsed_address(found["name"]) is not None:
+        return
+    name = found["name"].lower().removesuffix(".")
+    if name in request.app[HOST_NAMES]:
+        return
+    peer = parsed_address(request.remote or "")
+    if peer is not None and is_trusted(peer, request.app[TRUSTED_PROXIES]):
+        return
+    raise RequestRefused(421, "this gateway has another name: use its address, or add the name to host_names in [api]")

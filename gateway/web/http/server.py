@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
+import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
 from gateway.domain.errors import ConfigError
+from gateway.runtime.unix_sockets import INTERFACE_SOCKET, listen
 from gateway.site.api_section import TlsSection
 from gateway.web.auth.admission import Admission, Route, errors_as_envelopes
 from gateway.web.auth.view_tokens import TOKEN
@@ -19,7 +23,6 @@ from gateway.web.http.bodies import LARGEST_BODY
 from gateway.web.http.connection_limits import KEEP_ALIVE_SECONDS, ConnectionLimits
 from gateway.web.http.envelope import failure
 from gateway.web.http.http_errors import PlainHandler
-from gateway.web.http.local_socket import served_locally
 from gateway.web.http.new_connections import Listener
 from gateway.web.http.served_certificate import ServedCertificate
 from gateway.web.operation import Operation
@@ -56,6 +59,9 @@ _TOKEN_CORS = {
     "Cross-Origin-Resource-Policy": "cross-origin",
 }
 """Headers of every answer to a footage address with a token: a page of any origin may play it without a session."""
+log = structlog.get_logger(__name__)
+
+_GROUP_TOO = 0o660
 
 
 def assembled(routes: Sequence[Route], admission: Admission, live: Live, limits: ConnectionLimits) -> web.Application:
@@ -211,3 +217,26 @@ async def _secure(request: web.Request, response: web.StreamResponse) -> None:
         headers.update(_TOKEN_CORS)
     if path.startswith("/status/static/"):
         headers["Cache-Control"] = "no-cache"
+
+
+@asynccontextmanager
+async def served_locally(handler: Callable[[], asyncio.Protocol], run_folder: Path) -> AsyncIterator[None]:
+    """Serve on the local Unix socket for as long as the context lasts.
+
+    It has the whole interface for root, and for members of the group that the gateway runs as. If the socket cannot be
+    made, that is logged and nothing else happens.
+    """
+    path = run_folder / INTERFACE_SOCKET
+    try:
+        end = listen(path, mode=_GROUP_TOO)
+    except OSError as error:
+        log.warning("local_socket_not_served", error=error.strerror or str(error))
+        yield
+        return
+    server = await asyncio.get_running_loop().create_unix_server(handler, sock=end)
+    try:
+        yield
+    finally:
+        server.close()
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from stopwatch import Stopwatch
 from ws_responder import MATCH, responder
 
-from drivers.discovery.serial_ports import SerialPort, serial_ports
 from drivers.discovery.ws_discovery import OnvifCamera, camera_of, onvif_cameras
+from gateway.cli.discover import SerialPort, serial_ports
 
 LOOPBACK = "127.0.0.1"
 

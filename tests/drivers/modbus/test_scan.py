@@ -17,9 +17,8 @@ from waiting import until
 from drivers.bus.bus import Bus
 from drivers.contract import DeadlinePassed, DriverError, ProtocolViolation
 from drivers.link import LinkSpec
-from drivers.modbus.identity import identification_words, server_id_words
 from drivers.modbus.messages import Read, Table
-from drivers.modbus.scan import sight
+from drivers.modbus.scan import identification_words, server_id_words, sight
 from drivers.modbus.session import Session
 from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd

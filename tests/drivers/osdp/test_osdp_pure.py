@@ -10,8 +10,8 @@ from osdp import Capability
 from pydantic import ValidationError
 
 from drivers.contract import Feedback, ProtocolViolation
-from drivers.osdp.feedback import orders
 from drivers.osdp.messages import CardRead, Connected, ReaderSetup, Setup, happening_of
+from drivers.osdp.panel import orders
 from drivers.osdp.replies import CRYPTOGRAM, Reply, ReplyFrames, reply_of, why_absent
 
 

@@ -6,7 +6,7 @@ import pytest
 from osdp import Command
 
 from drivers.contract import DeviceConnected, LinkError
-from drivers.osdp.provisioning import set_key
+from drivers.osdp.line import set_key
 
 KEY = secrets.token_bytes(16)
 

@@ -15,8 +15,8 @@ from loop_watch import watch_callbacks
 from processes import children_of, is_a_cutter
 from waiting import until
 
+from gateway.camera_worker.cutting import MediaMissing
 from gateway.camera_worker.cutting_room import CutterLost, CuttingRoom
-from gateway.camera_worker.media_paths import MediaMissing
 from gateway.domain.footage import TakeThumbnail
 
 JOB = TakeThumbnail(segments=("1/2026010100/1_1.ts",), output="t.jpg")

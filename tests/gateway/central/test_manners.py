@@ -11,8 +11,7 @@ from wired import down_sync
 
 from gateway.central.client.answers import judge
 from gateway.central.client.client import CentralClient
-from gateway.central.client.pace import Pace, ReturnHold
-from gateway.central.client.rests import Rests, asked_rest
+from gateway.central.client.pace import Pace, Rests, ReturnHold, asked_rest
 from gateway.central.client.state import CentralState
 from gateway.central.client.unchanged import MOST_BYTES, WHOLE_SECONDS, UnchangedLists
 from gateway.central.runner import stretched

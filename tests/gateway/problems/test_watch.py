@@ -11,10 +11,9 @@ from waiting import until
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import EventKind, RecordedEvent
-from gateway.problems.begins import BeginsFile
 from gateway.problems.found import SiteState
 from gateway.problems.problem import Acknowledgement
-from gateway.problems.watch import ProblemWatch
+from gateway.problems.watch import BeginsFile, ProblemWatch
 from gateway.runtime.clock import Stamp, SystemClock
 from gateway.runtime.supervision import Supervisor
 from gateway.store.engine.changes import Changes

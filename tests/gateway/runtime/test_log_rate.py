@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.runtime.log_rate import LogRate
+from gateway.runtime.logs import LogRate
 
 
 def test_what_comes_again_and_again_is_written_a_few_times_and_then_counted():

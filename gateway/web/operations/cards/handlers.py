@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
@@ -12,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 from aiohttp import web
+from pydantic import JsonValue
 
 from gateway.domain.credentials import Card, CardStatus
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
@@ -38,7 +40,6 @@ from gateway.web.http.bodies import ById, read_body, read_change, read_new
 from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
-from gateway.web.http.if_match import etag, refuse_changed
 from gateway.web.operations.cards.operations import (
     ACCESS,
     ACCESS_DELETE,
@@ -65,6 +66,8 @@ _BOUNDS = ("valid_from", "valid_until")
 SECRETS = ("pin", "pin_code")
 """Fields of a card's record that are never shown."""
 _TAGGED = tuple(name for name in CardFields.model_fields if name not in SECRETS)
+_IF_MATCH = "If-Match"
+_ETAG_DIGITS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,3 +247,19 @@ def _warnings(card: Card) -> tuple[str, ...]:
     elif card.status is not CardStatus.ACTIVE:
         told.append(f"the card counts as {card.status.value} and opens nothing")
     return tuple(told)
+
+
+def etag(record: Mapping[str, JsonValue], names: Iterable[str]) -> str:
+    """Return the tag of these fields of a record, which people and programs write: equal tags mean equal fields."""
+    told = json.dumps({name: record.get(name) for name in names}, sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()[:_ETAG_DIGITS]
+
+
+def refuse_changed(request: web.Request, present: str) -> None:
+    """Refuse a change (412) whose `If-Match` is not the present tag of the record; without one, do nothing."""
+    seen = request.headers.get(_IF_MATCH)
+    if seen is not None and seen.strip().strip('"') not in {present, "*"}:
+        raise RequestRefused(
+            412,
+            "Somebody else has changed this meanwhile, so nothing was done. Look at it as it is, and change it again.",
+        )

@@ -29,8 +29,7 @@ from gateway.web.operations.metrics.inside import (
     store_metrics,
     trace_metrics,
 )
-from gateway.web.operations.metrics.site import site_metrics
-from gateway.web.operations.metrics.webhooks import webhook_metrics
+from gateway.web.operations.metrics.site import site_metrics, webhook_metrics
 
 _TEXT = "text/plain; version=0.0.4"
 

@@ -1,8 +1,8 @@
-"""The site in numbers: problems, lanes, devices, cameras, lines, central."""
+"""The site in numbers: problems, lanes, devices, cameras, lines, central, webhooks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
@@ -14,7 +14,7 @@ from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
 from gateway.problems.problem import Problem, Verdict
 from gateway.recording.forecast import StorageForecast
-from gateway.store import Books
+from gateway.store import Books, Webhook
 from gateway.web.operations.metrics.samples import Labels, Samples, counter, gauge
 
 _MICROS = 1_000_000
@@ -149,3 +149,23 @@ def _of_central(site: SiteState, books: Books | None) -> Iterator[Metric]:
         yield counter("outbox_accepted", "Records that were to go to central.", [({}, books.accepted)])
         yield counter("outbox_delivered", "Records that central has taken.", [({}, books.delivered)])
         yield counter("outbox_dropped", "Records that never go to central.", [({}, books.dropped)])
+
+
+def webhook_metrics(hooks: Sequence[Webhook]) -> Iterator[Metric]:
+    """Yield the metrics of each webhook, labelled by id, because an address may hold a secret."""
+    own = [({"webhook": hook.id}, hook) for hook in hooks]
+    yield gauge(
+        "webhook_enabled", "1 while announcements are sent.", [(labels, not hook.disabled) for labels, hook in own]
+    )
+    yield gauge(
+        "webhook_failing", "1 while the newest try has failed.", [(labels, bool(hook.error)) for labels, hook in own]
+    )
+    yield gauge("webhook_waiting", "Announcements that wait.", [(labels, hook.books.waiting) for labels, hook in own])
+    yield counter(
+        "webhook_delivered", "Announcements that were taken.", [(labels, hook.books.delivered) for labels, hook in own]
+    )
+    yield counter(
+        "webhook_lost",
+        "Announcements that were given up, or had no room in the queue.",
+        [(labels, hook.books.failed + hook.books.dropped) for labels, hook in own],
+    )
