@@ -35,7 +35,7 @@ _STRAYS = 5
 
 
 class Failure(StrEnum):
-    """How a request was not answered."""
+    """The ways in which a request was not answered."""
 
     SILENT = "silent"
     GARBLED = "garbled"

@@ -83,7 +83,7 @@ class TraceSender:
         try:
             taken = self._exporter.export([span for trace in batch for span in self._spans.of(trace)])
             sent = taken.name == "SUCCESS"
-        except Exception:  # whatever the library makes of a strange collector, later traces are still sent
+        except Exception:  # a fault of the library, whose errors are not documented, must not end the thread that sends
             log.exception("traces_broke")
             sent = False
         if sent:

@@ -39,7 +39,7 @@ def noted(data: Path, *, now: Callable[[], int]) -> Iterator[None]:
     except GatewayError as error:
         _note_failure(data, now(), kind_of(error), str(error).partition("\n")[0])
         raise
-    except Exception:  # a defect of the program is told as well, and goes on to whoever runs it
+    except Exception:  # a defect of the program is a failed backup too; the error goes on
         _note_failure(data, now(), ProblemKind.BACKUP_FAILED, _BROKE_OFF)
         raise
     _write(data, LastBackup(good_at=now()))

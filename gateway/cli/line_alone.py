@@ -175,7 +175,7 @@ def run_on_line(body: Coroutine[None, None, Result]) -> Result:
         return asyncio.run(body)
     except DriverError as error:
         raise CommandRefused(str(error)) from error
-    except ExceptionGroup as group:
+    except ExceptionGroup as group:  # a task group wraps the fault of the line
         first = _first(group)
         if isinstance(first, DriverError):
             raise CommandRefused(str(first)) from group

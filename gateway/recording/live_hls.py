@@ -50,7 +50,7 @@ class TooFarAhead(GatewayError):
 
 @dataclass(frozen=True, slots=True)
 class _Promise:
-    """What must not change while a player uses a camera's playlist (RFC 8216, 6.2.1).
+    """The values that stay the same while a player uses a camera's playlist (RFC 8216, 6.2.1).
 
     Attributes:
         target: the target duration in seconds.
@@ -282,7 +282,7 @@ class LiveHls:
                 try:
                     camera.longest = await self._links.longest(camera_id)
                     camera.rows = await self._segments.newest(camera_id, most=MOST_SEGMENTS)
-                except BaseException:  # a cancellation too: nothing was read
+                except BaseException:  # also when cancelled: nothing was read, so the next request reads
                     camera.read_at = float("-inf")
                     raise
             return camera.rows, camera.longest

@@ -68,7 +68,7 @@ class PartedSegment:
 
 @dataclass(slots=True, eq=False)
 class _Camera:
-    """What is known of one camera. `ended`: of its newest finished segments, the final path and that while it grew."""
+    """One camera's parts. `ended`: the final path of its newest finished segments, and the path while each grew."""
 
     ended: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_KEPT_SEGMENTS))
     segments: deque[PartedSegment] = field(default_factory=deque)

@@ -160,7 +160,7 @@ class Consumers:
         return True
 
     async def _forget_oldest(self) -> None:
-        """If there are too many marks, delete the oldest one of the account that has most. Raises StoreError."""
+        """Delete the oldest mark of the account that has most, if there are too many. Raises StoreError."""
         if len(self._followed) >= MOST_CONSUMERS:
             counts = Counter(consumer.account for consumer in self._followed)
             most = max(counts.values())

@@ -39,7 +39,7 @@ class Connection(aiosqlite.Connection):
         """Start the thread and connect. If the connector raises, end the thread and raise its error."""
         try:
             await self
-        except BaseException:
+        except BaseException:  # also when cancelled: the thread must not outlive the loop
             # aiosqlite has told its thread to stop but does not wait; the loop could close before the thread ends.
             if self._stopped is not None:
                 await self._stopped

@@ -170,7 +170,7 @@ class Database:
             log.error("store_only_read", file=self.path.name, error=str(refusal))  # noqa: TRY400 (the sentence says it all)
         try:
             await self._readers.start()
-        except BaseException:
+        except BaseException:  # unreadable or cancelled: nobody else would close the writer
             if self._writer is not None:
                 await self._writer.close()
                 self._writer = None
@@ -231,7 +231,7 @@ class Database:
                 self._readers.attach(memory)
                 result = job(memory)
                 memory.execute("DETACH file")
-            except BaseException:
+            except BaseException:  # whatever ends the job: the file must not stay attached
                 memory.close()
                 raise
             return result

@@ -57,7 +57,7 @@ class Readers:
         try:
             for connection in (*reading, *searching):
                 await connection.open()
-        except BaseException as error:
+        except BaseException as error:  # also when cancelled: nobody else would close those that are open
             await _close(*reading, *searching)
             if isinstance(error, sqlite3.Error):
                 raise refused(self._path, error, "it cannot be read") from error

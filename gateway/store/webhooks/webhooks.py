@@ -80,7 +80,7 @@ class Webhook:
 
     @property
     def failing(self) -> str:
-        """Why deliveries fail repeatedly, "" while they do not.
+        """The reason for which deliveries fail repeatedly, "" while they do not.
 
         This takes two failed attempts of one message, five seconds apart, so that a receiver's restart is not reported.
         """
