@@ -1,4 +1,4 @@
-"""What the product is made of: its libraries with their licences, from the lock and from what is installed.
+"""The parts of the product: its libraries with their licences, from the lock and from what is installed.
 
 `python scripts/bill_of_materials.py` writes `docs/licences.md`; with a file's name, a bill of materials there.
 It needs the standard library alone, so that the package's own build can make one.

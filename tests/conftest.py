@@ -1,4 +1,4 @@
-"""What holds for the whole run: what gathering the tests costs, and in which order their files begin.
+"""Settings of the whole run: the cost of gathering the tests, and the order in which their files begin.
 
 Whole gateways are spread over the run, the longest early. A worker takes a file at a time. Files that start gateways,
 cameras and browsers would slow each other down side by side, and one that begins last would be waited for alone.
@@ -28,7 +28,7 @@ _BEGIN_BY = {
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """What is gathered stays until the end of the run: it is not walked for garbage, now or in any test."""
+    """Keep gathered objects out of the garbage collector until the end of the run."""
     gc.disable()
     try:
         return (yield)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -106,7 +107,7 @@ def test_a_wait_without_a_reason_is_found():
 
 
 def test_tests_reach_into_nothing_private():
-    """Where a test plants a fault in the code, it must name the code."""
+    """A test that plants a fault in the code must name the code."""
     assert found_in_tests(private_names, word="_", but=PLANT_FAULTS.__contains__) == []
 
 
@@ -141,3 +142,29 @@ def test_what_is_too_long_is_found():
     assert list(too_long("x = 1\n" * 401)) == [1]
     assert list(too_long('def f():\n    """Say."""\n' + "    x = 1\n" * 61)) == [1]
     assert not list(too_long('def f():\n    """Say.\n\n    More.\n    """\n' + "    x = 1\n" * 60))
+
+
+QUESTION = re.compile(r"(?:How|What|Whatever|When|Where|Whether|Which|Who|Whoever|Whose|Why)\b")
+
+
+def questions(source: str) -> Iterator[int]:
+    """The lines of docstrings that open with a question word, where a noun or an imperative says more."""
+    for node in ast.walk(ast.parse(source)):
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if documented and QUESTION.match(ast.get_docstring(node) or ""):
+            yield node.body[0].lineno
+
+
+def test_docstrings_open_with_a_noun_or_an_imperative():
+    files = [file for name in ("gateway", "drivers", "scripts", "tests") for file in (ROOT / name).rglob("*.py")]
+    sources = {str(file.relative_to(ROOT)): file.read_text() for file in files}
+    asking = {name: source for name, source in sources.items() if re.search(f'"""{QUESTION.pattern}', source)}
+    found = [f"{name}:{line}" for name, source in asking.items() for line in questions(source)]
+    assert found == [], "open with a noun phrase for a class or a module, with an imperative for a function"
+
+
+def test_a_docstring_that_opens_with_a_question_word_is_found():
+    assert list(questions('"""What it is made of."""\n')) == [1]
+    assert list(questions('def f():\n    """Whether it is there."""\n')) == [2]
+    assert list(questions('class A:\n    """Whoever asks and acts."""\n')) == [2]
+    assert not list(questions('"""Parts."""\ndef f():\n    """Return it."""\n    # What is said in a comment\n'))

@@ -63,7 +63,7 @@ def central(tmp_path):
 
 @pytest.fixture
 def aside():
-    """What this process is made of is set aside, as the gateway does at its start."""
+    """Set this process's objects aside, as the gateway does at its start."""
     set_aside()
     yield
     gc.unfreeze()
@@ -88,7 +88,7 @@ async def store(tmp_path):
 
 @asynccontextmanager
 async def lag():
-    """How late callbacks come meanwhile, in seconds."""
+    """Return how late callbacks come meanwhile, in seconds."""
     lags: list[float] = []
 
     async def tick():

@@ -57,7 +57,7 @@ def rss(pid):
 
 
 async def watched(act):
-    """What `act` gave, seconds, the longest lag of the loop, and the most MiB of this process and of its children."""
+    """Return the result of `act`, seconds, the longest lag of the loop, and the most MiB of all processes."""
     lags = []
     most = {"own": rss(os.getpid()), "child": 0.0}
     before = most["own"]

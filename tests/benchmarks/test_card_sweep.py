@@ -94,7 +94,7 @@ async def bare(url):
 
 
 def rows_of(path):
-    """What a file of cards holds, card by card: its row and those of its aliases."""
+    """Return the contents of a file of cards, card by card: its row and those of its aliases."""
     with closing(sqlite3.connect(path)) as connection:
         aliases = {}
         for alias, number in connection.execute("SELECT alias, card_id FROM card_alias"):

@@ -113,7 +113,7 @@ async def connected(address: Address) -> Client:
 
 
 async def waits_of(address: Address, bodies: list[object]) -> tuple[list[float], dict]:
-    """How long each took in ms, one after the other; and the last answer."""
+    """Return the time of each request in ms, one after the other, and the last answer."""
     client = await connected(address)
     waits = []
     answer = b""

@@ -1,4 +1,4 @@
-"""How far behind the camera a browser plays live by HLS, by hls.js and by the time that the playlist gives.
+"""Delay of a browser behind the camera with live HLS, by hls.js and by the time that the playlist gives.
 
 Run: pytest tests/benchmarks/test_live_delay.py -m benchmark -s
 """

@@ -1,4 +1,4 @@
-"""How much an OSDP line holds up the event loop: its panel in a thread of the gateway, and in a process of its own.
+"""Lag of the event loop by an OSDP line: its panel in a thread of the gateway, and in a process of its own.
 
 Eight readers on a line that is dead (nobody answers), slow (bytes dribble in), hung (takes no byte) or noisy (random
 bytes without end). The far end is a process too, so that it costs neither side anything.

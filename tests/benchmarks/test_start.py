@@ -1,4 +1,4 @@
-"""How long a start takes with years of events and many cards, after a kill too, and what an idle gateway occupies.
+"""Time of a start with years of events and many cards, after a kill too, and the size of an idle gateway.
 
 EVENTS=1000000 makes the store smaller; EVENT_STORE names a folder that keeps it for the next run.
 

@@ -86,7 +86,7 @@ async def test_commits_and_events_per_second(store, tmp_path):
 
 
 async def test_lag_of_the_loop_while_the_store_is_busy(store):
-    """How late a callback comes while events, 100,000 cards, card look-ups and pages are asked for at once."""
+    """Measure the lag of callbacks while events, 100,000 cards, card look-ups and pages are asked for at once."""
     lags: list[float] = []
     ended = asyncio.Event()
 

@@ -195,7 +195,7 @@ def measured(pids) -> tuple[float, float, float]:
 @pytest.mark.benchmark
 @pytest.mark.timeout(300)
 def test_segments_served_beside_nginx(gateway, tmp_path):
-    """What a player asks for most: a live segment of two seconds, by sendfile, to one who is signed in."""
+    """Measure the usual request of a player: a live segment of two seconds, by sendfile, with a session."""
     nginx, wrk = need("nginx"), need("wrk")
     with cameras(1) as port:
         ours = gateway(cameras_port=port, count=1)

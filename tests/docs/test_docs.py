@@ -1,4 +1,4 @@
-"""What the documents tell people to write is what the program takes."""
+"""Checks that the program takes the commands and settings that the documents name."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"),
 
 
 def is_there(name: str) -> bool:
-    """Whether a document that names this names a file, a module or a target that is there; True for any other name."""
+    """Return whether the file, module or target of this name exists; True for any other name."""
     if re.fullmatch(rf"({'|'.join(FOLDERS)})(/[\w.-]+)+/?", name):
         return (ROOT / name).exists() or (ROOT / f"{name}.py").exists()
     if re.fullmatch(r"(gateway|drivers)(\.\w+)+", name):

@@ -32,7 +32,7 @@ EXEMPT = {
 
 
 def is_driver(value: object) -> bool:
-    """Whether it is a class as `drivers.contract.Driver` wants it: it runs with reports."""
+    """Return whether a class is a driver by `drivers.contract.Driver`: it runs with reports."""
     if not inspect.isclass(value) or getattr(value, "_is_protocol", False):
         return False
     run = getattr(value, "run", None)
@@ -49,7 +49,7 @@ def all_drivers() -> dict[str, type]:
 
 
 def judged_drivers() -> set[str]:
-    """What the kit's tests name; `at_work` holds each of them to it."""
+    """Return the drivers that the kit's tests name; `at_work` holds each of them to it."""
     judged: set[str] = set()
     for number, path in enumerate(sorted(Path(__file__).parent.glob("*/test_*conformance*.py"))):
         spec = importlib.util.spec_from_file_location(f"looked_at_{number}", path)

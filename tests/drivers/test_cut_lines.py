@@ -58,7 +58,7 @@ class Sink(asyncio.Protocol):
 
 
 class Taken:
-    """What reached a peer."""
+    """The bytes that reached a peer."""
 
     def __init__(self):
         self.data = bytearray()

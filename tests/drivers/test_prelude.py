@@ -1,4 +1,4 @@
-"""What some lines want before a frame: silence, and a break; and devices that never answer."""
+"""Preludes of frames on some lines: silence, and a break; and devices that never answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIOCSBRK, TIOCCBRK = 0x5427, 0x5428
 
 
 class Wire:
-    """What happened on a serial port, in order: its breaks as the system was told of them, and its bytes."""
+    """The happenings on a serial port, in order: its breaks as the system was told of them, and its bytes."""
 
     def __init__(self, path, monkeypatch):
         self.happened: list[tuple[str, float]] = []

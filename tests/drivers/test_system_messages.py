@@ -1,4 +1,4 @@
-"""What the system says of a line that failed is told in words, without numbers, addresses or class names."""
+"""The system's messages about a failed line, in words without numbers, addresses or class names."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _GAINS = frozenset({"camera_event", "entry"})
 
 @dataclass
 class BusyCentral:
-    """What it holds, and what it was asked.
+    """A busy central: its records, and the requests to it.
 
     Attributes:
         records: by kind, the oldest first.

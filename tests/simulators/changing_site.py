@@ -114,7 +114,7 @@ class House:
 
     @property
     def site_file(self) -> RunningSite:
-        """What keeps the site file."""
+        """Return the keeper of the site file."""
         return self.gateway.site_file
 
     def edit(self, old: str, new: str) -> bytes:

@@ -150,17 +150,17 @@ class Conformance:
         """Make the device say something. Nothing to do where the driver polls."""
 
     def serves(self, report: Report) -> bool:
-        """Whether a report proves that the device's own words arrive."""
+        """Return whether a report proves that the device's own words arrive."""
         return isinstance(report, GateMoved) or (
             isinstance(report, PointChanged) and report.state is not PointState.UNKNOWN
         )
 
     def is_true(self, report: Report) -> bool:
-        """Whether the device may be reported like this; nothing moves or changes in these tests unless stirred."""
+        """Return whether this report of the device is true; nothing moves or changes in these tests unless stirred."""
         return True
 
     def denies(self, report: Report) -> bool:
-        """Whether a report says that the last stir has not happened."""
+        """Return whether a report says that the last stir has not happened."""
         return (
             isinstance(report, PointChanged)
             and report.state is not PointState.UNKNOWN

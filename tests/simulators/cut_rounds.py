@@ -84,7 +84,7 @@ class CutLine:
 
     @property
     def framing(self) -> str:
-        """How Modbus is spoken on it."""
+        """The framing of Modbus on it."""
         return "tcp" if self.name == "tcp" else "rtu"
 
     def trace(self, direction: Direction, data: bytes, at: float) -> None:
@@ -137,7 +137,7 @@ class CutLine:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the rounds came to."""
+    """The result of the rounds."""
 
     faults: tuple[str, ...]
     rounds: int

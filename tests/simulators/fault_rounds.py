@@ -46,7 +46,7 @@ class Fault:
 
     @property
     def key(self) -> Key:
-        """What makes it the same problem everywhere."""
+        """The key by which it is the same problem everywhere."""
         return self.kind.value, self.part.value, self.id
 
 
@@ -134,7 +134,7 @@ async def _do(act: Callable[[], object]) -> None:
 
 @dataclass
 class Outcome:
-    """What became of a fault: seconds until it was told everywhere, and until it was over; or why not.
+    """The course of a fault: seconds until it was reported everywhere, and until it was over; or why not.
 
     Of several processes that waited at the same time, each wait is taken off, so that a time may be below 0.
     """

@@ -23,7 +23,7 @@ from gateway.demo.pseudo_terminal import PseudoTerminal
 
 
 class Fault(StrEnum):
-    """What happens to the bytes that the device sends."""
+    """A fault of the line for the bytes that the device sends."""
 
     NONE = "none"
     BYTEWISE = "one byte at a time"

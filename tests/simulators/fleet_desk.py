@@ -1,4 +1,4 @@
-"""What takes a gateway's commands of the fleet: a lane with a real driver, and accounts that may and may not."""
+"""The desk that takes commands of the fleet: a lane with a real driver, and accounts that may and may not."""
 
 from __future__ import annotations
 

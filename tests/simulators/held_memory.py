@@ -1,4 +1,4 @@
-"""How much memory an object holds: for tests of what must not grow without end."""
+"""The memory that an object holds: for tests of objects that must not grow without end."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Entry:
 
 @dataclass
 class MediaPlaylist:
-    """What a media playlist says, and what is wrong with how it says it."""
+    """A media playlist's values, and the faults in its text."""
 
     entries: list[Entry] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -318,7 +318,7 @@ def lint_master(text: str) -> list[str]:
 
 @dataclass
 class Packets:
-    """What an MPEG-TS file holds of video, read packet by packet."""
+    """The video of an MPEG-TS file, read packet by packet."""
 
     faults: list[str] = field(default_factory=list)
     counters: dict[int, tuple[int, int]] = field(default_factory=dict)  # first and last by PID

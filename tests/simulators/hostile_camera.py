@@ -108,7 +108,7 @@ def sound(codec: str, *, seconds: float = 4.0, rate: int = 44_100, channels: int
 
 @dataclass(frozen=True)
 class Sound:
-    """What a microphone gives: each unit holds `size` samples."""
+    """The sound of a microphone: each unit holds `size` samples."""
 
     codec: str
     rate: int
@@ -156,7 +156,7 @@ def joined(*films: tuple[EncodedFrame, ...]) -> tuple[EncodedFrame, ...]:
 
 @dataclass
 class Script:
-    """How this camera behaves. What is not told is as it should be."""
+    """The script of this camera. Its defaults are those of a good camera."""
 
     film: tuple[EncodedFrame, ...] = ()
     pace: float = 1.0
@@ -453,7 +453,7 @@ class _Visit:
             at += 1
 
     def _report(self, channel, seconds, timestamp):
-        """What the camera's clock, an hour after some epoch, says of an RTP time."""
+        """Return the report of the camera's clock, an hour after some epoch, for an RTP time."""
         clock = int((3_600 + seconds) * 2**32)
         self._send(struct.pack("!BBHIQIII", 0x80, 200, 6, 7, clock, timestamp & 0xFFFFFFFF, 0, 0), channel=channel)
 

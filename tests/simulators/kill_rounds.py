@@ -70,7 +70,7 @@ _FRAME_PAUSE = 0.003
 
 @dataclass(frozen=True)
 class Site:
-    """Where a series of rounds takes place."""
+    """The place of a series of rounds."""
 
     folder: Path
 
@@ -80,7 +80,7 @@ class Site:
 
     @property
     def notebook(self) -> Path:
-        """What the gateway's side announced; not on the disk that forgets."""
+        """The announcements of the gateway's side; not on the disk that forgets."""
         return self.folder / "announced"
 
     @property
@@ -303,7 +303,7 @@ class Stable:
         return pid
 
     def kill(self, pid: int) -> bool:
-        """Whether it was still alive; it is gone on return."""
+        """Kill it, and return once it is gone: whether it was still alive."""
         self._living.discard(pid)
         try:
             os.kill(pid, signal.SIGKILL)
@@ -356,7 +356,7 @@ def tear(site: Site, how: str, chance: random.Random) -> None:
 
 
 def _end_of_log(log: Path) -> int:
-    """Where the newest frame ends: behind it are those of before the last checkpoint. 0 when there is none."""
+    """Return the end of the newest frame, 0 for none. The frames behind it are older than the last checkpoint."""
     data = log.read_bytes() if log.exists() else b""
     end = 32
     while len(data) >= end + _WAL_FRAME and data[end + 8 : end + 16] == data[16:24]:
@@ -369,7 +369,7 @@ def _end_of_log(log: Path) -> int:
 
 @dataclass
 class Tally:
-    """What was seen in all rounds."""
+    """The observations of all rounds."""
 
     rounds: int = 0
     seen: Counter[str] = field(default_factory=Counter)
@@ -381,7 +381,7 @@ class Broken(AssertionError):
 
 
 async def set_right(site: Site) -> tuple[Store, tuple[SegmentFinished, ...]]:
-    """What a start does: the index, then what a worker saves, which is returned."""
+    """Do the work of a start: the index, then what a worker saves, which is returned."""
     store = Store(folder=site.folder, site_name="Rounds", sends=True)
     await store.open()
     index = FootageIndex(segments=store.segments, journal=store.journal, media=site.media, clock=FootageClock())
@@ -438,7 +438,7 @@ async def judge(site: Site, *, lied: bool, tally: Tally, chance: random.Random) 
 
 
 async def _announce_anew(site: Site, store: Store, announced: dict[int, list[str]]) -> None:
-    """What is left of the clips that were announced before the disk lost something."""
+    """Announce what is left of the clips that were announced before the disk lost something."""
     for event_id in announced:
         event = await store.camera_events.get(event_id)
         if event is None:
@@ -479,7 +479,7 @@ async def _judge_clip(site: Site, store: Store, event: CameraEvent, paths: list[
 
 
 def _decoded(file: Path) -> int:
-    """How many pictures; any error of the decoder is one. Raises Broken."""
+    """Return the number of pictures; any error of the decoder is one. Raises Broken."""
     try:
         with av.logging.Capture() as said, av.open(str(file), options={"err_detect": "explode"}) as container:
             stream = container.streams.video[0]

@@ -1,4 +1,4 @@
-"""What a test needs and this machine may lack: the one place that decides between a failure and a skip."""
+"""Needs of a test that this machine may lack: the one place that decides between a failure and a skip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long single callbacks hold up the event loop, as far as it is their own doing.
+"""The time for which single callbacks hold up the event loop by their own doing.
 
 What counts is the time that a callback computes, and the time that it waits for something else than a processor: a
 disk, a socket, a lock, a sleep. The time for which the thread was ready and others had the processor does not count, so

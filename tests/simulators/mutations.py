@@ -49,7 +49,7 @@ class DoesNotApply(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of one mutation: how often it was found of how many tries, and by what first."""
+    """The verdict on one mutation: how often it was found of how many tries, and by what first."""
 
     mutation: Mutation
     found: int

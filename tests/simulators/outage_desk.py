@@ -22,7 +22,7 @@ class Technician:
         self._number = 0
 
     def all_is_up(self) -> bool:
-        """Whether nothing waits and nothing was refused; what was is dealt with. Raises Gone."""
+        """Return whether nothing waits and every refused write is dealt with. Raises Gone."""
         books = self._scene.books()
         if books["parked"]:
             for row in self._scene.call("POST", "/status/outbox/list", {})["waiting"]:

@@ -38,7 +38,7 @@ CALM = {"chances": {}}
 
 @dataclass
 class Outcome:
-    """What a run came to. `faults`: every way in which the two sides are not in step."""
+    """The result of a run. `faults`: every way in which the two sides are not in step."""
 
     seed: int
     faults: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Outcome:
 
 
 class People:
-    """Whoever does something meanwhile; what they were told is done is kept in `promised`."""
+    """The people who act meanwhile; the acts that were acknowledged to them are kept in `promised`."""
 
     def __init__(self, scene: Scene, dice: random.Random, counts: Counter[str]) -> None:
         self._scene = scene
@@ -190,7 +190,7 @@ def _make_trouble(
 
 
 def _next_faults(dice: random.Random, counts: Counter[str]) -> dict[str, Any]:
-    """How central is for the next while."""
+    """Return central's faults for the next while."""
     throw = dice.random()
     if throw < 0.35:
         counts["central away"] += 1
@@ -218,7 +218,7 @@ def _settle(scene: Scene, people: People, dice: random.Random, counts: Counter[s
 
 
 def _pulls(scene: Scene) -> int:
-    """How many pulls have begun: each asks for the cameras once."""
+    """Return the number of pulls that have begun: each asks for the cameras once."""
     return int(scene.central("GET", "/demo/books")["asked"].get("POST /v1/camera/list", 0))
 
 

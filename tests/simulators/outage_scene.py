@@ -1,4 +1,4 @@
-"""Where `outage_rounds` takes place: a simulated field and a gateway as processes, and how to speak with either."""
+"""The scene of `outage_rounds`: a simulated field and a gateway as processes, and requests to either."""
 
 from __future__ import annotations
 

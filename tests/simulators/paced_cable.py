@@ -74,7 +74,7 @@ class PacedCable:
 
 
 class CableEnd:
-    """What `ModbusFarEnd` takes for a pseudo-terminal."""
+    """An end of the cable, which `ModbusFarEnd` takes for a pseudo-terminal."""
 
     def __init__(self, *, plug: Callable[[], object], pull: Callable[[], object], talk: Hear) -> None:
         self.plug_in = plug

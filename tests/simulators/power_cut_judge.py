@@ -31,7 +31,7 @@ class Broken(AssertionError):
 
 @dataclass
 class Promises:
-    """What had been promised, by kind."""
+    """The promises so far, by kind."""
 
     life: int = 0
     damaged: bool = False

@@ -79,7 +79,7 @@ class SiteClock:
 
 
 class Site:
-    """What a gateway has on disk, opened as it opens it."""
+    """A gateway's files on disk, opened as it opens them."""
 
     def __init__(self, root: Path) -> None:
         self.root, self.media, self.clock = root, root / "media", SiteClock()

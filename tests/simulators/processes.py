@@ -1,4 +1,4 @@
-"""What the system tells of processes."""
+"""The system's facts about processes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def megabytes(processes: list[int]) -> tuple[float, float]:
 
 
 def is_a_cutter(process: int) -> bool:
-    """Whether it makes clips, and lives: of one that has ended the command is empty, or it is gone."""
+    """Return whether it makes clips, and lives: the command of an ended process is empty, or it is gone."""
     with contextlib.suppress(OSError):
         return b"gateway.camera_worker.cutter" in Path(f"/proc/{process}/cmdline").read_bytes()
     return False

@@ -1,10 +1,10 @@
-"""A machine whose clocks a test sets by hand."""
+"""Clocks that a test sets by hand: a machine's, and a gateway's."""
 
 from __future__ import annotations
 
 import time
 
-from gateway.runtime.clock import MachineClock
+from gateway.runtime.clock import MachineClock, Stamp
 
 NOON = 1_800_000_000_000_000
 
@@ -47,3 +47,16 @@ class PushedMachine(MachineClock):
 
     def marked(self) -> int | None:
         return None
+
+
+class SetClock:
+    """A gateway's clock, trusted, whose seconds are set by hand."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def wall(self) -> Stamp:
+        return Stamp(NOON + int(self.seconds * 1_000_000), trusted=True)

@@ -1,4 +1,4 @@
-"""How long something takes, as far as it is the program's own doing: load on the machine is not taken for slowness.
+"""The time of an operation by the program's own doing: load on the machine is not taken for slowness.
 
 Seconds for which a thread of this process was ready and others had the processor do not count. Where two threads were
 ready at once, both are taken off: on a busy machine it says too little rather than too much, on an idle one it is a

@@ -11,7 +11,7 @@ from aiortc.rtp import AnyRtcpPacket, RtcpPacket, RtpPacket
 
 @dataclass
 class Heard:
-    """What reaches a peer that watches: packets and reports, and what was lost on the way."""
+    """The packets and reports that reach a watching peer, and the losses on the way."""
 
     packets: list[RtpPacket] = field(default_factory=list)
     reports: list[AnyRtcpPacket] = field(default_factory=list)

@@ -26,7 +26,7 @@ from drivers.rtsp.rtp import Packetizer
 
 @dataclass
 class WhepScript:
-    """How this camera behaves. What is not told is as it should be."""
+    """The script of this camera. Its defaults are those of a good camera."""
 
     film: tuple[EncodedFrame, ...] = ()
     pace: float = 1.0
@@ -51,7 +51,7 @@ class WhepScript:
 
 
 class _H265:
-    """What aiortc lacks: H.265 into RTP, in the place of its encoder."""
+    """H.265 into RTP, which aiortc lacks, in the place of its encoder."""
 
     def pack(self, packet):
         frame = EncodedFrame(bytes(packet), packet.pts, packet.pts, False, 0.0, VideoCodec.H265)
@@ -70,7 +70,7 @@ class _Film(MediaStreamTrack):
         self.sent = 0
 
     def next_keyframe(self) -> None:
-        """What a keyframe that was asked for does to an encoder: the next picture is one."""
+        """Make the next picture a keyframe, as an encoder does when one is asked for."""
         film = self._visit.script.film
         while not film[self.at % len(film)].keyframe:
             self.at += 1

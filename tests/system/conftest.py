@@ -267,7 +267,7 @@ def _small_disk(place: Path) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def ffprobe() -> Callable[[Path], dict[str, Any]]:
-    """What ffprobe says of a file; a missing ffprobe fails under CI and skips elsewhere."""
+    """Return ffprobe's facts about a file; a missing ffprobe fails under CI and skips elsewhere."""
     program = shutil.which("ffprobe")
     if program is None:
         lacks("ffprobe is missing; install Debian's ffmpeg")

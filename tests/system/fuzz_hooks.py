@@ -1,4 +1,4 @@
-"""What schemathesis is told of this interface: which 5xx it prescribes, records that there are, and odd media types."""
+"""Schemathesis's knowledge of this interface: the 5xx it prescribes, existing records, and odd media types."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def no_secret_is_told(ctx, response, case) -> None:
 
 @schemathesis.serializer("application/sdp", "application/trickle-ice-sdpfrag")
 def text(ctx, value) -> bytes:
-    """Whatever was thought of, as text."""
+    """Return any generated value as text."""
     return str(value).encode("utf-8", "replace")
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(180)
 
 
 def answers(port: int) -> bool:
-    """Whether somebody is served who comes now."""
+    """Return whether a new client is served."""
     another = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         another.request("GET", "/health/live")

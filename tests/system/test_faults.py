@@ -1,4 +1,4 @@
-"""What goes wrong in the field: a controller that falls silent under a waiting vehicle, a media disk that goes away."""
+"""Faults in the field: a controller that falls silent under a waiting vehicle, a media disk that goes away."""
 
 from __future__ import annotations
 

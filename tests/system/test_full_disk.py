@@ -31,7 +31,7 @@ def condition(site, camera_id: int) -> str:
 
 @contextlib.contextmanager
 def kept_full(disk: Path) -> Iterator[list[int]]:
-    """Whatever is deleted meanwhile makes no room: it is taken at once. Yields the bytes of each such room, so far."""
+    """Keep the disk full: take each freed room at once, and yield the bytes taken so far."""
     filler = fill(disk)
     emptied = threading.Event()
     rooms: list[int] = []

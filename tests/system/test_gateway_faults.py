@@ -108,7 +108,7 @@ free_floor_gigabytes = 0.002
 """
 
     def faults(self) -> list[list[Fault]]:
-        """What is wrong with it, by what it strikes."""
+        """Return its faults, by the part that each strikes."""
         text = self._text()
         broken = f"{text}\n[[lanes]]\nid = 5\n"
 

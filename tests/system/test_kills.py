@@ -24,7 +24,7 @@ def site(make_lasting_site, wait_until):
 
 
 def _recording(site) -> bool:
-    """Whether every camera has fresh footage."""
+    """Return whether every camera has fresh footage."""
     return all(site.api.raw("GET", f"/v1/camera/thumbnail/{camera}")[0] == 200 for camera in (201, 202))
 
 

@@ -1,4 +1,4 @@
-"""What systemd sees of a whole gateway: READY when lanes are under control, WATCHDOG while it moves on, STOPPING."""
+"""A whole gateway as systemd sees it: READY when lanes are under control, WATCHDOG while it moves on, STOPPING."""
 
 from __future__ import annotations
 

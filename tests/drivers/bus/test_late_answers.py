@@ -112,7 +112,7 @@ class Scene:
         return next(report for report in reversed(self.reports) if isinstance(report, kind))
 
     def false(self):
-        """What says that the loop is free, by a request that was sent when it was not."""
+        """Reports that the loop is free, although it was not when they were asked for."""
         return [
             report
             for report in self.reports

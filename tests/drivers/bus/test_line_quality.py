@@ -1,4 +1,4 @@
-"""How a line's units answer: counted on a real serial line with Modbus RTU units that have the faults of real ones."""
+"""Counts of answers and failures of a line's units, on a real serial line with faulty Modbus RTU units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long silent units rest, how long each is waited for, and when a probe may go."""
+"""Rests of silent units, the wait for each, and the time for a probe."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Whose turn it is: scripts of what waits, and what goes."""
+"""The order of turns: scripts of waiting requests, and the one that goes next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said to a barrier and what it says."""
+"""Requests to a barrier and its answers."""
 
 import pytest
 

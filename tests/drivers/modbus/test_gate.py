@@ -258,7 +258,7 @@ async def test_a_dropped_connection_comes_back_and_no_command_is_kept(field, lis
 
 
 def open_files() -> set[str]:
-    """What the descriptors of this process lead to."""
+    """Return the targets of this process's descriptors."""
     found = set()
     for descriptor in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # the listing's own
@@ -441,7 +441,7 @@ async def test_a_gate_that_is_stopped_while_its_output_is_released_still_release
 
 
 async def test_an_output_that_is_found_on_is_released_before_anything_else(field, listener, held_profile):
-    """Whoever switched it on died before its pulse was over; then the device's line is cut in another."""
+    """The process that switched it on died before its pulse was over; then the device's line is cut in another."""
     wirings = []
 
     def left_on(*, barrier):

@@ -83,7 +83,7 @@ class _Echoing(_ModbusGate):
 
 
 async def test_an_echoing_adapter_is_seen_through(tmp_path):
-    """What is sent comes back first: the echo is taken off, and acknowledges no command."""
+    """The adapter sends each request back first. The echo is taken off, and acknowledges no command."""
     kit = _Echoing()
     async with kit.at_work(tmp_path, "serial") as rig:
         rig.line.fault = Fault.ECHOED

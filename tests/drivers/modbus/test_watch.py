@@ -1,4 +1,4 @@
-"""What polls mean: positions, points, loss and recovery, with instants given."""
+"""The meaning of polls: positions, points, loss and recovery, with instants given."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is pure of OSDP: heads of replies, what a reader shows, and what the line's process may say."""
+"""The pure parts of OSDP: heads of replies, a reader's feedback, and messages of the line's process."""
 
 from binascii import crc_hqx
 from itertools import pairwise

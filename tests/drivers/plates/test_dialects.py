@@ -1,4 +1,4 @@
-"""What each make says, from captures."""
+"""The messages of each make, from captures."""
 
 import contextlib
 import json

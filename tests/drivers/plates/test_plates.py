@@ -1,4 +1,4 @@
-"""How plates are written, and which readings are news."""
+"""The writing of plates, and the readings that are news."""
 
 import math
 

@@ -24,7 +24,7 @@ def test_a_clock_of_any_rate_wraps_without_a_jump(clock):
 
 
 def seen(*, missing: range, seconds_a_picture: float) -> list:
-    """What a recording gets over a network that loses whole pictures."""
+    """Return the frames that a recording gets over a network that loses whole pictures."""
     track = VideoTrack(encodings={PAYLOAD_TYPE: Encoding("H264", 90_000)}, lossy=True, now=0.0)
     packetizer = Packetizer(ssrc=7, sequence=0, timestamp=0)
     found = []

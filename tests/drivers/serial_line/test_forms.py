@@ -1,4 +1,4 @@
-"""What a line says. The parity is checked against the definition of the credentials."""
+"""The meaning of a line's bytes. The parity is checked against the definition of the credentials."""
 
 from __future__ import annotations
 

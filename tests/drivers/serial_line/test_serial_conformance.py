@@ -89,7 +89,7 @@ class TestPolledTagReader(Conformance):
 
 
 class _Speaking(Conformance):
-    """What says nothing until somebody comes; each stir is one card. What a bad line swallows is gone: nothing asks."""
+    """A device that says nothing until somebody comes. Each stir is one card, and what a bad line swallows is gone."""
 
     lines = ("serial",)
     loses_when_silent = False

@@ -1,4 +1,4 @@
-"""What is kept of events, for those who pull them too; what goes unread leaves a record."""
+"""Expiry of events, which pulling programs may still need; an event that expires unread leaves a record."""
 
 from __future__ import annotations
 

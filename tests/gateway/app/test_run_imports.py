@@ -1,4 +1,4 @@
-"""What the daemon imports before its lanes are under control."""
+"""Imports of the daemon before its lanes are under control."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What systemd hears, over a real datagram socket."""
+"""Messages to systemd, over a real datagram socket."""
 
 import asyncio
 import os

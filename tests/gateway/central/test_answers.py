@@ -1,4 +1,4 @@
-"""What answers of central mean."""
+"""The meaning of central's answers."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class PushedClock(SystemClock):
 
 @dataclass
 class Line:
-    """What goes over the client, and what the disk says of a row as its request goes out."""
+    """The requests of the client, with the state of each row on disk as its request goes out."""
 
     real: object
     path: object

@@ -85,7 +85,7 @@ async def test_the_sites_value_counts_and_an_event_has_both(central, store, writ
 
 
 async def test_a_card_that_central_blocked_meanwhile_stays_blocked(central, store, writes, apart):
-    """Whatever the site made of it meanwhile: here it was suspended and set free again."""
+    """The site has suspended the card meanwhile, and set it free again. That changes nothing."""
     await writes.write(CARD_LIFECYCLE, {"id": 4001, "status": "suspended"})
     await writes.write(CARD_UPDATE, {"id": 4001, "status": "active", "note": "here"})
     central.tables.cards.change(4001, {"status": "blocked"})

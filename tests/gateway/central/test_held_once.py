@@ -1,4 +1,4 @@
-"""What central holds once though it knows no idempotency keys, which the interface does not promise."""
+"""Records that central has once although it knows no idempotency keys, which the interface does not promise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever central, or what stands in its place, answers: calls end, lanes go on, nothing is kept or followed."""
+"""Hostile answers of central, or of a server in its place: calls end, lanes go on, nothing is kept or followed."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def read(raw):
 
 
 class Pauses:
-    """How often a reading gives others a turn, and the longest of its own in CPU seconds of this thread.
+    """A count of the turns that a reading gives others, with its longest own turn in CPU seconds of this thread.
 
     Without the collector, whose time goes by all that the tests have in memory.
     """

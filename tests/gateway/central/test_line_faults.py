@@ -1,4 +1,4 @@
-"""What breaks between the gateway and central is told in words for people, by what real sockets do."""
+"""Faults between the gateway and central in words for people, with real sockets."""
 
 from __future__ import annotations
 

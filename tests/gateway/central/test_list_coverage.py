@@ -1,4 +1,4 @@
-"""What pages in a row prove: one that lacks a record must never be clean, whatever else is right about it."""
+"""Proof by pages in a row: one that lacks a record must never be clean, whatever else is right about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which walks over a list are believed, and what may be removed."""
+"""Belief in walks over a list, and the records that may be removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What many sites ask of one central: unchanged lists, a pace, rests, and the wait after its return."""
+"""Manners of many sites at one central: unchanged lists, a pace, rests, and the wait after its return."""
 
 from __future__ import annotations
 

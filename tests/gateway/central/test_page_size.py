@@ -1,4 +1,4 @@
-"""How many records are asked for at once: fewer on failure, more again later."""
+"""The number of records in one request: fewer on failure, more again later."""
 
 from __future__ import annotations
 

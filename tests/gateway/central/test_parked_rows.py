@@ -1,4 +1,4 @@
-"""What a person does with changes that central refused, against the simulated central and a real store."""
+"""A person's ways with changes that central refused, against the simulated central and a real store."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def parked(store):
 
 @pytest.fixture
 def settle(client, store):
-    """Whatever can go up is gone up, or refused; returns the books."""
+    """Send until every row is gone up or refused; return the books."""
     sender = outbox_sender(
         client=client,
         newest=fresh_ids(client),

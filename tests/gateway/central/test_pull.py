@@ -158,7 +158,7 @@ async def test_pages_that_are_as_they_were_are_not_read_again(central, store, do
 
 
 async def test_a_page_is_read_again_when_somebody_else_changed_a_card(central, store, down):
-    """What was written here and given up again is central's once more, though central's page is as it was."""
+    """The card that was changed here becomes central's once more, though central's page is as it was."""
     for _ in range(2):
         await down.pull()
     known = await store.cards.get(4002)

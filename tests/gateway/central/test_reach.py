@@ -1,4 +1,4 @@
-"""When a loss of central is told."""
+"""The time at which a loss of central is reported."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Hands:
 
 
 class Line:
-    """What is told of exchanges at given seconds."""
+    """The reports of exchanges at given seconds."""
 
     def __init__(self):
         self.clock = Hands()

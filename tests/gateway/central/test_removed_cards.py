@@ -1,4 +1,4 @@
-"""How soon a right that central takes away is gone at the site, with a central that answers after 150 ms."""
+"""Time until a right that central takes away is gone at the site, with a central that answers after 150 ms."""
 
 from __future__ import annotations
 

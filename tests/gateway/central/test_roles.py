@@ -1,4 +1,4 @@
-"""What a role of central allows here, in the forms that installations may show it in."""
+"""The rights that a role of central gives here, in the forms that installations may show it in."""
 
 from __future__ import annotations
 

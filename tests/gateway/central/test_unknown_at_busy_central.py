@@ -1,4 +1,4 @@
-"""What a lost request costs at a central that gains four records a second, and that nothing is made twice or lost."""
+"""Cost of a lost request at a central that gains four records a second; nothing is made twice or lost."""
 
 from __future__ import annotations
 

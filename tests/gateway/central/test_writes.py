@@ -314,7 +314,7 @@ def refused(central, store, writes, settle):
 
 @pytest.fixture
 def settle(sender, store):
-    """Whatever can go up is gone up, or refused."""
+    """Send until every row is gone up or refused."""
 
     async def rests():
         return (await sender.send_due()).wait > 1

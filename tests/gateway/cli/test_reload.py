@@ -40,7 +40,7 @@ class Gateway(RunningGateway):
         return done.stdout + done.stderr
 
     def page(self, port: int, *, username: str = "chief", password: str = PASSWORD) -> dict:
-        """What the page shows."""
+        """Return the state that the page shows."""
         base = f"http://127.0.0.1:{port}"
         body = json.dumps({"username": username, "password": password}).encode()
         asked = urllib.request.Request(f"{base}/v1/auth/login", data=body, headers={"Content-Type": "application/json"})
@@ -56,7 +56,7 @@ class Gateway(RunningGateway):
 
 
 def notices(seen: dict) -> list[str]:
-    """What the page says of the site file."""
+    """Return the page's notices about the site file."""
     return [problem["text"] for problem in seen["problems"] if problem["kind"] == "site_file_notice"]
 
 
@@ -165,7 +165,7 @@ def test_a_signal_while_it_starts_does_not_end_it(gateway):
 
 
 def survives_hangup(pid: int) -> bool:
-    """Whether the process has put a hangup's deadly meaning aside: it ignores or handles it."""
+    """Return whether the process ignores or handles SIGHUP, which ends a process by default."""
     status = Path(f"/proc/{pid}/status").read_text()
     masks = [int(found, 16) for found in re.findall(r"Sig(?:Ign|Cgt):\s+([0-9a-f]+)", status)]
     return any(mask & 1 << signal.SIGHUP - 1 for mask in masks)

@@ -1,4 +1,4 @@
-"""Which footage an event's clip holds where its camera changed the codec, and what is told of the rest."""
+"""Footage of an event's clip from a camera that changed the codec, and the report of the rest."""
 
 import pytest
 

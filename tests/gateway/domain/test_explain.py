@@ -17,7 +17,7 @@ ways = st.builds(ReaderBits, st.integers(0, 2), st.integers(0, 2), st.booleans()
 
 
 def turned(bit_length, bits, way):
-    """What a reader of this way sends for a card."""
+    """Return the bits that a reader of this way sends for a card."""
     if way.last_byte_first and bit_length % 8 == 0:
         bits = int.from_bytes(bits.to_bytes(bit_length // 8, "big")[::-1], "big")
     if way.last_bit_first:

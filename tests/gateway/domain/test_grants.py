@@ -1,4 +1,4 @@
-"""What a grant opens, and what no grant ever opens."""
+"""The doors that a grant opens, and those that no grant ever opens."""
 
 from __future__ import annotations
 

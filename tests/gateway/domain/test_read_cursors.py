@@ -1,4 +1,4 @@
-"""How far a program has read, by what it asks for: the mark is never above what it certainly has."""
+"""The progress of a reading program, by its requests: the mark is never above what it certainly has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is taken for the record that was sent, what for another one, and what is left to a person."""
+"""Comparison with the record that was sent: the same, another one, or a question for a person."""
 
 from __future__ import annotations
 

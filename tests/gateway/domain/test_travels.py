@@ -1,4 +1,4 @@
-"""What is normal for a gate, and when it is slower than that."""
+"""The normal travel time of a gate, and the limit above which it is slow."""
 
 import json
 

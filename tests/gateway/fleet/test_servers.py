@@ -76,7 +76,7 @@ class Scene:
 
     @property
     def gateway_options(self) -> dict[str, str]:
-        """What the line of the gateway has besides addresses."""
+        """Return the options of the gateway's line, besides addresses."""
         return {"credentials": GATEWAY[0], "ca_file": self.ca_file}
 
     async def client(self, who) -> nats.NATS:

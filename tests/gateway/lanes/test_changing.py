@@ -1,4 +1,4 @@
-"""When the settings of a lane may be changed, and what the lane knows then."""
+"""The times at which a lane's settings may be changed, and the lane's knowledge then."""
 
 from __future__ import annotations
 

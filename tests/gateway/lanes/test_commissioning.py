@@ -32,7 +32,7 @@ def lane(make_script, rules):
             return commands
 
         def result(self, name):
-            """What stands at a step now, as the page asks for it."""
+            """Return the present result of a step, as the page asks for it."""
             self.steps.take(self.tape.incident())
             return {step.name: result for step, result in self.steps.results}[name]
 

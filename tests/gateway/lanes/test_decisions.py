@@ -58,7 +58,7 @@ class FixedClock:
 
 
 class Desk:
-    """What a lane's decisions need."""
+    """The collaborators of a lane's decisions."""
 
     def __init__(self, store, *, site=SITE, **lane):
         self.site = Site.model_validate({**site, "lanes": [{**site["lanes"][0], **lane}]})

@@ -133,7 +133,7 @@ class LaneLife(RuleBasedStateMachine):
 
     @rule()
     def vehicle_passes(self):
-        """What should come of a vehicle with a card, where the lane lets it."""
+        """Let a vehicle with a card pass, as far as the lane lets it."""
         self.all_free()
         self.point((m.Role.ARMING, 0), ON)
         self.card(True)

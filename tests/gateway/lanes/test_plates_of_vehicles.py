@@ -1,4 +1,4 @@
-"""Whose plate it is: votes belong to one occupancy of the arming loop, and what is left out is told."""
+"""Plates and their vehicles: votes belong to one occupancy of the arming loop, and ignored ones are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lanes say is written in order, whatever the disk does."""
+"""The recorder writes the lanes' entries in order, whatever the disk does."""
 
 from __future__ import annotations
 

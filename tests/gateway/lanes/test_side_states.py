@@ -1,4 +1,4 @@
-"""What goes otherwise than it should, and that it is told once, and told to be over."""
+"""Side states of a lane: each begins with one report and ends with one."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def refuse(lane, *, sent=False):
 
 
 def stopped_half_way(lane):
-    """Who was let in has gone again; a person stopped the gate half-way."""
+    """Let in a vehicle that goes away again, and have a person stop the gate half-way."""
     lane.arming(ON)
     lane.card()
     lane.acknowledge()

@@ -1,4 +1,4 @@
-"""What the schedule wants, at the edges of its windows and in the site's own time."""
+"""The wishes of a schedule, at the edges of its windows and in the site's own time."""
 
 from __future__ import annotations
 

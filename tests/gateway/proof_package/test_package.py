@@ -235,7 +235,7 @@ def test_a_file_twice_is_refused(package):
 
 
 def test_every_byte_counts(package):
-    """Whatever byte is changed: the package is refused, or what it proves is the same to the letter."""
+    """After a change of any byte the package is refused, or proves the same to the letter."""
     whole = package.read_bytes()
     before = verify(package).manifest
     refused = 0
@@ -256,7 +256,7 @@ def test_what_was_put_before_or_behind_is_told(package):
 
 
 def test_every_damage_of_a_small_package_is_a_sentence(package):
-    """Whatever is left out of its middle: never an error of another kind."""
+    """A part of its middle is left out: never an error of another kind."""
     whole = package.read_bytes()
     for place in range(0, len(whole), 101):
         package.write_bytes(whole[:place] + whole[place + 60 :])

@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import pytest
 from hls_linter import lint_media, lint_update
+from set_machine import SetClock
 
 from gateway.domain.footage import SegmentFinished, segment_path
 from gateway.recording.live_hls import LiveHls
-from gateway.runtime.clock import Stamp
-
-START = 1_800_000_000_000_000
-
-
-class SetClock:
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def wall(self) -> Stamp:
-        return Stamp(START + int(self.seconds * 1_000_000), trusted=True)
 
 
 async def nobody(_wanted) -> None:

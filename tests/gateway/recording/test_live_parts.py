@@ -7,26 +7,14 @@ import os
 
 import pytest
 from hls_linter import lint_media, lint_update, parse_media
+from set_machine import SetClock
 
 from gateway.domain.errors import CameraUnavailable, GatewayError, NotFoundError
 from gateway.domain.footage import PartWritten, SegmentFinished, WantParts, segment_path
 from gateway.recording.live_hls import LiveHls, TooFarAhead
 from gateway.recording.live_playlist import Reload
-from gateway.runtime.clock import Stamp
 
-START = 1_800_000_000_000_000
 PART = 400_000
-
-
-class SetClock:
-    def __init__(self) -> None:
-        self.seconds = 100.0
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def wall(self) -> Stamp:
-        return Stamp(START + int(self.seconds * 1_000_000), trusted=True)
 
 
 class Camera:

@@ -1,4 +1,4 @@
-"""What the kernel says of disks and memory, from files as it shows them."""
+"""The kernel's state of disks and memory, from files as it shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gateway that runs has on its heap, as far as its lanes feel it."""
+"""The heap of a running gateway, as far as its lanes feel it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a thing counts as slow, and when as well again."""
+"""The limits at which an operation counts as slow, and as well again."""
 
 from __future__ import annotations
 

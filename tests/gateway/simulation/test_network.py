@@ -1,4 +1,4 @@
-"""What was written arrives later when the line is back, unless its connection was reset."""
+"""Written bytes arrive later when the line is back, unless their connection was reset."""
 
 from __future__ import annotations
 

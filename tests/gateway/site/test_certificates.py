@@ -1,4 +1,4 @@
-"""When the certificate of `[api.tls]` ends."""
+"""The end of the certificate of `[api.tls]`."""
 
 from __future__ import annotations
 

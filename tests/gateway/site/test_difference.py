@@ -1,4 +1,4 @@
-"""What two loaded site files have different, and what that touches."""
+"""The differences between two loaded site files, and the parts that they touch."""
 
 import pytest
 

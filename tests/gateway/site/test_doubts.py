@@ -1,4 +1,4 @@
-"""What may be a slip in a sound site file is told with its place, and what is not is not."""
+"""Warnings for a probable slip in a sound site file, with its place, and none for anything else."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ most_days = 60
 
 
 def old_keys(path) -> list[str]:
-    """What is doubted of the file's keys."""
+    """Return the warnings about the file's keys."""
     return [doubt for doubt in doubtful(load(path), path) if "--rewrite" in doubt]
 
 

@@ -1,4 +1,4 @@
-"""How long events are kept, as the site file says it."""
+"""The time for which events are kept, by the site file."""
 
 from __future__ import annotations
 

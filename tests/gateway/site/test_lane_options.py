@@ -1,4 +1,4 @@
-"""What a lane can be told, and what of it does not go together."""
+"""The settings of a lane, and those that do not go together."""
 
 from __future__ import annotations
 

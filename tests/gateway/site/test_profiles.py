@@ -1,4 +1,4 @@
-"""What a site file says of profiles and their points is judged with it."""
+"""Judgement of a site file's profiles and their points."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where secrets are found, and one clear sentence when they are not."""
+"""The places of secrets, and one clear sentence when they are not there."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What a site file says of serial gates and tag readers is judged with their profiles, and made into drivers."""
+"""Serial gates and tag readers of a site file, judged with their profiles and made into drivers."""
 
 from __future__ import annotations
 

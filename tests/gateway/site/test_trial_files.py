@@ -1,4 +1,4 @@
-"""What a restart finds of a change that nobody confirmed."""
+"""Files of a change that nobody confirmed, as a restart finds them."""
 
 import pytest
 

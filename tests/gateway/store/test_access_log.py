@@ -1,4 +1,4 @@
-"""Whoever was shut out stays out, whatever rows a damaged database gives back; no copy of it gives a second factor."""
+"""Revoked callers stay out, whatever rows a damaged database gives back; no copy of it gives a second factor."""
 
 from __future__ import annotations
 

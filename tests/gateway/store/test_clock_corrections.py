@@ -1,4 +1,4 @@
-"""What an untrusted clock stamped is put right, segments and pins together, in the run of the machine it belongs to."""
+"""Corrections of an untrusted clock's stamps, segments and pins together, in the run of the machine it belongs to."""
 
 from __future__ import annotations
 

@@ -268,7 +268,7 @@ class Balanced(RuleBasedStateMachine):
 
     @rule()
     def crash(self):
-        """What is on disk at this moment is all that the next start has."""
+        """Crash: the next start has only what is on disk at this moment."""
         cut = Path(tempfile.mkdtemp())
         shutil.copytree(self.folder, cut, dirs_exist_ok=True)
         self.do(self.store.close())

@@ -66,7 +66,7 @@ def damage(path, start, length, content=b"\xa5"):
 
 
 def event_pages(path):
-    """Where pages with events are in the file."""
+    """Return the places of pages with events in the file."""
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute("SELECT pageno FROM dbstat WHERE name = 'event' AND pagetype = 'leaf' ORDER BY path")
         return [(number - 1) * PAGE for (number,) in rows]

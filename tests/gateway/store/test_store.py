@@ -14,7 +14,7 @@ from gateway.store import Store
 
 
 def open_files(folder):
-    """What this process holds open in the folder."""
+    """Return the files in the folder that this process holds open."""
     found = []
     for link in Path("/proc/self/fd").iterdir():
         with suppress(OSError):  # the descriptor of this very look is gone

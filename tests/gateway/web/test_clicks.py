@@ -1,4 +1,4 @@
-"""How many clicks daily work takes on a phone, counted in a real browser from the page as it opens."""
+"""The number of clicks of daily work on a phone, counted in a real browser from the page as it opens."""
 
 from __future__ import annotations
 

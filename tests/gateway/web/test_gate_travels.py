@@ -1,4 +1,4 @@
-"""How long each gate takes, as the page is told it."""
+"""The travel times of each gate, as the page gets them."""
 
 from gateway.domain.events import EventKind
 from gateway.domain.travels import TRAVEL_SECONDS

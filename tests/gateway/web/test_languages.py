@@ -72,7 +72,7 @@ def test_no_text_stands_twice():
 
 
 def test_a_mark_has_its_space_in_french():
-    """What stands in a place has it already, so it is not looked at."""
+    """A value in a place has its space already, so it is not looked at."""
     bare = re.compile(r"[^\s{}\d\u00a0][;!?»](\s|$)|[^\s{}\u00a0]:(\s|$)|«[^ ]")
     assert [french for _, french in catalogue() if bare.search(french)] == []
 

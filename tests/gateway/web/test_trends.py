@@ -1,4 +1,4 @@
-"""What each part of the site did on each day, as the page is told it and as it draws it."""
+"""The counts of each part of the site by day, as the page gets and draws them."""
 
 from __future__ import annotations
 

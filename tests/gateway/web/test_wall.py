@@ -29,7 +29,7 @@ async def gateway(open_gateway):
 
 
 async def fits(page, selector):
-    """Whether every element is whole on the screen."""
+    """Return whether every element is whole on the screen."""
     return await page.locator(selector).evaluate_all(
         "nodes => nodes.every((node) => { const box = node.getBoundingClientRect();"
         " return box.height > 20 && box.top >= 0 && box.bottom <= innerHeight && box.right <= innerWidth; })"

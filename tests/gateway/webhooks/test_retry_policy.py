@@ -1,4 +1,4 @@
-"""What follows from a try."""
+"""The consequences of an attempt."""
 
 from __future__ import annotations
 
