@@ -1,10 +1,10 @@
-"""Commands of people for gates: recorded, then sent, unless a stop was given meanwhile."""
+"""Commands of people for gates: recorded, then sent, unless a safer one of somebody else crosses them."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CommandRefused
@@ -16,7 +16,22 @@ from gateway.runtime.clock import Clock
 from gateway.store import Entry
 
 _RECORDED_WITHIN = 1.0
-_STOPPED_SINCE = "a stop was given after it"
+_UNSEEN_SECONDS = 1.0
+"""So long nobody can have seen another person's command and judged it."""
+_SAFER: Mapping[GateAction, tuple[GateAction, ...]] = MappingProxyType(
+    {GateAction.STOP: (), GateAction.OPEN: (GateAction.STOP,), GateAction.CLOSE: (GateAction.STOP, GateAction.OPEN)}
+)
+"""The commands that win over one that crosses them."""
+_GIVEN = MappingProxyType({GateAction.STOP: ("a stop", "stopped"), GateAction.OPEN: ("an open", "opened")})
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The last command of its kind for a gate: its number, who gave it, and when in monotonic seconds."""
+
+    number: int
+    source: str
+    at: float
 
 
 class PersonCommands:
@@ -29,15 +44,16 @@ class PersonCommands:
         self._clock = clock
         self._boot = boot
         self._given = 0
-        self._stops = Counter[str]()
+        self._last: dict[tuple[str, GateAction], _Given] = {}
 
     async def give(
         self, runner: LaneRunner, *, action: GateAction, source: str, life: float, refusal: str, command_id: str = ""
     ) -> Command:
         """Record a command for a lane's gate and send it; return once it is on disk, or the disk was too slow.
 
-        A stop is sent at once and recorded meanwhile. Any other command is recorded first, and is refused if a stop was
-        given meanwhile: an older command must not move a gate that somebody has stopped.
+        A stop is sent at once and recorded meanwhile. Any other command is recorded first, and is refused if a safer one
+        was given meanwhile, or by somebody else within the second before: two people command by what they see, and
+        neither has seen the other's command. A stop wins over all, an open over a close.
 
         Args:
             runner: the lane's runner.
@@ -50,25 +66,42 @@ class PersonCommands:
         Raises:
             CommandRefused: with the reason; the refusal is recorded.
         """
-        asked_at, lane = self._clock.monotonic(), runner.rules.lane
+        asked_at = self._clock.monotonic()
         command = self._made(runner, action=action, source=source, life=life, command_id=command_id)
+        given = _Given(self._given, source, asked_at)
         who = source.removeprefix("user:")
-        if refusal:
+        if refusal := refusal or self._crossed(command, given):
             await self._record(self._refused(command, who, refusal))
             raise CommandRefused(refusal)
+        self._last[command.lane_id, action] = given
         request = m.CommandRequested(command, asked_at + life)
         if action is GateAction.STOP:
-            self._stops[lane.id] += 1
             runner.post(request)
-        stops = self._stops[lane.id]
         event = self._event(EventKind.COMMAND_RECORDED, f"{action} by {who}", command)
         recorded = await self._record(Entry(events=(event,), commands=(command,)))
-        if self._stops[lane.id] != stops and action is not GateAction.STOP:
-            self._recorder.put(self._refused(command, who, _STOPPED_SINCE))
-            raise CommandRefused(_STOPPED_SINCE)
+        if overtaken := self._overtaken(command, given):
+            self._recorder.put(self._refused(command, who, overtaken))
+            raise CommandRefused(overtaken)
         if action is not GateAction.STOP:
             runner.post(request)
         return replace(command, recorded=recorded)
+
+    def _crossed(self, command: Command, given: _Given) -> str:
+        """Say which safer command somebody else gave just before; "" for none."""
+        for action in _SAFER[command.action]:
+            other = self._last.get((command.lane_id, action))
+            if other and other.source != given.source and given.at - other.at < _UNSEEN_SECONDS:
+                who, done = other.source.removeprefix("user:"), _GIVEN[action][1]
+                return f"{who} {done} the gate at the same moment; look at it, and command again if that is right"
+        return ""
+
+    def _overtaken(self, command: Command, given: _Given) -> str:
+        """Say which safer command was given while this one was recorded; "" for none."""
+        for action in _SAFER[command.action]:
+            other = self._last.get((command.lane_id, action))
+            if other and other.number > given.number:
+                return f"{_GIVEN[action][0]} was given after it"
+        return ""
 
     def settle(self, unfinished: Command) -> None:
         """Record a command that the last run left unfinished as of unknown outcome. It is not sent again."""

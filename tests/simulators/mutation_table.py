@@ -178,8 +178,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         2,
         "a command that a stop overtook sent all the same",
         "gateway/lanes/person_commands.py",
-        "        if self._stops[lane.id] != stops and",
-        "        if False and",
+        "        if overtaken := self._overtaken(command, given):",
+        "        if overtaken := \"\":",
+        tests=("tests/gateway/lanes/test_lanes.py",),
+    ),
+    Mutation(
+        2,
+        "an open that crosses another person's stop sent all the same",
+        "gateway/lanes/person_commands.py",
+        "_UNSEEN_SECONDS = 1.0",
+        "_UNSEEN_SECONDS = 0.0",
         tests=("tests/gateway/lanes/test_lanes.py",),
     ),
     # 3: what was acknowledged is on disk

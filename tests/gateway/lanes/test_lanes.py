@@ -198,6 +198,22 @@ async def house(tmp_path):
         yield house
 
 
+@pytest.fixture
+async def closable(tmp_path):
+    """A house whose gate stands open and may be closed."""
+    wired = SITE.model_dump(mode="json", exclude_unset=True)
+    wired["lanes"][0] |= {"clear_seconds": 0.3, "clear_after_loss_seconds": 0.3}
+    async with alive(tmp_path, site=Site.model_validate(wired)) as house:
+        house.report(GateMoved, GatePosition.OPEN)
+
+        def may_close() -> bool:
+            house.point("under", PointState.OFF)  # free for so long only as far as it was told
+            return not house.lanes.runners[0].why_not_close()
+
+        await until(may_close)
+        yield house
+
+
 async def test_plate_on_the_loop_is_decided_on_and_shown(house):
     house.point("near", PointState.ON)
     house.lanes.report(PlateSeen(102, "ABC123", 0.99, "", "", house.clock.monotonic()))
@@ -336,6 +352,35 @@ async def test_what_was_asked_for_before_a_stop_does_not_go_out_after_it(house, 
         disk_answers.set()
     assert await house.told(E.COMMAND_REFUSED) == "open by guard: a stop was given after it"
     assert house.gate.told == [GateAction.STOP]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "done", "told"),
+    [
+        ("stop", "open", "stop", "open by guard: porter stopped the gate at the same moment"),
+        ("stop", "close", "stop", "close by guard: porter stopped the gate at the same moment"),
+        ("open", "close", "open", "close by guard: porter opened the gate at the same moment"),
+        ("open", "stop", "stop", "open by porter: a stop was given after it"),
+        ("close", "open", "open", "close by porter: an open was given after it"),
+        ("close", "stop", "stop", "close by porter: a stop was given after it"),
+    ],
+)
+async def test_of_two_people_who_command_at_once_the_safer_one_wins(closable, first, second, done, told):
+    commands = [
+        closable.lanes.command(device_id=101, action=GateAction(action), source=source)
+        for action, source in ((first, "user:porter"), (second, "user:guard"))
+    ]
+    outcomes = await asyncio.gather(*commands, return_exceptions=True)
+    assert [isinstance(outcome, CommandRefused) for outcome in outcomes] == [first != done, second != done]
+    assert (await closable.told(E.COMMAND_REFUSED)).startswith(told)
+    await until(lambda: closable.gate.told == [GateAction(done)])
+
+
+async def test_who_stopped_a_gate_may_open_it_at_once(house):
+    house.report(GateMoved, GatePosition.STOPPED)
+    for action in (GateAction.STOP, GateAction.OPEN):
+        await house.lanes.command(device_id=101, action=action, source="user:porter")
+    await until(lambda: GateAction.OPEN in house.gate.told)
 
 
 async def refusal_of(command):
