@@ -51,9 +51,9 @@ class PersonCommands:
     ) -> Command:
         """Record a command for a lane's gate and send it; return once it is on disk, or the disk was too slow.
 
-        A stop is sent at once and recorded meanwhile. Any other command is recorded first, and is refused if a safer one
-        was given meanwhile, or by somebody else within the second before: two people command by what they see, and
-        neither has seen the other's command. A stop wins over all, an open over a close.
+        A stop is sent at once and recorded meanwhile. Any other command is recorded first, and is refused if a safer
+        one was given meanwhile, or by somebody else within the second before: two people command by what they see,
+        and neither has seen the other's command. A stop wins over all, an open over a close.
 
         Args:
             runner: the lane's runner.

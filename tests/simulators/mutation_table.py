@@ -179,7 +179,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "a command that a stop overtook sent all the same",
         "gateway/lanes/person_commands.py",
         "        if overtaken := self._overtaken(command, given):",
-        "        if overtaken := \"\":",
+        '        if overtaken := "":',
         tests=("tests/gateway/lanes/test_lanes.py",),
     ),
     Mutation(

@@ -114,3 +114,26 @@ def test_a_technician_sends_a_vehicle_and_watches_its_clip(page):
     )
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= 390, "the page is wider than the phone"
+
+
+def test_a_killed_gateway_shows_nothing_live_sends_nothing_twice_and_is_found_again(browser, site):
+    asked: list[str] = []
+    before = len(site.api.events(types=[EventKind.COMMAND_RECORDED]))
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.on("request", lambda request: asked.append(request.url) if "/v1/device/open" in request.url else None)
+        page.goto(f"{site.api.base}/status/lanes/entry")
+        page.fill("input[name=username]", "demo")
+        page.fill("input[name=password]", "demo")
+        page.click("button[type=submit]")
+        live = page.locator("#lane .live-state")
+        expect(live).to_have_text("Live", timeout=15_000)
+        site.kill_gateway()
+        page.get_by_role("button", name="Open North entry").click(force=True)
+        expect(page.get_by_text("Connection lost")).to_be_visible()
+        expect(live).to_be_hidden()
+        site.start_gateway()
+        expect(page.get_by_text("Connection lost")).to_be_hidden(timeout=30_000)
+        expect(live).to_have_text("Live", timeout=15_000)
+    assert len(asked) <= 1
+    assert len(site.api.events(types=[EventKind.COMMAND_RECORDED])) == before

@@ -1,7 +1,5 @@
 """The page in a real browser: signing in, watching, commanding, playing, and losing the line."""
 
-import asyncio
-
 import pytest
 import pytest_asyncio
 from page_visitor import sign_in
@@ -210,16 +208,18 @@ async def test_a_lost_line_is_told_and_mends_itself(open_gateway, browser_page, 
         await expect(page.get_by_text("Connection lost")).to_be_hidden()
 
 
-async def test_a_gateway_that_says_nothing_more_is_noticed_soon(open_gateway, browser_page, line):
+async def test_a_gateway_that_says_nothing_more_is_noticed_within_five_seconds(open_gateway, browser_page, line):
     async with open_gateway() as gateway, line(gateway) as front, browser_page(tolerate=("ERR_",)) as page:
         gateway.url = front.url
+        await page.clock.install()
         await sign_in(page, gateway)
         await expect(page.get_by_text("Gate closed")).to_be_visible()
         front.flowing.clear()
-        await expect(page.get_by_text("Connection lost")).to_be_visible(timeout=9000)
+        await page.clock.run_for(5000)
+        await expect(page.get_by_text("Connection lost")).to_be_visible()
         assert await page.evaluate("getComputedStyle(document.getElementById('pills')).opacity") == "0.35"
         age = await page.locator("#lanes .phase").text_content()
-        await asyncio.sleep(1.5)  # what would have grown older meanwhile
+        await page.clock.run_for(1500)
         assert await page.locator("#lanes .phase").text_content() == age
         front.flowing.set()
         await expect(page.get_by_text("Connection lost")).to_be_hidden()

@@ -4,7 +4,7 @@
 // and looks once a minute, for the count in its title.
 import { call, session } from "./api.js";
 
-const SILENCE = 6000; // the gateway speaks at least every 2 s
+const SILENCE = 4500; // the gateway speaks at least every 2 s; whoever looks knows within 5 s
 const AGAIN = 2000;
 const HIDDEN_FOR = 30000;
 const LOOK_EVERY = 60000;

@@ -21,6 +21,15 @@ const looks = new IntersectionObserver((entries) => {
 document.addEventListener("visibilitychange", () => pictures.forEach((picture) => picture.settle()));
 addEventListener("pagehide", () => pictures.forEach((picture) => picture.stop()));
 
+// Begin the views anew that are not seen to move: what they waited for has come back.
+export function retryPictures() {
+  for (const picture of pictures) {
+    if (!picture.ending || picture.node.classList.contains("moving")) continue;
+    picture.stop();
+    picture.settle();
+  }
+}
+
 export class LivePicture {
   constructor() {
     this.node = fromTemplate("live-picture");

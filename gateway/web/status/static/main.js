@@ -14,6 +14,7 @@ import { ageLane, forgetLane, setUpLane, showLane } from "./lane.js";
 import { ageLanes, forgetLanes, showLanes } from "./lanes.js";
 import { setUpLines, showLines } from "./lines.js";
 import { Live } from "./live.js";
+import { retryPictures } from "./live_picture.js";
 import { ageProblems, setUpProblems, showProblems } from "./problems.js";
 import { setUpRefused, showRefused } from "./refused.js";
 import { ageConsumers, showConsumers } from "./consumers.js";
@@ -103,7 +104,10 @@ function inTouch(yes) {
   if (yes && document.activeElement === document.body) focused?.focus({ preventScroll: true });
   if (yes) focused = null;
   byId("lost").hidden = yes;
-  if (back) comeBack();
+  if (back) {
+    comeBack();
+    retryPictures();
+  }
   if (!yes) setText(byId("lost-text"), `Connection lost${heardAt ? `: the page shows the state at ${clock(heardAt)}` : ""}. Trying again…`);
 }
 
@@ -160,7 +164,7 @@ setUpQuestions();
 setUpNotices();
 setUpEvents();
 setUpLane();
-  setUpCommissioning();
+setUpCommissioning();
 setUpWall();
 setUpHistory();
 setUpCards();
