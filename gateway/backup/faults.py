@@ -50,6 +50,8 @@ def folder_fault(folder: Path, error: OSError) -> GatewayError:
     if error.errno in (errno.EACCES, errno.EPERM):
         return FolderRefuses(f"{folder} may not be written to by this user")
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        if folder.is_dir():  # as below /proc
+            return FolderRefuses(f"{folder} takes no files")
         return FolderRefuses(f"there is no folder {folder}")
     return StoreError(f"the backup cannot be written to {folder}: {error.strerror or 'its disk failed'}")
 

@@ -20,6 +20,8 @@ from gateway.store.engine.copies import check_copy, prepare_restored
 _SIDE_FILES = ("", "-wal", "-shm", "-journal", ".closed", ".boot")
 _BESIDE_DATABASE = (".ids", ".closed")
 _ASIDE = "before-restore"
+_MOST_OF_DATA = 0o640
+"""Permissions of a database, whatever a backup by another umask says."""
 
 
 def has_secrets(source: Path) -> bool:
@@ -112,17 +114,24 @@ def _put_data(unpacked: Path, data: Path) -> None:
                     before.rename(aside.with_name(aside.name + suffix))
         elif target.exists() and path.suffix not in _BESIDE_DATABASE:
             target.rename(_free_name(target))
-        _put(path, target, owner=data.stat())
+        _put(path, target, owner=data.stat(), most=_MOST_OF_DATA)
 
 
-def _put(path: Path, target: Path, *, owner: os.stat_result) -> None:
-    """Copy a file durably."""
+def _put(path: Path, target: Path, *, owner: os.stat_result, most: int = 0o777) -> None:
+    """Copy a file durably, with its permissions but no more than `most`.
+
+    The folder may belong to the gateway's user: what another program puts in the draft's place is not followed.
+    """
     draft = target.with_name(f".{target.name}.new")
-    shutil.copyfile(path, draft)
-    draft.chmod(path.stat().st_mode & 0o777)
-    _own(draft, owner)
-    with draft.open("rb+") as file:
-        os.fsync(file.fileno())
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as written, path.open("rb") as unpacked:
+        shutil.copyfileobj(unpacked, written)
+        written.flush()
+        os.fchmod(descriptor, path.stat().st_mode & most)
+        if os.geteuid() == 0:
+            os.fchown(descriptor, owner.st_uid, owner.st_gid)
+        os.fsync(descriptor)
     draft.replace(target)
     sync_folder(target.parent)
 

@@ -8,10 +8,12 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gateway.cli.prompts import prompt_for_secret
 from gateway.cli.target import USUAL_DATA, Data
 from gateway.domain.errors import ConfigError
 from gateway.runtime.clock import SystemClock, iso_utc
@@ -181,7 +183,7 @@ def restore(
     typer.echo(f"restored {_told(manifest)}")
     if manifest.has_secrets and not passphrase:
         typer.echo(f"Secrets are not restored: put them in {site.parent / 'secrets'} and {site.parent / 'tls'}.")
-    typer.echo(f"Next: edge-gateway check {site}, then systemctl start edge-gateway")
+    typer.echo(f"Next: edge-gateway check {quote(str(site))}, then systemctl start edge-gateway")
 
 
 def _tell_written(called: str, file: Path, passphrase: str) -> None:
@@ -250,8 +252,10 @@ def _passphrase(file: Path | None, *, new: bool) -> str:
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"the passphrase cannot be read from {file}") from error
     else:
-        found = os.environ.get(_PASSPHRASE) or typer.prompt(
-            "Passphrase of the backup", hide_input=True, err=True, confirmation_prompt=new
+        found = os.environ.get(_PASSPHRASE) or prompt_for_secret(
+            "Passphrase of the backup",
+            otherwise=f"use --passphrase-file, set {_PASSPHRASE}, or leave secrets out by --without-secrets",
+            twice=new,
         )
     if not found:
         raise ConfigError("the passphrase is empty")

@@ -11,6 +11,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import typer
 
+from gateway.cli.prompts import prompt_for_secret
 from gateway.domain.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def connected(data: Path, url: str) -> Iterator[Gateway]:
         yield Gateway.local(data / "run")
         return
     parts = _parts_of(url)
-    password = os.environ.get(PASSWORD) or typer.prompt("Password", hide_input=True, err=True)
+    password = os.environ.get(PASSWORD) or prompt_for_secret("Password", otherwise=f"set {PASSWORD}")
     gateway = Gateway.remote(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}")
     with session_at(gateway, unquote(parts.username or ""), password):
         yield gateway

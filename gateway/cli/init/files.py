@@ -7,6 +7,7 @@ import pwd
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 
 from gateway.domain.errors import ConfigError
 from gateway.runtime.durable_files import sync_folder
@@ -37,7 +38,8 @@ class SiteFolder:
         """Raise ConfigError if the site file exists already."""
         if self.site.exists():
             raise ConfigError(
-                f"{self.site} exists already and is not changed; edit it, then run edge-gateway check {self.site}"
+                f"{self.site} exists already and is not changed; edit it, "
+                f"then run edge-gateway check {quote(str(self.site))}"
             )
 
     def prepare(self) -> None:

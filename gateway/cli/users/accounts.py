@@ -163,6 +163,8 @@ def new_password(username: str) -> str:
         password = str(typer.prompt(f"New password of {username}", hide_input=True, confirmation_prompt="Once more"))
     else:
         password = sys.stdin.readline().removesuffix("\n").removesuffix("\r")
+        if not password:
+            raise ConfigError("no password was given: there is no terminal to ask at; write it to standard input")
     return checked_password(username, password)
 
 

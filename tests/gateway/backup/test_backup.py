@@ -151,6 +151,21 @@ def test_a_broken_backup_changes_nothing(opened, box, other, tmp_path):
             place(other.data.parent)
 
 
+async def test_restored_databases_are_closed_to_others_and_no_link_is_followed(opened, box, other, tmp_path):
+    """Who may write to the data folder must not lead root's writing elsewhere."""
+    async with opened(box.data):
+        backed_up(box, tmp_path / "b.tar.gz")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("kept")
+    for name in (".site.db.new", ".cards.db.new"):
+        (other.data / name).symlink_to(elsewhere)
+    restore(tmp_path / "b.tar.gz", other, passphrase=PASSPHRASE)
+    assert elsewhere.read_text() == "kept"
+    for name in ("site.db", "cards.db"):
+        assert (other.data / name).stat().st_mode & 0o777 & ~0o640 == 0
+        assert not (other.data / name).is_symlink()
+
+
 def test_a_running_gateway_is_not_restored_over(opened, box, tmp_path):
     asyncio.run(used(opened, box))
     file = backed_up(box, tmp_path / "b.tar.gz")

@@ -75,10 +75,14 @@ def test_a_defect_of_the_program_is_told_without_its_inside(tmp_path):
     ],
 )
 def test_the_folders_fault_is_named(tmp_path, number, kind, words):
-    fault = folder_fault(tmp_path, OSError(number, os.strerror(number)))
+    fault = folder_fault(tmp_path / "away", OSError(number, os.strerror(number)))
     assert type(fault) is kind
     assert words in str(fault)
-    assert str(tmp_path) in str(fault)
+    assert str(tmp_path / "away") in str(fault)
+
+
+def test_a_folder_that_is_there_and_takes_no_files_is_not_told_as_missing(tmp_path):
+    assert str(folder_fault(tmp_path, OSError(errno.ENOENT, "no such file"))) == f"{tmp_path} takes no files"
 
 
 def test_a_full_disk_of_this_machine_is_no_fault_of_the_far_place():

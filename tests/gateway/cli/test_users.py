@@ -96,6 +96,7 @@ def test_accounts_beside_no_gateway(users):
         (("password", "eve"), "there is no account 'eve'"),
     ):
         assert said in users(*faulty, typed=f"{PASSWORD}\n", refused=GatewayError)
+    assert "no password was given" in users("add", "bob", "--role", "viewer", typed="", refused=ConfigError)
     assert "8 to 1000 characters" in users("add", "bob", "--role", "viewer", typed="short\n", refused=ConfigError)
     users("remove", "ada")
     assert "there are no accounts" in users("list")
