@@ -25,7 +25,7 @@ from gateway.app.parts import clock_of, polled_lines, recording_of, store_of, we
 from gateway.app.run_records import RunRecords, recall_acknowledged
 from gateway.app.running_field import RunningField, ended
 from gateway.app.served_interface import ServedInterface
-from gateway.app.site_changes import SiteChanges, reload_when_asked
+from gateway.app.site_changes import SiteChanges, hindrances, reload_when_asked
 from gateway.app.site_state import SiteStateReader
 from gateway.app.systemd import Notify, Readiness
 from gateway.app.traces import traces_of
@@ -353,7 +353,7 @@ class Gateway:
             take=changes.take,
             read=self.store.changes.bump,
             monotonic=self._clock.monotonic,
-            stopped=lambda: {one.key: one.sentence for one in self._problems.now().problems if one.lanes},
+            hindrances=lambda: hindrances(self._problems.now(), self.interface),
             tell=self._records.site_changed,
             notice="" if self._start_of_site.put_back else self._start_of_site.notice,
         )
@@ -391,5 +391,6 @@ class Gateway:
 
     async def _serve_anew(self, services: Supervisor) -> None:
         """Build and serve the interface again, after running requests have ended."""
+        self.interface.is_changing = True
         await ended([self._web] if self._web is not None else [])
         self._web = services.keep("web", self.interface.run)

@@ -36,6 +36,7 @@ class ServedInterface:
         make: builds the interface for the site file's accounts.
         lanes_first: returns once the lanes need the processor no more; a quarter of the program is imported only then.
         fault: why the interface is not served, "" while it is.
+        is_changing: whether it is about to be served anew; its fault is the one of before.
         port: the interface's port; 0 until it is served.
         site_accounts: the site file's accounts; None before the first run.
     """
@@ -48,6 +49,7 @@ class ServedInterface:
     make: Callable[[SiteFileAccounts], Interface]
     lanes_first: Callable[[], Awaitable[None]]
     fault: str = "the interface is not served yet"
+    is_changing: bool = field(default=False, init=False)
     port: int = field(default=0, init=False)
     site_accounts: SiteFileAccounts | None = field(default=None, init=False)
 
@@ -80,7 +82,7 @@ class ServedInterface:
             return {}
 
     def _serving(self, port: int) -> None:
-        self.fault, self.port = "", port
+        self.fault, self.port, self.is_changing = "", port, False
         self.changes.bump()
         log.info("interface_served", host=self.site.api.listens_on, port=port)
 
@@ -88,5 +90,5 @@ class ServedInterface:
         """Note why the port cannot be served. The gateway goes on, because gates work without a page."""
         if self.fault != why:
             log.error("interface_not_served", error=why)
-        self.fault = why
+        self.fault, self.is_changing = why, False
         self.changes.bump()

@@ -11,8 +11,11 @@ import structlog
 
 from gateway.app.devices import Field, Kept, build_field
 from gateway.app.running_field import RunningField
+from gateway.app.served_interface import ServedInterface
 from gateway.domain.errors import ConfigError
+from gateway.domain.problems import ProblemKind
 from gateway.lanes import Lanes
+from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock
 from gateway.site import Difference, Secrets, Site
 from gateway.site.line_locks import LineLocks
@@ -21,6 +24,14 @@ from gateway.site.running import RunningSite
 log = structlog.get_logger(__name__)
 
 _LOOK_SECONDS = 0.05
+
+
+def hindrances(verdict: Verdict, interface: ServedInterface) -> dict[tuple[str, ...], str]:
+    """Return what keeps lanes or the interface from working, for which a change is taken back: sentences by keys."""
+    found = {
+        one.key: one.sentence for one in verdict.problems if one.lanes or one.kind is ProblemKind.INTERFACE_NOT_SERVED
+    }
+    return found | ({("interface",): "the interface is not served yet"} if interface.is_changing else {})
 
 
 @dataclass(kw_only=True, eq=False)

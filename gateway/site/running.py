@@ -78,12 +78,13 @@ class Trial:
 
     Attributes:
         by: the account that made it.
-        asks_person: whether a person must confirm it; otherwise it is confirmed once no lane has a new problem.
+        asks_person: whether a person must confirm it; otherwise it is confirmed once lanes and interface have no new
+            problem.
         ends: when it is taken back unless it is confirmed (monotonic seconds).
         before: the site before the change.
         after: the changed site.
         changes: the differences.
-        stopped: the keys of the problems that stopped lanes before the change.
+        known: the keys of the hindrances from before the change.
         over: set once the change is confirmed or taken back.
     """
 
@@ -93,7 +94,7 @@ class Trial:
     before: LoadedSite
     after: LoadedSite
     changes: tuple[Change, ...]
-    stopped: frozenset[tuple[str, ...]]
+    known: frozenset[tuple[str, ...]]
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -130,7 +131,7 @@ class RunningSite:
         take: Take,
         read: Callable[[], None],
         monotonic: Callable[[], float],
-        stopped: Callable[[], Mapping[tuple[str, ...], str]] = dict,
+        hindrances: Callable[[], Mapping[tuple[str, ...], str]] = dict,
         tell: Told = lambda _step, _text, _by: None,
         notice: str = "",
     ) -> None:
@@ -143,7 +144,8 @@ class RunningSite:
             take: applies a changed site.
             read: called after each reload, with or without faults, and after each trial.
             monotonic: returns monotonic seconds.
-            stopped: returns the problems that stop lanes now: a sentence by the key that identifies the problem.
+            hindrances: returns the problems that keep lanes or the interface from working now: a sentence by the key
+                that identifies the problem.
             tell: records each step of a change.
             notice: a sentence about an unconfirmed change that was taken back at the start, "" for none.
         """
@@ -153,7 +155,7 @@ class RunningSite:
         self._take = take
         self._read_again = read
         self._monotonic = monotonic
-        self._stopped = stopped
+        self._hindrances = hindrances
         self._tell = tell
         self._notice = notice
         self._last = Reloaded()
@@ -280,7 +282,7 @@ class RunningSite:
             log.warning("site_file_needs_restart", changed=result.refused)
             self._tell(Step.REFUSED, "; ".join(result.refused), by)
             return result
-        stopped, before = frozenset(self._stopped()), self._running
+        known, before = frozenset(self._hindrances()), self._running
         tried = bool(found.touches_more_than_cameras or text is not None)
         try:
             if tried and found.changes:
@@ -311,7 +313,7 @@ class RunningSite:
             return result
         ends = self._monotonic() + TRIAL_SECONDS
         self._word = None
-        self._trial = Trial(by, asks_person, ends, before, loaded, result.changes, stopped)
+        self._trial = Trial(by, asks_person, ends, before, loaded, result.changes, known)
         self._begun.set()
         return Reloaded(changes=result.changes, on_trial=True)
 
@@ -324,7 +326,7 @@ class RunningSite:
         good_since: float | None = None
         while self._trial is trial:
             now = self._monotonic()
-            new = [sentence for key, sentence in self._stopped().items() if key not in trial.stopped]
+            new = [sentence for key, sentence in self._hindrances().items() if key not in trial.known]
             good_since = None if new else now if good_since is None else good_since
             if (word := self._word) is not None and word.keep:
                 await self._keep(trial, by=word.by)
@@ -340,7 +342,7 @@ class RunningSite:
 
     async def _keep(self, trial: Trial, *, by: str) -> None:
         await self._forget_trial()
-        why = f"confirmed by {by.removeprefix('user:')}" if by else "no lane has a new problem"
+        why = f"confirmed by {by.removeprefix('user:')}" if by else "lanes and interface have no new problem"
         self._over(trial, Outcome(confirmed=True, why=why))
         self._tell(Step.CONFIRMED, f"the change of the site file is kept: {why}", by)
         log.info("site_file_confirmed", why=why)

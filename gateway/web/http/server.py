@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -133,10 +134,17 @@ async def serve(
                 except ConfigError as error:
                     failed(str(error))
                 except OSError as error:
-                    failed(f"cannot serve on {host} port {port}: {error.strerror}")
+                    failed(f"cannot serve on {host} port {port}: {_words(error)}")
                 await asyncio.sleep(SERVE_AGAIN_SECONDS)
     finally:
         await runner.cleanup()
+
+
+def _words(error: OSError) -> str:
+    """Return the system's own words: asyncio puts a tuple of Python into its own."""
+    if error.errno is not None and error.errno > 0:  # that of a name that is not known is negative
+        return os.strerror(error.errno).lower()
+    return error.strerror or "the system refuses"
 
 
 def _answering(runner: web.AppRunner) -> Callable[[], PlainHandler]:

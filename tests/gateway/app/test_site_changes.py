@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import pytest
 from changing_site import LANE, a_house
@@ -182,6 +183,22 @@ async def test_a_change_that_stops_a_lane_is_taken_back(house, monkeypatch):
     await house.sees(lambda: house.device(101).online)
     await house.let_in(house.entry)
     assert EventKind.SITE_CHANGE_RETURNED in await kinds(house)
+
+
+async def test_a_change_after_which_the_interface_is_not_served_is_taken_back(house, monkeypatch):
+    """Whoever changed the port from afar could not change it back."""
+    monkeypatch.setattr(running, "TRIAL_SECONDS", 3.0)
+    before, interface = house.path.read_bytes(), house.gateway.interface
+    await house.sees(lambda: interface.port and not interface.fault)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        house.edit("port = 0", f"port = {port}")
+        assert (await house.site_file.reload()).on_trial
+        outcome = await house.site_file.outcome()
+    assert not outcome.confirmed
+    assert outcome.why == f"cannot serve on 127.0.0.1 port {port}: address already in use"
+    assert house.path.read_bytes() == before
+    await house.sees(lambda: not interface.fault and not interface.is_changing)
 
 
 async def test_a_person_confirms_or_the_change_returns(house, monkeypatch):

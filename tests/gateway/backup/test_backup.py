@@ -152,7 +152,7 @@ def test_a_broken_backup_changes_nothing(opened, box, other, tmp_path):
 
 
 async def test_restored_databases_are_closed_to_others_and_no_link_is_followed(opened, box, other, tmp_path):
-    """Who may write to the data folder must not lead root's writing elsewhere."""
+    """A program that may write to the data folder must not lead root's writing elsewhere."""
     async with opened(box.data):
         backed_up(box, tmp_path / "b.tar.gz")
     elsewhere = tmp_path / "elsewhere"
