@@ -186,7 +186,7 @@ async def test_a_change_that_stops_a_lane_is_taken_back(house, monkeypatch):
 
 
 async def test_a_change_after_which_the_interface_is_not_served_is_taken_back(house, monkeypatch):
-    """Whoever changed the port from afar could not change it back."""
+    """A person who changed the port from afar could not change it back."""
     monkeypatch.setattr(running, "TRIAL_SECONDS", 3.0)
     before, interface = house.path.read_bytes(), house.gateway.interface
     await house.sees(lambda: interface.port and not interface.fault)
