@@ -162,8 +162,9 @@ pictures: $(STAMP)  ## the documents' pictures of the status page, from the demo
 
 lock:  ## make the locks anew from pyproject.toml (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/runtime.lock pyproject.toml
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra dev --extra tracing -c requirements/runtime.lock -o requirements/dev.lock pyproject.toml
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra dev --extra tracing --extra collector -c requirements/runtime.lock -o requirements/dev.lock pyproject.toml
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra tracing -c requirements/runtime.lock -o requirements/tracing.lock pyproject.toml
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra collector -c requirements/runtime.lock -o requirements/collector.lock pyproject.toml
 	echo 'openapi-python-client' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/client-generator.lock -
 	echo 'pip-audit' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/audit.lock -
 	echo 'mkdocs-material' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/docs.lock -

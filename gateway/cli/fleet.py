@@ -18,6 +18,7 @@ from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.site.addresses import endpoint_of
 
 if TYPE_CHECKING:
+    from gateway.fleet.connection import FleetServer
     from gateway.fleet.line import FleetLine
     from gateway.fleet.operator import Seen
     from gateway.fleet.signed_commands import Reply
@@ -89,6 +90,41 @@ def prepare(
     """
     asyncio.run(_prepare(server, credentials, ca_file, days=days, replicas=replicas))
     typer.echo(f"the server takes events, and keeps them for {days} days")
+
+
+@app.command("collect")
+def collect(
+    server: Server,
+    database: Annotated[
+        str,
+        typer.Option(
+            "--database",
+            metavar="URL",
+            envvar="EDGE_GATEWAY_FLEET_DATABASE",
+            help="postgresql://USER@HOST/NAME; the password in PGPASSWORD or in ~/.pgpass.",
+        ),
+    ],
+    credentials: Credentials = None,
+    ca_file: CaFile = None,
+    once: Annotated[bool, typer.Option("--once", help="End when everything is collected that is there now.")] = False,
+) -> None:
+    """Write the events of all gateways into PostgreSQL, each exactly once, until Ctrl-C. Makes its tables itself.
+
+    It may be killed and started at any moment. A second one waits and takes over when the first one ends.
+
+    Example: edge-gateway fleet collect --server tls://fleet.example.com:4222 --credentials collector.nk
+    --database postgresql://collector@localhost/fleet
+    """
+    from gateway.fleet.collector import Collector  # noqa: PLC0415  # as below
+
+    collector = Collector(
+        server=server_at(server, credentials, ca_file, inbox="_INBOX.collector"),
+        database=database,
+        told=typer.echo,
+    )
+    asyncio.run(collector.collect(once=True) if once else collector.run())
+    refused = f", {collector.refused:,} messages were no records: see the table refused_message"
+    typer.echo(f"{collector.records:,} records collected{refused * bool(collector.refused)}")
 
 
 @app.command("command")
@@ -178,8 +214,19 @@ async def _seen(server: str, credentials: Path | None, ca_file: Path | None) -> 
 @asynccontextmanager
 async def line_to(server: str, credentials: Path | None, ca_file: Path | None) -> AsyncIterator[FleetLine]:
     """Yield a line to a server. Raises ConfigError for wrong options, GatewayUnreachable if it does not answer."""
-    from gateway.fleet.connection import FleetServer, connected  # noqa: PLC0415  # as above
+    from gateway.fleet.connection import connected  # noqa: PLC0415  # as above
     from gateway.fleet.line import FleetAway  # noqa: PLC0415  # as above
+
+    try:
+        async with connected(server_at(server, credentials, ca_file)) as (line, _):
+            yield line
+    except FleetAway as error:
+        raise GatewayUnreachable(f"the fleet's server {server.partition('://')[2]}: {error}") from error
+
+
+def server_at(server: str, credentials: Path | None, ca_file: Path | None, *, inbox: str = "_INBOX") -> FleetServer:
+    """Return the server of these options. Raises ConfigError for wrong ones."""
+    from gateway.fleet.connection import FleetServer  # noqa: PLC0415  # as above
 
     try:
         endpoint = endpoint_of(server, schemes=("tls", "nats"))
@@ -188,17 +235,13 @@ async def line_to(server: str, credentials: Path | None, ca_file: Path | None) -
     scheme = urlsplit(server).scheme
     if scheme == "nats" and not endpoint.is_this_machine():
         raise ConfigError("--server must be tls://…: without TLS others could read and forge what is sent")
-    place = FleetServer(
+    return FleetServer(
         url=f"{scheme}://{endpoint}",
         credentials=secret_of(credentials),
         ca_file=str(ca_file) if ca_file is not None else None,
         name="edge-gateway fleet",
+        inbox=inbox,
     )
-    try:
-        async with connected(place) as (line, _):
-            yield line
-    except FleetAway as error:
-        raise GatewayUnreachable(f"the fleet's server {endpoint}: {error}") from error
 
 
 def secret_of(credentials: Path | None) -> str:

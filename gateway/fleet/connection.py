@@ -13,6 +13,7 @@ from typing import Protocol
 import structlog
 from nats import errors as nats_errors
 from nats.aio.client import Client, RawCredentials
+from nats.aio.msg import Msg
 
 from gateway.domain.errors import StoreError
 from gateway.domain.fleet_status import FleetState, FleetStatus
@@ -190,7 +191,8 @@ class Lost:
 class _Client(Client):
     """The library's client, which refuses a server without TLS before it tells it who it is.
 
-    The library itself leaves it to the server's first, unencrypted line whether there is TLS.
+    The library itself leaves it to the server's first, unencrypted line whether there is TLS. It also ends a connection
+    over a subject or a header that is no text; a stream would then end every connection that reads that message.
     """
 
     def _connect_command(self) -> bytes:
@@ -198,6 +200,19 @@ class _Client(Client):
         if server is not None and server.uri.scheme == _TLS and not info.get("tls_required"):
             raise nats_errors.Error("the server offers no TLS")
         return super()._connect_command()
+
+    async def _process_headers(self, headers: bytes) -> dict[str, str] | None:
+        try:
+            return await super()._process_headers(headers)
+        except (UnicodeError, LookupError):
+            return None
+
+    def _build_message(
+        self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None
+    ) -> Msg:
+        readable = subject.decode(errors="replace").encode()
+        message: Msg = super()._build_message(sid, readable, reply, data, headers)
+        return message
 
 
 @asynccontextmanager

@@ -26,6 +26,8 @@ _EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
 _SEQUENCE = "Nats-Sequence"
 _STATUS = "Status"
 _NOTHING_THERE = "404"
+_NOTHING_CAME = "408"
+_GATHER_SECONDS = 1.0
 _WRONG_LAST_SEQUENCE = 10071
 _MOST_PENDING = 1024
 _MOST_READ = 1024
@@ -56,11 +58,25 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A message as a stream keeps it. `at` is when the server took it (wall micros)."""
+    """A message as a stream keeps it: with its sequence number and message id there.
+
+    `at` is when the server took it (wall micros).
+    """
 
     subject: str
     data: bytes
     at: int
+    sequence: int
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The extent of a stream. `created` names it: a stream that is made anew has another time."""
+
+    created: str
+    first: int
+    last: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +126,24 @@ class FleetLine:
 
     async def expect_stream(self, stream: str, subject: str) -> None:
         """Check that there is such a stream, and that it can be asked. Raises FleetAway, FleetRefused."""
+        config = (await self._stream_info(stream, subject)).get("config")
+        if not isinstance(config, dict) or not config.get("allow_direct"):
+            raise FleetRefused(f"the stream {stream} must allow direct gets: `edge-gateway fleet prepare` sets it")
+
+    async def extent(self, stream: str, subject: str) -> Extent:
+        """Return the extent of a stream that takes these subjects. Raises FleetAway, FleetRefused."""
+        answer = await self._stream_info(stream, subject)
+        state = answer.get("state")
+        if not isinstance(state, dict):
+            raise FleetRefused(f"the answer for {stream} cannot be read")
+        return Extent(str(answer.get("created")), int(state.get("first_seq", 0)), int(state.get("last_seq", 0)))
+
+    async def _stream_info(self, stream: str, subject: str) -> Mapping[str, object]:
         message = await self.asked(f"$JS.API.STREAM.INFO.{stream}", b"", refusal="the server has no JetStream")
         answer = _parsed(message.data, subject)
         if "error" in answer:
             raise FleetRefused(_no_stream(subject))
-        config = answer.get("config")
-        if not isinstance(config, dict) or not config.get("allow_direct"):
-            raise FleetRefused(f"the stream {stream} must allow direct gets: `edge-gateway fleet prepare` sets it")
+        return answer
 
     async def last(self, stream: str, subject: str) -> Stored | None:
         """Return the last message of a subject in a stream, None if there is none. Raises FleetAway, FleetRefused."""
@@ -136,17 +163,49 @@ class FleetLine:
     async def last_of_each(self, stream: str, subject: str) -> AsyncIterator[Kept]:
         """Yield the last message of each subject that matches. Raises FleetAway, FleetRefused."""
         async for message in self._read(stream, subject, {"deliver_policy": "last_per_subject"}):
-            nanoseconds = int(message.reply.split(".")[-2])
-            yield Kept(message.subject, message.data, nanoseconds // 1000)
+            yield _kept(message)
+
+    async def follow(self, stream: str, subject: str, *, after: int, most: int) -> AsyncIterator[Sequence[Kept]]:
+        """Yield the messages above a sequence number in batches, oldest first, and those that come, without an end.
+
+        An empty batch says that there is nothing new. Raises FleetAway, FleetRefused.
+        """
+        queue: asyncio.Queue[Msg] = asyncio.Queue(_MOST_READ)
+        wanted = {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
+        asked = json.dumps({"batch": most, "expires": int(_GATHER_SECONDS * 1e9)}).encode()
+        inbox = self._client.new_inbox()
+        async with self._subscribed(inbox, queue.put):
+            name, _ = await self._consumer(stream, subject, wanted)
+            while True:
+                await self._publish(Outgoing(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}", asked), reply=inbox)
+                batch: list[Kept] = []
+                while len(batch) < most:
+                    message = await self._answered(queue.get(), subject)
+                    if message.reply:  # a message of the stream, whatever headers it has
+                        batch.append(_kept(message))
+                    elif (message.headers or {}).get(_STATUS) in (_NOTHING_THERE, _NOTHING_CAME):
+                        break
+                    else:
+                        raise FleetAway("the server has ended the reading of the stream")
+                yield batch
 
     async def _read(self, stream: str, subject: str, wanted: Mapping[str, object]) -> AsyncIterator[Msg]:
         """Yield the messages that a consumer made for this finds now. Raises FleetAway, FleetRefused."""
-        name, inbox = randomness.token_hex(8), self._client.new_inbox()
         queue: asyncio.Queue[Msg] = asyncio.Queue(_MOST_READ)
+        inbox = self._client.new_inbox()
+        async with self._subscribed(inbox, queue.put):
+            _, pending = await self._consumer(stream, subject, {"deliver_subject": inbox, **wanted})
+            left = pending > 0
+            while left:
+                message = await self._answered(queue.get(), subject)
+                left = message.reply.rpartition(".")[2] != "0"  # the number of messages still to come
+                yield message
 
+    async def _consumer(self, stream: str, subject: str, wanted: Mapping[str, object]) -> tuple[str, int]:
+        """Make a consumer that ends when nobody asks; return its name, and the number of messages that wait for it."""
+        name = randomness.token_hex(8)
         config = {
             "name": name,
-            "deliver_subject": inbox,
             "ack_policy": "none",
             "filter_subject": subject,
             "mem_storage": True,
@@ -155,15 +214,10 @@ class FleetLine:
             **wanted,
         }
         asked = json.dumps({"stream_name": stream, "config": config}).encode()
-        async with self._subscribed(inbox, queue.put):
-            answer = await self.asked(
-                f"$JS.API.CONSUMER.CREATE.{stream}.{name}.{subject}", asked, refusal=_no_stream(subject)
-            )
-            left = bool(_answer(answer.data, subject).get("num_pending"))
-            while left:
-                message = await self._answered(queue.get(), subject)
-                left = message.reply.rpartition(".")[2] != "0"  # the number of messages still to come
-                yield message
+        place = f"$JS.API.CONSUMER.CREATE.{stream}.{name}.{subject}"
+        answer = await self.asked(place, asked, refusal=_no_stream(subject))
+        pending = _answer(answer.data, subject).get("num_pending")
+        return name, pending if isinstance(pending, int) else 0
 
     async def asked(self, subject: str, data: bytes, *, refusal: str) -> Msg:
         """Request one answer. `refusal`: the sentence for a subject that nobody serves."""
@@ -258,6 +312,13 @@ def heed_cancellation() -> None:
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
+
+
+def _kept(message: Msg) -> Kept:
+    """Read a message of a consumer; its place in the stream stands in its reply subject."""
+    *_, sequence, _, nanoseconds, _ = message.reply.split(".")
+    message_id = (message.headers or {}).get(_MSG_ID, "")
+    return Kept(message.subject, message.data, int(nanoseconds) // 1000, int(sequence), message_id)
 
 
 def _sequence(ack: bytes, subject: str) -> int:

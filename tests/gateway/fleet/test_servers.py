@@ -22,14 +22,15 @@ from gateway.domain.errors import GatewayError, GatewayUnreachable
 from gateway.domain.fleet_status import FleetState
 from gateway.fleet.connection import FleetServer, connected
 from gateway.fleet.line import FleetAway, FleetLine, FleetRefused, Outgoing
-from gateway.fleet.names import BUCKET, STREAM
+from gateway.fleet.names import BUCKET, STREAM, STREAM_SUBJECTS
 from gateway.fleet.operator import command, gateways, prepare
 from gateway.fleet.signed_commands import Action
 
 CONFIG = Path(__file__).parents[3] / "config"
-GATEWAY, OPERATOR, OTHER = key(), key(), key()
+GATEWAY, OPERATOR, OTHER, COLLECTOR = key(), key(), key(), key()
 SHIPPED_OPERATOR = "UBVM5ENCBUFRCM3LNDRFU2GWRZQ7PPI3SAQ3BCCIH3YAXD3GIZ7446K3"
 SHIPPED_GATEWAY = "UCHOFQT6ILU7ZEEHWNOROAGJHLXMP5ABBC4XVCFHXJDQHFRUZOZWJNXY"
+SHIPPED_COLLECTOR = "UCTNJNXKDLJGV53QPNF2E52UNVXJBJDOW3DQLUQNEUNEMDYTTYQQPXP4"
 SUBJECT = NAME.events("event")
 
 
@@ -45,6 +46,7 @@ def shipped(pair, folder: Path, *, gateway: str = GATEWAY[1], marks: tuple[str, 
     for old, new in (
         (SHIPPED_OPERATOR, OPERATOR[1]),
         (SHIPPED_GATEWAY, gateway),
+        (SHIPPED_COLLECTOR, COLLECTOR[1]),
         ("accounts {\n", f'accounts {{\n  RIVAL {{ jetstream: enabled, users: [ {{ nkey: "{OTHER[1]}" }} ] }}\n'),
         ("/var/lib/nats", str(folder / "jetstream")),
     ):
@@ -185,6 +187,24 @@ async def test_a_site_key_reaches_its_own_gateway_alone(scene):
         await until(lambda count=count: len(denied) == count)
     assert all("permissions violation" in one.lower() for one in denied)
     await thief.close()
+
+
+async def test_the_collectors_key_reads_the_stream_and_nothing_else(scene):
+    owner = await scene.client(OPERATOR)
+    await owner.jetstream().publish(SUBJECT, b"{}")
+    place = FleetServer(
+        url=scene.url, credentials=COLLECTOR[0], ca_file=scene.ca_file, name="test", inbox="_INBOX.collector"
+    )
+    async with connected(place) as (line, _):
+        assert (await line.extent(STREAM, STREAM_SUBJECTS)).last == 1
+        batches = line.follow(STREAM, STREAM_SUBJECTS, after=0, most=1)
+        assert [one.subject for one in await anext(batches)] == [SUBJECT]
+        await batches.aclose()
+        for subject in (NAME.commands, SUBJECT):
+            with pytest.raises(FleetRefused, match="permissions violation"):
+                async with line.listening(subject, None):
+                    pass
+    await owner.close()
 
 
 async def test_a_key_that_is_taken_back_ends_its_connection_and_the_gateway_says_so(scene, store, tmp_path):
