@@ -143,6 +143,7 @@ NUMBERS = {
     "12 of 2,236 requests failed (0.54 %), most often: too late.": "sur 2\u202f236 ont échoué (0,54 %)",
     "card 12,345 denied: the card has expired": "carte 12,345",  # a name, whatever it looks like
     "Reader does not answer: 10.0.0.2 refuses the connection": "10.0.0.2",
+    "POST /v1/access/list: nothing answers at 10.0.0.2: the connection was refused": "rien ne répond à 10.0.0.2",
 }
 
 

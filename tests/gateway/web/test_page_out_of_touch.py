@@ -210,6 +210,21 @@ async def test_a_phone_whose_clock_is_set_tells_no_wrong_age(open_gateway, brows
         await expect(page.locator(".problem-since")).to_have_text(re.compile(r"for \d min"))
 
 
+async def test_what_came_while_the_browser_slept_is_asked_for_anew(gateway, browser_page):
+    async with browser_page() as page:
+        await page.add_init_script(f"({COUNT_STREAMS})()")
+        await page.clock.install()
+        await sign_in(page, gateway)
+        await expect(page.get_by_text("Gate", exact=False).first).to_be_visible()
+        had = await page.evaluate("streams.length")
+        await page.clock.set_system_time((await page.evaluate("Date.now()")) / 1000 + HOURS)
+        gateway.board.show(note="it has slept")
+        await page.wait_for_function("(had) => streams.length > had", arg=had)
+        await expect(page.get_by_text("it has slept").first).to_be_visible()
+        await expect(page.get_by_text("Connection lost")).to_be_hidden()
+        assert await page.evaluate(OPEN_STREAMS) == 1
+
+
 async def test_a_page_that_nobody_sees_leaves_its_connection_to_others(gateway, browser_page):
     async with browser_page() as page:
         await page.add_init_script(f"({COUNT_STREAMS})()")

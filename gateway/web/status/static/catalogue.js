@@ -65,8 +65,13 @@ export class Catalogue {
     for (const joint of JOINTS) {
       const parts = text.split(joint);
       if (parts.length === 1) continue;
+      const mark = joint.replace(/^\S/, (one) => this.whole.get(one) ?? one);
+      if (joint === ": " && parts.length > 2) { // what comes behind a name may be one sentence with a colon of its own
+        const rest = this.find(parts.slice(1).join(joint));
+        if (rest !== null) return this.inPlace(parts[0], false) + mark + rest;
+      }
       const found = parts.map((part) => this.find(part) ?? (joint === ". " ? this.find(`${part}.`)?.slice(0, -1) ?? null : null));
-      if (found.some(Boolean)) return found.map((one, place) => one ?? this.number(parts[place])).join(joint.replace(/^\S/, (mark) => this.whole.get(mark) ?? mark));
+      if (found.some(Boolean)) return found.map((one, place) => one ?? this.number(parts[place])).join(mark);
     }
     return null;
   }

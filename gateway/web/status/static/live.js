@@ -5,6 +5,7 @@
 import { call, session } from "./api.js";
 
 const SILENCE = 4500; // the gateway speaks at least every 2 s; whoever looks knows within 5 s
+const ASLEEP = 2 * SILENCE; // without an event, though the watch is set: the browser slept, or its clock was set
 const AGAIN = 2000;
 const HIDDEN_FOR = 30000;
 const LOOK_EVERY = 60000;
@@ -69,13 +70,10 @@ export class Live {
   open() {
     this.stop();
     this.source = new EventSource("/status/live");
-    this.source.addEventListener("snapshot", (event) => this.show(JSON.parse(event.data)));
-    this.source.addEventListener("change", (event) => this.show(changed(this.state, JSON.parse(event.data))));
-    this.source.addEventListener("here", (event) => {
-      this.watch();
-      this.heard = Date.now();
-      this.on.here(JSON.parse(event.data).now);
-    });
+    this.heard = Date.now();
+    this.hear("snapshot", (snapshot) => this.take(snapshot));
+    this.hear("change", (change) => this.take(changed(this.state, change)));
+    this.hear("here", ({ now }) => this.on.here(now));
     this.source.addEventListener("signed-out", () => this.ended());
     this.source.addEventListener("error", () => {
       this.on.lost();
@@ -85,9 +83,19 @@ export class Live {
     this.settle();
   }
 
-  show(state) {
-    this.watch();
-    this.take(state);
+  // What waited in the browser while it slept is old, and the line behind it may be dead: the state is asked for anew.
+  hear(name, act) {
+    this.source.addEventListener(name, (event) => {
+      const asleep = Math.abs(Date.now() - this.heard) > ASLEEP;
+      this.heard = Date.now();
+      if (asleep) {
+        this.on.lost();
+        this.later(0);
+        return;
+      }
+      this.watch();
+      act(JSON.parse(event.data));
+    });
   }
 
   take(state) {
