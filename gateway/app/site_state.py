@@ -28,7 +28,7 @@ from gateway.recording import Recording
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.loop_watch import LoopWatch
 from gateway.site import ModbusDevice, OsdpReaderDevice, SerialGateDevice, SerialTagReaderDevice, Site
-from gateway.site.certificates import ends_at
+from gateway.site.certificates import ends_at, serving_context
 from gateway.site.running import RunningSite
 from gateway.store import Store
 
@@ -83,6 +83,7 @@ class SiteStateReader:
         self._disabled_webhooks: tuple[tuple[str, str], ...] = ()
         self._failing_webhooks: tuple[tuple[str, str], ...] = ()
         self._certificate_ends: int | None = None
+        self._certificate_fault = ""
         self._slow_gates: tuple[SlowGate, ...] = ()
         self._travels_read_at = float("-inf")
         self._refreshed_at = float("-inf")
@@ -126,6 +127,7 @@ class SiteStateReader:
             disabled_webhooks=self._disabled_webhooks,
             failing_webhooks=self._failing_webhooks,
             certificate_ends=self._certificate_ends,
+            certificate_fault=self._certificate_fault,
             slow_gates=self._slow_gates,
             lines=tuple(SiteLine(line.quality(), units) for line, units in self._lines.values()),
         )
@@ -167,8 +169,10 @@ class SiteStateReader:
         if (tls := self._site.api.tls) is not None:
             try:
                 self._certificate_ends = await asyncio.to_thread(ends_at, tls)
+                await asyncio.to_thread(serving_context, tls)
+                self._certificate_fault = ""
             except ConfigError as error:
-                log.debug("certificate_not_read", error=str(error))  # the server keeps the one it has
+                self._certificate_fault = str(error)
 
     async def _weak_now(self) -> WeakAccounts:
         if not self._site.api.is_reached_from_elsewhere:

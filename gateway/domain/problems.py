@@ -69,6 +69,7 @@ class ProblemKind(StrEnum):
     ACCOUNT_GUESSABLE = "account_guessable"
     ACCOUNT_SINGLE_FACTOR = "account_single_factor"
     CERTIFICATE_ENDS = "certificate_ends"
+    CERTIFICATE_UNUSABLE = "certificate_unusable"
     WEBHOOK_DISABLED = "webhook_disabled"
     WEBHOOK_FAILING = "webhook_failing"
     CENTRAL_OFFLINE = "central_offline"

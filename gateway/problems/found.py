@@ -50,6 +50,7 @@ class SiteState:
         disabled_webhooks: the disabled webhooks, each with its name and the reason.
         failing_webhooks: the webhooks whose deliveries fail, each with its name and the reason.
         certificate_ends: when the certificate of the interface expires (wall micros), None without one.
+        certificate_fault: why the files of the certificate cannot be used, "" if they can.
         slow_gates: gates that have become slower.
         lines: the lines to devices.
         restarting_workers: camera workers that stop repeatedly.
@@ -74,6 +75,7 @@ class SiteState:
     disabled_webhooks: tuple[tuple[str, str], ...] = ()
     failing_webhooks: tuple[tuple[str, str], ...] = ()
     certificate_ends: int | None = None
+    certificate_fault: str = ""
     slow_gates: tuple[SlowGate, ...] = ()
     lines: tuple[SiteLine, ...] = ()
     restarting_workers: tuple[RestartingWorker, ...] = ()
@@ -159,6 +161,8 @@ def _of_gateway(site: SiteState) -> Iterator[Problem]:
     yield from problems_of_backups(site.backup, now=site.now, overdue_hours=site.backup_overdue_hours)
     if site.storage is not None and site.storage.short:
         yield _gateway(ProblemKind.FOOTAGE_AT_RISK, f"storage: {site.storage.text}")
+    if site.certificate_fault and site.certificate_fault != site.interface_fault:
+        yield _gateway(ProblemKind.CERTIFICATE_UNUSABLE, site.certificate_fault)
     if site.certificate_ends is not None and site.certificate_ends < site.now + _CERTIFICATE_SECONDS * _SECOND:
         left = (site.certificate_ends - site.now) / _SECOND
         text = f"the certificate of the interface ends in {_span(left)}" if left > 0 else "the certificate has ended"

@@ -117,7 +117,10 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
             "Interface not served",
             Severity.ALARM,
             "Lanes work; nobody can use the page or the interface.",
-            ("Look which other program uses the port, and stop it or change `[api] port`.",),
+            (
+                "A port in use: look which other program has it, and stop that or change `[api] port`.",
+                "A certificate or key: put a good pair in the files of `[api.tls]`.",
+            ),
         ),
         K.SITE_FILE_NOTICE: Advice(
             "Site file", Severity.NOTICE, "Lanes work by the site file of the last start.", ("Read the notice above.",)
@@ -145,7 +148,16 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
             "Certificate near its end",
             Severity.WARNING,
             "Lanes work; soon browsers and programs will refuse the page and the interface.",
-            ("Put a new certificate and its key in the files of `[api.tls]`.", "Restart the gateway."),
+            (
+                "One made by `init`: `edge-gateway certificate --renew`.",
+                "Any other: put a new one and its key in the files of `[api.tls]`. They take effect within seconds.",
+            ),
+        ),
+        K.CERTIFICATE_UNUSABLE: Advice(
+            "Certificate cannot be used",
+            Severity.WARNING,
+            "Lanes work; page and interface go on with the certificate of before, but are not served after a restart.",
+            ("Put a certificate and the key that belongs to it in the files of `[api.tls]`, in PEM form.",),
         ),
         K.WEBHOOK_FAILING: Advice(
             "Webhook fails",

@@ -124,6 +124,13 @@ free_floor_gigabytes = 0.002
             make=lambda: None,  # it ends in two days
             mend=lambda: write_pair(self.folder, days=300),
         )
+        unusable = Fault(
+            kind=K.CERTIFICATE_UNUSABLE,
+            part=Part.GATEWAY,
+            make=lambda: Path(self.pair.certificate).write_text("half a file"),
+            mend=lambda: write_pair(self.folder, days=300),
+            after=2.0,  # files are read so often
+        )
         file = Fault(
             kind=K.SITE_FILE_NOTICE,
             part=Part.GATEWAY,
@@ -158,7 +165,7 @@ free_floor_gigabytes = 0.002
             mend=lambda: self._enable(text),
             after=3.0,  # until the file's problem is an event
         )
-        return [[port], [certificate], [file, failing, hook], [read_only], [held], [single]]
+        return [[port, certificate, unusable], [file, failing, hook], [read_only], [held], [single]]
 
     async def _account(self, **change: str) -> None:
         body = {"username": "ada", **change}

@@ -208,6 +208,12 @@ def test_certificate_near_its_end(left, text):
     assert [problem.text for problem in problems] == ([] if text is None else [text])
 
 
+def test_a_certificate_that_cannot_be_used_is_told_once():
+    fault = "api.tls.key: key.pem does not belong to the certificate in certificate.pem"
+    assert kinds(replace(WELL, certificate_fault=fault)) == [K.CERTIFICATE_UNUSABLE]
+    assert kinds(replace(WELL, certificate_fault=fault, interface_fault=fault)) == [K.INTERFACE_NOT_SERVED]
+
+
 def test_lists_are_old_only_while_central_answers():
     old = replace(CENTRAL, pulled_at=NOW - 3 * 3_600_000_000)
     assert kinds(replace(WELL, central=old)) == [K.CENTRAL_LIST_OLD]
