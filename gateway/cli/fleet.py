@@ -84,7 +84,7 @@ def prepare(
     days: Annotated[int, typer.Option("--days", min=1, max=3650, help="So long the stream keeps events.")] = 30,
     replicas: Annotated[int, typer.Option("--replicas", min=1, max=5, help="On so many servers of a cluster.")] = 1,
 ) -> None:
-    """Make the stream of events and the bucket of heartbeats at a NATS server, or change them to these settings.
+    """Make the stream of events and the buckets of heartbeats and shared areas at a NATS server, or change them.
 
     Example: edge-gateway fleet prepare --server tls://fleet.example.com:4222 --credentials operator.nk --days 90
     """

@@ -88,6 +88,8 @@ class EventKind(IntEnum):
     SECOND_AWAITED = 185
     GRANT_GIVEN = 186
     GRANT_REVOKED = 187
+    PRESENCE_CONTRADICTED = 188
+    AREA_OVERFULL = 189
     DEVICE_CONNECTED = 201
     DEVICE_LOST = 202
     CAMERA_RECORDING = 301
@@ -212,6 +214,8 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.SECOND_AWAITED: ("Waiting for a second credential", Category.LANE, Severity.INFO),
         EventKind.GRANT_GIVEN: ("Access grant given", Category.LANE, Severity.NOTICE),
         EventKind.GRANT_REVOKED: ("Access grant revoked", Category.LANE, Severity.NOTICE),
+        EventKind.PRESENCE_CONTRADICTED: ("Passages contradict each other", Category.LANE, Severity.WARNING),
+        EventKind.AREA_OVERFULL: ("Area over its limit", Category.LANE, Severity.WARNING),
         EventKind.DEVICE_CONNECTED: ("Device connected", Category.DEVICE, Severity.INFO),
         EventKind.DEVICE_LOST: ("Device lost", Category.DEVICE, Severity.ALARM),
         EventKind.CAMERA_RECORDING: ("Camera recording", Category.CAMERA, Severity.INFO),

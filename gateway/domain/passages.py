@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class PassageOutcome(StrEnum):
@@ -13,6 +14,10 @@ class PassageOutcome(StrEnum):
     BACKED_OUT = "backed_out"
     NOT_OPENED = "not_opened"
     UNAUTHORISED = "unauthorised"
+
+
+MOVED: Final = frozenset({PassageOutcome.PASSED, PassageOutcome.UNAUTHORISED})
+"""Outcomes after which the vehicle is on the other side of the gate."""
 
 
 @dataclass(frozen=True, slots=True)

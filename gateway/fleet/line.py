@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from nats import errors as nats_errors
 from nats.aio.client import Client
@@ -24,7 +24,7 @@ ANSWER_SECONDS = 10.0
 _MSG_ID = "Nats-Msg-Id"
 _EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
 _SEQUENCE = "Nats-Sequence"
-_STATUS = "Status"
+STATUS: Final = "Status"
 _NOTHING_THERE = "404"
 _NOTHING_CAME = "408"
 _GATHER_SECONDS = 1.0
@@ -107,13 +107,30 @@ class FleetLine:
         Return their sequence numbers in the stream. Raises FleetAway, FleetRefused, SubjectMoved; some messages may be
         stored then.
         """
+        acks = await self._acknowledged(messages, within=ANSWER_SECONDS)
+        return tuple(_sequence(ack, message.subject) for ack, message in zip(acks, messages, strict=True))
+
+    async def put_each(self, messages: Sequence[Outgoing], *, within: float) -> tuple[int | None, ...]:
+        """Publish as `put` does, each message for itself: None stands for one whose subject has moved.
+
+        Each acknowledgement must come within these seconds. Raises FleetAway, FleetRefused.
+        """
+        sequences: list[int | None] = []
+        for ack, message in zip(await self._acknowledged(messages, within=within), messages, strict=True):
+            try:
+                sequences.append(_sequence(ack, message.subject))
+            except SubjectMoved:
+                sequences.append(None)
+        return tuple(sequences)
+
+    async def _acknowledged(self, messages: Sequence[Outgoing], *, within: float) -> list[bytes]:
         inbox = self._client.new_inbox()
         acks: dict[int, bytes] = {}
         came = asyncio.Event()
 
         async def acknowledged(message: Msg) -> None:
             place = int(message.subject.rpartition(".")[2])
-            acks[place] = b"" if (message.headers or {}).get(_STATUS) else message.data
+            acks[place] = b"" if (message.headers or {}).get(STATUS) else message.data
             came.set()
 
         async with self._subscribed(f"{inbox}.*", acknowledged):
@@ -121,8 +138,8 @@ class FleetLine:
                 await self._publish(message, reply=f"{inbox}.{place}")
             while len(acks) < len(messages):
                 came.clear()
-                await self._answered(came.wait(), messages[0].subject)
-        return tuple(_sequence(acks[place], message.subject) for place, message in enumerate(messages))
+                await self._answered(came.wait(), messages[0].subject, within=within)
+        return [acks[place] for place in range(len(messages))]
 
     async def expect_stream(self, stream: str, subject: str) -> None:
         """Check that there is such a stream, and that it can be asked. Raises FleetAway, FleetRefused."""
@@ -149,7 +166,7 @@ class FleetLine:
         """Return the last message of a subject in a stream, None if there is none. Raises FleetAway, FleetRefused."""
         message = await self.asked(f"$JS.API.DIRECT.GET.{stream}.{subject}", b"", refusal=_no_stream(subject))
         headers = message.headers or {}
-        if headers.get(_STATUS) == _NOTHING_THERE:
+        if headers.get(STATUS) == _NOTHING_THERE:
             return None
         return Stored(int(headers[_SEQUENCE]), headers.get(_MSG_ID, ""), headers)
 
@@ -163,7 +180,7 @@ class FleetLine:
     async def last_of_each(self, stream: str, subject: str) -> AsyncIterator[Kept]:
         """Yield the last message of each subject that matches. Raises FleetAway, FleetRefused."""
         async for message in self._read(stream, subject, {"deliver_policy": "last_per_subject"}):
-            yield _kept(message)
+            yield kept(message)
 
     async def follow(self, stream: str, subject: str, *, after: int, most: int) -> AsyncIterator[Sequence[Kept]]:
         """Yield the messages above a sequence number in batches, oldest first, and those that come, without an end.
@@ -182,12 +199,31 @@ class FleetLine:
                 while len(batch) < most:
                     message = await self._answered(queue.get(), subject)
                     if message.reply:  # a message of the stream, whatever headers it has
-                        batch.append(_kept(message))
-                    elif (message.headers or {}).get(_STATUS) in (_NOTHING_THERE, _NOTHING_CAME):
+                        batch.append(kept(message))
+                    elif (message.headers or {}).get(STATUS) in (_NOTHING_THERE, _NOTHING_CAME):
                         break
                     else:
                         raise FleetAway("the server has ended the reading of the stream")
                 yield batch
+
+    @asynccontextmanager
+    async def pushed(
+        self, stream: str, subject: str, take: Callable[[Msg], Awaitable[None]], *, heartbeat: float, pending: int
+    ) -> AsyncIterator[int]:
+        """Have the last message of each subject pushed, and each new one, while the context lasts.
+
+        Yields how many there are at first. The server says every `heartbeat` seconds that it is alive; `pending` may
+        wait here. Raises FleetAway, FleetRefused.
+        """
+        inbox = self._client.new_inbox()
+        wanted = {
+            "deliver_subject": inbox,
+            "deliver_policy": "last_per_subject",
+            "idle_heartbeat": int(heartbeat * 1e9),
+        }
+        async with self._subscribed(inbox, take, pending=pending):
+            _, waiting = await self._consumer(stream, subject, wanted)
+            yield waiting
 
     async def _read(self, stream: str, subject: str, wanted: Mapping[str, object]) -> AsyncIterator[Msg]:
         """Yield the messages that a consumer made for this finds now. Raises FleetAway, FleetRefused."""
@@ -246,14 +282,16 @@ class FleetLine:
             await self._publish(Outgoing(subject, data, headers=headers), reply=inbox)
             while True:
                 message = await self._answered(queue.get(), subject, within=within)
-                if (message.headers or {}).get(_STATUS):
+                if (message.headers or {}).get(STATUS):
                     raise FleetRefused(f"nobody takes {subject}")
                 yield message
 
     @asynccontextmanager
-    async def _subscribed(self, subject: str, take: Callable[[Msg], Awaitable[None]]) -> AsyncIterator[None]:
+    async def _subscribed(
+        self, subject: str, take: Callable[[Msg], Awaitable[None]], *, pending: int = _MOST_PENDING
+    ) -> AsyncIterator[None]:
         try:
-            subscription = await self._client.subscribe(subject, cb=take, pending_msgs_limit=_MOST_PENDING)
+            subscription = await self._client.subscribe(subject, cb=take, pending_msgs_limit=pending)
         except (nats_errors.Error, OSError) as error:
             raise FleetAway(_words(error)) from error
         try:
@@ -314,7 +352,7 @@ def heed_cancellation() -> None:
         raise asyncio.CancelledError
 
 
-def _kept(message: Msg) -> Kept:
+def kept(message: Msg) -> Kept:
     """Read a message of a consumer; its place in the stream stands in its reply subject."""
     *_, sequence, _, nanoseconds, _ = message.reply.split(".")
     message_id = (message.headers or {}).get(_MSG_ID, "")

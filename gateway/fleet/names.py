@@ -12,6 +12,9 @@ STREAM_SUBJECTS = "events.>"
 BUCKET = "fleet"
 """The key-value bucket with the last heartbeat of each gateway."""
 BUCKET_STREAM = f"KV_{BUCKET}"
+AREAS_BUCKET = "areas"
+"""The key-value bucket with the holders and counts of shared areas."""
+AREAS_STREAM = f"KV_{AREAS_BUCKET}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,20 @@ class FleetName:
     def heartbeat(self) -> str:
         """The subject that puts this gateway's key into the bucket."""
         return f"$KV.{BUCKET}.{self}"
+
+    @property
+    def areas(self) -> str:
+        """The subjects of the site's shared areas begin with this."""
+        return f"$KV.{AREAS_BUCKET}.{self.site}"
+
+    @property
+    def area_counts(self) -> str:
+        """The subject of this gateway's counts in shared areas."""
+        return f"{self.areas}.count.{self.gateway}"
+
+    def area_holder(self, key: str) -> str:
+        """Return the subject of a holder in shared areas, by the holder's key."""
+        return f"{self.areas}.holder.{key}"
 
     @property
     def commands(self) -> str:

@@ -15,7 +15,7 @@ from gateway.domain.errors import ConfigError, GatewayError, GatewayUnreachable
 from gateway.fleet.commands_down import PART
 from gateway.fleet.heartbeat import Beat
 from gateway.fleet.line import FleetLine, FleetRefused
-from gateway.fleet.names import BUCKET, BUCKET_STREAM, STREAM, STREAM_SUBJECTS, FleetName
+from gateway.fleet.names import AREAS_BUCKET, AREAS_STREAM, BUCKET, BUCKET_STREAM, STREAM, STREAM_SUBJECTS, FleetName
 from gateway.fleet.signed_commands import Action, FleetCommand, Reply, Time, signed
 
 log = structlog.get_logger(__name__)
@@ -37,7 +37,7 @@ class Seen:
 
 
 async def prepare(line: FleetLine, *, days: int, replicas: int) -> None:
-    """Make the stream of events and the bucket, or change them to these settings. Raises FleetAway, GatewayError."""
+    """Make the stream of events and the buckets, or change them to these settings. Raises FleetAway, GatewayError."""
     kept = {"storage": "file", "num_replicas": replicas, "allow_direct": True}
     await _put_stream(
         line,
@@ -50,18 +50,19 @@ async def prepare(line: FleetLine, *, days: int, replicas: int) -> None:
             **kept,
         },
     )
-    await _put_stream(
-        line,
-        {
-            "name": BUCKET_STREAM,
-            "subjects": [f"$KV.{BUCKET}.>"],
-            "max_msgs_per_subject": 1,
-            "allow_rollup_hdrs": True,
-            "deny_delete": True,
-            "discard": "new",
-            **kept,
-        },
-    )
+    for bucket, stream in ((BUCKET, BUCKET_STREAM), (AREAS_BUCKET, AREAS_STREAM)):
+        await _put_stream(
+            line,
+            {
+                "name": stream,
+                "subjects": [f"$KV.{bucket}.>"],
+                "max_msgs_per_subject": 1,
+                "allow_rollup_hdrs": True,
+                "deny_delete": True,
+                "discard": "new",
+                **kept,
+            },
+        )
 
 
 async def gateways(line: FleetLine) -> AsyncIterator[Seen]:

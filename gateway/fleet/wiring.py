@@ -16,6 +16,7 @@ from gateway.fleet.connection import FleetConnection, FleetServer
 from gateway.fleet.events_up import EventsUp
 from gateway.fleet.heartbeat import Heartbeat
 from gateway.fleet.names import FleetName
+from gateway.fleet.shared_areas import SharedAreasLine
 from gateway.lanes import Lanes
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot
 from gateway.problems.problem import Verdict
@@ -113,6 +114,8 @@ class FleetParts:
             run_id=randomness.token_hex(8),
         )
         cards = CardsDown(fleet_name=name, taker=desk.notices)
+        shared = desk.lanes.areas.shared
+        areas = () if shared is None else (SharedAreasLine(fleet_name=name, shared=shared),)
         servers = [
             FleetServer(
                 url=f"{url.partition('://')[0]}://{endpoint}",
@@ -126,7 +129,7 @@ class FleetParts:
         connection = FleetConnection(
             servers=servers,
             name=name,
-            parts=(events, heartbeat, commands, cards),
+            parts=(events, heartbeat, commands, cards, *areas),
             clock=clock,
             changed=store.changes.bump,
         )

@@ -71,4 +71,6 @@ def _area(section: AreaSection) -> Area:
         anti_passback=section.anti_passback,
         minutes=section.anti_passback_minutes,
         first_person=section.first_person,
+        shared=section.shared,
+        apart=section.apart,
     )

@@ -24,9 +24,10 @@ from gateway.domain.credentials import Card, Credential, plate_alias
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.grants import LaneGrants, listed_id, without_code
-from gateway.domain.passages import PassageOutcome
+from gateway.domain.passages import MOVED
 from gateway.domain.plates import NearPlate
 from gateway.domain.presence import Movement
+from gateway.lanes.claims import Outcome, OwnClaim
 from gateway.lanes.machine import messages as m
 from gateway.lanes.presence import Areas
 from gateway.runtime.clock import Clock, Stamp
@@ -39,7 +40,6 @@ TRIES = 5
 LOCKED_SECONDS = 900.0
 _MOST_CARDS = 1000
 _LOOK_UP_SECONDS = 1.0
-_MOVED = frozenset({PassageOutcome.PASSED, PassageOutcome.UNAUTHORISED})
 _NOTICES = {Reason.ANTI_PASSBACK: EventKind.PASSBACK_NOTED, Reason.DURESS: EventKind.DURESS_SIGNALLED}
 
 
@@ -116,16 +116,19 @@ class Decisions:
         """Replace the rules, from the next decision on."""
         self._rules = rules
 
-    def at_once(self, wanted: m.Decide) -> Decision | None:
-        """Decide without waiting; return None while the cards are not in memory."""
+    def at_once(self, wanted: m.Decide, *, apart: bool = False) -> Decision | None:
+        """Decide without waiting; return None while the cards are not in memory.
+
+        `apart`: the other gateways of shared areas were asked, and did not answer.
+        """
         cards = self._cards.at_once(wanted.credential.aliases())
         if cards is None:
             return None
         plates = self._cards.at_once(_aliases(wanted.plates)) if wanted.plates else ()
         near = self._cards.near_at_once(wanted.credential.plate) if self._asks_near(wanted, cards) else ()
-        return self._judge(wanted, cards, plates or (), near or ())
+        return self._judge(wanted, cards, plates or (), near or (), apart=apart)
 
-    async def looked_up(self, wanted: m.Decide) -> Decision:
+    async def looked_up(self, wanted: m.Decide, *, apart: bool = False) -> Decision:
         """Decide with the cards from the file. If it cannot be read within a second, decide by `store_unavailable`."""
         try:
             async with asyncio.timeout(_LOOK_UP_SECONDS):
@@ -136,7 +139,40 @@ class Decisions:
             rules = self._rules[wanted.direction]
             log.error("cards_not_readable", lane=rules.lane_id, error=str(error) or "took too long")  # noqa: TRY400 (one line suffices)
             return store_unavailable(rules)
-        return self._judge(wanted, cards, plates, near)
+        return self._judge(wanted, cards, plates, near, apart=apart)
+
+    def claim(self, wanted: m.Decide, decision: Decision) -> OwnClaim | None:
+        """Begin to claim what was just granted among the gateways of a shared area; None if there is no need."""
+        shared, rules = self._areas.shared, self._rules[wanted.direction]
+        if shared is None or not decision.granted:
+            return None
+        entered = rules.areas.get(rules.way.enters)
+        return shared.ask(decision.holder, rules.way, limit=None if entered is None else entered.limit)
+
+    async def claimed(self, wanted: m.Decide, decision: Decision, claim: OwnClaim | None) -> Decision:
+        """Wait for the claim, at most `claim_ms`, and decide again if it failed.
+
+        Without an answer in time, the area's rule for that decides.
+        """
+        shared = self._areas.shared
+        if shared is None or claim is None:
+            return decision
+        until = self._clock.monotonic() + shared.claim_seconds
+        while claim is not None:
+            outcome = await shared.outcome(claim, until=until)
+            if outcome is Outcome.CLAIMED:
+                return decision.with_claim(claim.claim.id, f"{claim.shown} is claimed")
+            away = outcome is Outcome.AWAY
+            decision = self.at_once(wanted, apart=away) or await self.looked_up(wanted, apart=away)
+            if away and decision.granted:
+                return decision.with_claim(
+                    claim.claim.id, f"{claim.shown}: no answer within {shared.claim_seconds * 1000:g} ms"
+                )
+            if away:
+                shared.release(claim.claim.id)
+                return decision
+            claim = self.claim(wanted, decision)
+        return decision
 
     async def tried(self, credential: Credential, direction: str, *, arrived: Stamp) -> Decision:
         """Decide as if the credential were read now, and keep no trace. Raises StoreError when cards cannot be read."""
@@ -166,14 +202,28 @@ class Decisions:
     def with_movement(self, entry: Entry) -> Entry:
         """Apply a passage's movement between areas, and return its entry with it. Return other entries unchanged."""
         passage = entry.passage
-        if passage is None or passage.outcome not in _MOVED:
+        if passage is None or passage.outcome not in MOVED:
             return entry
         rules = self._rules[passage.direction]
         if not rules.way:
             return entry
-        movement = Movement(rules.way, passage.ended_at, holder=passage.holder, opens=passage.opens)
+        left = rules.areas.get(rules.way.leaves)
+        shared = left is not None and left.shared
+        movement = Movement(rules.way, passage.ended_at, holder=passage.holder, opens=passage.opens, shared=shared)
         self._areas.move(movement)
         return replace(entry, movements=(*entry.movements, movement))
+
+    def release(self, claim: str) -> None:
+        """Give a claim back that nobody used."""
+        if self._areas.shared is not None:
+            self._areas.shared.release(claim)
+
+    def teller(self, entry: Entry) -> Callable[[], None] | None:
+        """Return what tells an entry's movements to the other gateways once it is on disk; None for nothing to tell."""
+        shared = self._areas.shared
+        if shared is None or not entry.movements:
+            return None
+        return lambda: shared.moved(entry.movements)
 
     def _is_locked_by(self, decision: Decision) -> bool:
         """Count the typed PIN; return whether the card is locked."""
@@ -197,6 +247,7 @@ class Decisions:
         near: tuple[NearPlate, ...],
         *,
         is_test: bool = False,
+        apart: bool = False,
     ) -> Decision:
         rules, stamp, now = self._rules[wanted.direction], self._clock.wall(), self._clock.monotonic()
         first = self._first_of(wanted, now)
@@ -211,6 +262,7 @@ class Decisions:
                 recording=self._recording(),
                 at_least=stamp.at_least,
                 listed_at=self._cards.listed_at if self._has_central else None,
+                apart=apart or self._areas.is_apart,
             ),
             shown=Shown(
                 first=first,
@@ -218,7 +270,7 @@ class Decisions:
                 near=near,
                 pin=wanted.pin,
                 pin_locked=any(self._pin_tries.is_locked(card.card_id, now) for card in cards),
-                coming=tuple(self._granted_vehicles()),
+                coming=(*self._granted_vehicles(), *self._areas.coming()),
             ),
             grants=self._grants(rules.lane_id),
         )

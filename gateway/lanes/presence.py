@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 
-from gateway.domain.access import holder_of
+from gateway.domain.access import Coming, holder_of
 from gateway.domain.errors import NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.presence import Correction, CountCorrection, Forgiveness, Movement, Presence, card_holder
+from gateway.domain.presence import (
+    AntiPassback,
+    Correction,
+    CountCorrection,
+    Forgiveness,
+    Movement,
+    Presence,
+    card_holder,
+)
+from gateway.domain.shared_areas import Contradiction
 from gateway.lanes.recorder import Recorder
+from gateway.lanes.shared_areas import SharedAreas
 from gateway.lanes.snapshots import AreaSnapshot
-from gateway.runtime.clock import Clock
+from gateway.runtime.clock import Clock, iso_utc
 from gateway.site import Site
 from gateway.store import Entry
 from gateway.store.cards.cards import Cards
@@ -23,12 +34,14 @@ class Areas:
     """The site's areas. All lanes use one presence; each change is queued for the disk when it takes effect."""
 
     def __init__(self, *, site: Site, cards: Cards, rows: PresenceRows, recorder: Recorder, clock: Clock) -> None:
-        self.change(site)
         self._cards = cards
         self._rows = rows
         self._recorder = recorder
         self._clock = clock
         self._presence = Presence()
+        self._is_recalled = False
+        self.shared: SharedAreas | None = None
+        self.change(site)
 
     @property
     def presence(self) -> Presence:
@@ -39,10 +52,14 @@ class Areas:
         """Take over the areas of a changed site file. The counts are kept."""
         self._areas = {area.id: area for area in site.areas}
         self._by_owner = site.policy.anti_passback_by == "owner"
+        self.shared = self._shared_of(site)
 
     async def recall(self) -> None:
         """Restore the recorded presence. Raises StoreError when it cannot be read."""
         self._presence = await self._rows.load()
+        self._is_recalled = True
+        if self.shared is not None:
+            self.shared.recalled()
 
     def counts(self) -> Mapping[str, int]:
         """Return how many are in each area of the site file, in its order."""
@@ -58,6 +75,16 @@ class Areas:
         """Apply a passage's movement, for the next decisions. The caller records it."""
         self._presence.move(movement)
 
+    @property
+    def is_apart(self) -> bool:
+        """True while the other gateways of shared areas cannot be asked."""
+        return self.shared is not None and self.shared.is_apart
+
+    def coming(self) -> Iterator[Coming]:
+        """Yield the vehicles on their way in or out at other gateways of shared areas."""
+        if self.shared is not None:
+            yield from self.shared.coming()
+
     def card_renamed(self, card_id: int, new_id: int) -> None:
         """Move a card's presence to the id that central gave the card. The store has already done so."""
         self._presence.rename(card_holder(card_id), card_holder(new_id))
@@ -71,7 +98,7 @@ class Areas:
         area = self._areas.get(area_id)
         if area is None:
             raise NotFoundError(f"area '{area_id}' is not of this site")
-        correction = CountCorrection(area_id, count)
+        correction = CountCorrection(area_id, count, self._presence.elsewhere(area_id))
         before, who = self._presence.count(area_id), source.removeprefix("user:")
         text = f"{area.name}: {who} set the count to {count} (it was {before})"
         await self._correct(correction, EventKind.COUNT_CORRECTED, text, area=area_id, count=count, counted=before)
@@ -97,6 +124,68 @@ class Areas:
         # Through the recorder's queue, because passages that wait in it came first.
         lost = self._recorder.lost
         self._presence.correct(correction)
-        self._recorder.put(Entry(events=(event,), corrections=(correction,)))
+        shared = self.shared
+        told = None if shared is None else partial(shared.corrected, correction)
+        self._recorder.put(Entry(events=(event,), corrections=(correction,)), written=told)
         if not await self._recorder.recorded(lost=lost, within=_RECORDED_WITHIN):
             raise StoreError("the correction is in force, but could not be recorded: it may be lost at a restart")
+
+    def _shared_of(self, site: Site) -> SharedAreas | None:
+        """Return this gateway's part in the shared areas; None if there are none."""
+        areas = [area.id for area in site.areas if area.shared]
+        if site.fleet is None or not areas:
+            self._presence.learn(elsewhere={}, opened={})
+            return None
+        claim_seconds = site.fleet.claim_ms / 1000
+        if (kept := self.shared) is not None and kept.own == site.fleet.gateway:
+            kept.change(areas, claim_seconds=claim_seconds)
+            return kept
+        made = SharedAreas(
+            own=site.fleet.gateway,
+            areas=areas,
+            presence=lambda: self._presence,
+            clock=self._clock,
+            claim_seconds=claim_seconds,
+            tell=self._tell_contradiction,
+            counted=self._tell_overfull,
+        )
+        if self._is_recalled:
+            made.recalled()
+        return made
+
+    def _tell_contradiction(self, holder: str, found: Contradiction, *, made_apart: bool) -> None:
+        twice = found.after.enters and found.after.enters == found.before.enters
+        area_id = found.after.enters if twice else found.after.leaves
+        area = self._areas.get(area_id)
+        if area is None or area.anti_passback is AntiPassback.OFF:
+            return
+        if area.anti_passback is not AntiPassback.HARD and not made_apart:
+            return  # the decision has noted it, or allowed it after some minutes
+        before, after = (
+            f"{'entered' if one.enters else 'left'} at {one.by} at {iso_utc(one.at)}"
+            for one in (found.before, found.after)
+        )
+        text = f"{area.name}: {holder} {before}, and {after}, while the gateways could not ask each other"
+        if not found.is_certain:
+            text += "; the order is not certain, because the clocks of the gateways may differ by as much"
+        self._tell(
+            EventKind.PRESENCE_CONTRADICTED,
+            text,
+            area=area_id,
+            holder=holder,
+            first=found.before.by,
+            second=found.after.by,
+            certain=found.is_certain,
+        )
+
+    def _tell_overfull(self) -> None:
+        for area in self._areas.values():
+            count = self._presence.count(area.id)
+            if area.shared and area.limit is not None and count > area.limit:
+                text = f"{area.name}: {count} are inside, {area.limit} may be: the gateways could not ask each other"
+                self._tell(EventKind.AREA_OVERFULL, text, area=area.id, count=count, limit=area.limit)
+
+    def _tell(self, kind: EventKind, text: str, **data: str | int | bool) -> None:
+        stamp = self._clock.wall()
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
+        self._recorder.put(Entry(events=(event,)))

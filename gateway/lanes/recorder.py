@@ -22,6 +22,19 @@ _WAITING = 5000
 _RETRY_SECONDS = 1.0
 
 
+def in_turn(*calls: Callable[[], None] | None) -> Callable[[], None] | None:
+    """Return one call that makes all of these, None for none."""
+    wanted = [call for call in calls if call is not None]
+    if len(wanted) < 2:
+        return wanted[0] if wanted else None
+
+    def all_of_them() -> None:
+        for call in wanted:
+            call()
+
+    return all_of_them
+
+
 class Recorder:
     """A queue in front of the journal. `put` never blocks; `run` must be kept alive.
 

@@ -27,6 +27,7 @@ from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Credential
 from gateway.domain.events import Severity
 from gateway.lanes.card_traces import CardTraces
+from gateway.lanes.claims import LaneClaims, OwnClaim
 from gateway.lanes.decisions import Decisions
 from gateway.lanes.figures import LaneFigures
 from gateway.lanes.machine import machine
@@ -39,7 +40,7 @@ from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.troubles import lasting, why_unable
 from gateway.lanes.machine.visits import granted, granted_vehicles
 from gateway.lanes.points import lane_points
-from gateway.lanes.recorder import Recorder
+from gateway.lanes.recorder import Recorder, in_turn
 from gateway.lanes.snapshots import CommandSnapshot, LanePoint, LaneSnapshot
 from gateway.lanes.tape import LaneTape
 from gateway.lanes.timetable import Timetable
@@ -108,6 +109,7 @@ class LaneRunner:
         self._commanded: Command | None = None
         self._sending = 0
         self._about_to_come: tuple[Coming, ...] = ()
+        self._claims = LaneClaims(release=decisions.release)
 
     def follow(self, before: LaneRunner, *, gate_lost: str) -> None:
         """Take over from the runner that ran this lane with its earlier settings. Call before `run`.
@@ -116,6 +118,7 @@ class LaneRunner:
         """
         self._state = self._latest = before._state.afresh(self._now(), gate_lost=gate_lost)
         self.figures = before.figures
+        self._claims = before._claims
 
     def why_not_changed(self) -> str:
         """Return why the lane's settings cannot be changed now, "" when they can."""
@@ -130,8 +133,8 @@ class LaneRunner:
         self._decisions.change(rules)
         self._timetable = timetable
 
-    def post(self, event: m.LaneEvent) -> None:
-        """Put an event into the inbox. If the inbox is full, drop and count the event."""
+    def post(self, event: m.LaneEvent) -> bool:
+        """Put an event into the inbox, and return True. If the inbox is full, drop and count the event."""
         self._look(event)
         try:
             self._inbox.put_nowait((self._clock.monotonic(), event))
@@ -139,6 +142,8 @@ class LaneRunner:
             self.figures.overflowed += 1
             if self.figures.overflowed == 1:
                 log.error("lane_inbox_full", lane=self.rules.lane.id)  # noqa: TRY400 (no traceback tells more)
+            return False
+        return True
 
     async def run(self) -> None:
         """Handle events, one at a time, until cancelled."""
@@ -154,6 +159,7 @@ class LaneRunner:
                 self.tape.add(self._state, now, event, step.commands)
                 before = self._shown_part(self._state)
                 self._state = step.state
+                self._claims.stepped(event, step.state, step.commands)
                 self._travel = self._travel.after(event, step.commands)
                 self._watch_closing()
                 if self._traces is not None:
@@ -246,7 +252,7 @@ class LaneRunner:
                     self._reached(reached)
                 entry = self._decisions.with_movement(self._travel.timed(command.entry))
                 written = None if self._traces is None else self._traces.written(command.entry)
-                self._recorder.put(entry, written=written)
+                self._recorder.put(entry, written=in_turn(written, self._decisions.teller(entry)))
             case m.Show():
                 reader = self._showing.get(command.reader_id)
                 if reader is not None:
@@ -260,15 +266,21 @@ class LaneRunner:
             self._commanded = command
 
     def _decide(self, group: asyncio.TaskGroup, wish: m.Decide, posted_at: float) -> None:
-        """Decide at once when the cards are in memory, otherwise in a task of its own."""
+        """Decide at once when the cards are in memory and nothing is to be claimed, otherwise in a task of its own."""
         decision = self._decisions.at_once(wish)
-        if decision is None:
-            group.create_task(self._look_up(wish, posted_at), name=f"decide-{self.rules.lane.id}")
+        claim = None if decision is None else self._decisions.claim(wish, decision)
+        if decision is None or claim is not None:
+            group.create_task(self._decide_later(wish, decision, claim, posted_at), name=f"decide-{self.rules.lane.id}")
         else:
             self._decided(wish, decision, posted_at)
 
-    async def _look_up(self, wish: m.Decide, posted_at: float) -> None:
-        self._decided(wish, await self._decisions.looked_up(wish), posted_at)
+    async def _decide_later(
+        self, wish: m.Decide, decision: Decision | None, claim: OwnClaim | None, posted_at: float
+    ) -> None:
+        if decision is None:
+            decision = await self._decisions.looked_up(wish)
+            claim = self._decisions.claim(wish, decision)
+        self._decided(wish, await self._decisions.claimed(wish, decision, claim), posted_at)
 
     def _decided(self, wish: m.Decide, decision: Decision, posted_at: float) -> None:
         self.figures.decided(granted=decision.granted, seconds=self._clock.monotonic() - posted_at)
@@ -277,7 +289,8 @@ class LaneRunner:
         if decision.granted:
             # Until the machine takes the decision, other lanes must know of it.
             self._about_to_come = tuple(granted(self._decisions.rules[wish.direction], decision))
-        self.post(m.Decided(number=wish.number, decision=decision))
+        if not self.post(m.Decided(number=wish.number, decision=decision)):
+            self._decisions.release(decision.claim)
         for entry in self._decisions.noticed(wish, decision):
             self._recorder.put(entry)
 

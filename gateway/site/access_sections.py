@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from gateway.domain.access import Stance
-from gateway.domain.presence import AntiPassback
+from gateway.domain.presence import AntiPassback, Apart
 from gateway.domain.reader_bits import ReaderBits
 from gateway.domain.schedules import Day
 from gateway.site.fields import Name, Slug
@@ -74,6 +74,10 @@ class AreaSection(_Section):
     anti_passback: AntiPassback = AntiPassback.OFF
     anti_passback_minutes: float = Field(default=10, gt=0, le=10_080, description="for anti_passback = 'timed'")
     first_person: bool = Field(default=False, description="nobody enters before a card that may open it, each day")
+    shared: bool = Field(default=False, description="all gateways of the fleet's site share it; needs `[fleet]`")
+    apart: Apart = Field(
+        default=Apart.LOCAL, description="who enters while the other gateways cannot be asked, if it is shared"
+    )
 
 
 class LadderSection(_Section):

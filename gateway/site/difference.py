@@ -116,6 +116,7 @@ def difference(before: LoadedSite, after: LoadedSite) -> Difference:
         interface=central or bool(secrets & accounts) or _interface_part(before.site) != _interface_part(after.site),
         central=central or (before.site.site.timezone != after.site.site.timezone and after.site.central is not None),
         fleet=fleet != now
+        or _shared(before.site) != _shared(after.site)
         or (now is not None and (now.credentials in secrets or _renamed_site(before.site, after.site))),
     )
 
@@ -208,6 +209,10 @@ def _refused(before: Site, after: Site) -> Iterator[str]:
         yield f"[central] is {how} only with a restart"
     elif before.central and after.central and before.central.backlog_gigabytes != after.central.backlog_gigabytes:
         yield "[central] backlog_gigabytes changes only with a restart"
+
+
+def _shared(site: Site) -> set[str]:
+    return {area.id for area in site.areas if area.shared}
 
 
 def _renamed_site(before: Site, after: Site) -> bool:

@@ -48,12 +48,13 @@ class Rows(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The valid parts of a site. A broken section is None."""
+    """The valid parts of a site. A broken section is None. `has_fleet`: there is a `[fleet]`, broken or not."""
 
     site: SiteSection | None
     api: ApiSection | None
     central: CentralSection | None
     fleet: FleetSection | None
+    has_fleet: bool
     rtsp: RtspSection | None
     backup: BackupSection | None
     accounts: Rows[Account]
@@ -78,6 +79,7 @@ def whole(site: Site) -> Draft:
         api=site.api,
         central=site.central,
         fleet=site.fleet,
+        has_fleet=site.fleet is not None,
         rtsp=site.rtsp,
         backup=site.backup,
         accounts=_all(site.api.accounts),
@@ -128,6 +130,7 @@ def _salvaged(tree: Tree, error: ValidationError) -> Draft:
         api=_section(tree, "api", ApiSection, broken),
         central=_section(tree, "central", CentralSection, broken),
         fleet=_section(tree, "fleet", FleetSection, broken),
+        has_fleet="fleet" in tree,
         rtsp=_section(tree, "rtsp", RtspSection, broken),
         backup=_section(tree, "backup", BackupSection, broken),
         accounts=_rows(api_tree, ("api", "accounts"), "username", TypeAdapter(Account), broken),

@@ -342,6 +342,9 @@ def access_faults(draft: Draft) -> Iterator[Fault]:
     """Yield faults for missing areas and schedules, and for settings of a lane that contradict each other."""
     areas = {area.id for area in draft.areas.sound.values()}
     schedules = {schedule.id for schedule in draft.schedules.sound.values()}
+    for index, section in draft.areas.sound.items():
+        if section.shared and not draft.has_fleet:
+            yield Fault(f"areas[{index}].shared", "needs [fleet]: the gateways share it over the fleet's server")
     for index, lane in draft.lanes.sound.items():
         place = f"lanes[{index}]"
         for field, area in (("inside", lane.inside), ("outside", lane.outside)):

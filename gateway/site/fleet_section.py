@@ -48,6 +48,9 @@ class FleetSection(Section):
         default=None, description="an NKey seed `SU…`, or the text of a JWT credentials file"
     )
     ca_file: str | None = Field(default=None, description="authorities to trust instead of the usual ones")
+    claim_ms: int = Field(
+        default=150, ge=20, le=2000, description="so long a gate waits for a claim in a shared area, in milliseconds"
+    )
     senders: tuple[FleetSender, ...] = Field(default=(), max_length=64, description="who may send commands")
 
     @field_validator("urls")

@@ -78,6 +78,8 @@ def _by_rules(case: Case, trace: list[RuleResult], *, found_by: Reason, grant: i
     notices: list[Reason] = []
     for name, rule in _RULES:
         verdict = rule(case)
+        if verdict is None:
+            continue
         trace.append(RuleResult(name, verdict.reason is None, verdict.seen))
         if verdict.reason is not None:
             refusal = verdict.reason
@@ -179,7 +181,7 @@ def _duress(case: Case) -> Verdict:
     return Verdict("noted", notice=Reason.DURESS) if signalled else Verdict("none")
 
 
-_RULES: Final[tuple[tuple[str, Callable[[Case], Verdict]], ...]] = (
+_RULES: Final[tuple[tuple[str, Callable[[Case], Verdict | None]], ...]] = (
     ("duress", _duress),
     ("card list", _card_list),
     ("records", _records),
@@ -191,6 +193,7 @@ _RULES: Final[tuple[tuple[str, Callable[[Case], Verdict]], ...]] = (
     ("zone", places.zone),
     ("lane hours", times.lane_hours),
     ("schedule", times.schedule),
+    ("shared area", places.shared_area),
     ("first person", places.first_person),
     ("anti-passback", places.anti_passback),
     ("room", places.room),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from gateway.domain.access.case import UNASKED, Case, Verdict
 from gateway.domain.access.granted import or_granted
 from gateway.domain.access.reasons import Reason
-from gateway.domain.presence import OUTSIDE, AntiPassback
+from gateway.domain.presence import OUTSIDE, AntiPassback, Apart
+
+_APART = "the other gateways cannot be asked"
 
 
 def zone(case: Case) -> Verdict:
@@ -33,6 +35,28 @@ def first_person(case: Case) -> Verdict:
     return Verdict(f"{area.area_id} is not opened", Reason.FIRST_PERSON_AWAITED)
 
 
+def shared_area(case: Case) -> Verdict | None:
+    """Check the rule of a shared area while the other gateways cannot be asked; None if the way touches none.
+
+    The rule is for vehicles that enter. Whoever is inside may leave.
+    """
+    entered, left = (case.rules.areas.get(area_id) for area_id in (case.rules.way.enters, case.rules.way.leaves))
+    if entered is not None and entered.shared:
+        if not case.conditions.apart:
+            return Verdict("the other gateways can be asked")
+        match entered.apart:
+            case Apart.ALLOW:
+                return Verdict(f"{_APART}: all are let in")
+            case Apart.DENY:
+                return Verdict(f"{_APART}: nobody is let in", Reason.AREA_APART)
+            case Apart.LOCAL:
+                return Verdict(f"{_APART}: local knowledge alone")
+    if left is not None and left.shared:
+        seen = f"{_APART}: whoever is inside may leave" if case.conditions.apart else "the other gateways can be asked"
+        return Verdict(seen)
+    return None
+
+
 def anti_passback(case: Case) -> Verdict:
     """Check anti-passback. A holder whose place is unknown may pass once: the first time, or after a reset."""
     way, holder = case.rules.way, case.rules.holder(case.card)
@@ -53,6 +77,8 @@ def anti_passback(case: Case) -> Verdict:
 def _passed_back(case: Case, area_id: str, where: str, *, since: int | None = None) -> Verdict:
     area = case.rules.areas.get(area_id)
     since = case.now if since is None else since
+    if _is_not_asked(case, area_id):
+        return Verdict(f"not asked: {where}, as far as is known here")
     match area.anti_passback if area is not None else AntiPassback.OFF:
         case AntiPassback.HARD:
             return Verdict(where, Reason.ANTI_PASSBACK)
@@ -69,7 +95,15 @@ def room(case: Case) -> Verdict:
     area = case.rules.areas.get(case.rules.way.enters)
     if area is None or area.limit is None:
         return Verdict("no limit")
+    if _is_not_asked(case, area.area_id):
+        return Verdict("not asked")
     inside = case.presence.count(area.area_id)
     coming = sum(one.way.enters == area.area_id for one in case.shown.coming)
     seen = f"{inside} of {area.limit}" + (f", {coming} on their way in" if coming else "")
     return Verdict(seen, Reason.AREA_FULL if inside + coming >= area.limit else None)
+
+
+def _is_not_asked(case: Case, area_id: str) -> bool:
+    """Return whether presence does not count now: only the other gateways know it, and the area's rule is not LOCAL."""
+    area = case.rules.areas.get(area_id)
+    return area is not None and area.shared and case.conditions.apart and area.apart is not Apart.LOCAL

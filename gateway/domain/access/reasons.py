@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ class Reason(StrEnum):
     LANE_CLOSED = "lane_closed"
     ANTI_PASSBACK = "anti_passback"
     AREA_FULL = "area_full"
+    AREA_APART = "area_apart"
     FIRST_PERSON_AWAITED = "first_person_awaited"
     SECOND_CREDENTIAL_AWAITED = "second_credential_awaited"
     NO_PIN = "no_pin"
@@ -64,6 +65,7 @@ _SENTENCES = {
     Reason.LANE_CLOSED: "the lane is not open at this time",
     Reason.ANTI_PASSBACK: "the card was already used in this direction and has not come back",
     Reason.AREA_FULL: "the area is full",
+    Reason.AREA_APART: "the other gateways of the area cannot be asked",
     Reason.FIRST_PERSON_AWAITED: "nobody who may open the area has entered today",
     Reason.SECOND_CREDENTIAL_AWAITED: "a second card or plate is needed",
     Reason.NO_PIN: "this lane asks for a PIN, and the card has none",
@@ -104,6 +106,7 @@ class Decision:
         grant: the number of the grant that lets the vehicle pass, None when none was needed.
         holder: the name by which presence counts the card's holder, "" for nobody.
         opens: whether the holder, by entering, opens the area to others.
+        claim: the claim of the holder and the place among the gateways of a shared area, "" for none.
     """
 
     granted: bool
@@ -114,6 +117,11 @@ class Decision:
     grant: int | None = None
     holder: str = ""
     opens: bool = False
+    claim: str = ""
+
+    def with_claim(self, claim: str, seen: str) -> Decision:
+        """Return the decision with its claim, and what became of it, in the trace."""
+        return replace(self, claim=claim, trace=(*self.trace, RuleResult("claim", passed=True, seen=seen)))
 
     def traced(self) -> str:
         """Write each rule with its result, as events record it."""

@@ -96,17 +96,22 @@ class Conditions:
         listed_at: when the card list was last known to be complete (wall micros); None when central does not keep it.
         at_least: the earliest moment that it can be now (wall micros), None for the moment of the decision. A validity
             counts as over only if it ended by then.
+        apart: whether the other gateways of shared areas cannot be asked now.
     """
 
     clock_trusted: bool = True
     recording: bool = True
     listed_at: int | None = None
     at_least: int | None = None
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Coming:
-    """A granted vehicle that has not passed yet; its passage will change the counts."""
+    """A granted vehicle that has not passed yet; its passage will change the counts.
+
+    `lane_id` is its lane, or the other gateway of a shared area that it comes in at.
+    """
 
     lane_id: str
     way: Way

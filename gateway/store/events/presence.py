@@ -7,6 +7,8 @@ import sqlite3
 from gateway.domain.presence import OUTSIDE, Correction, CountCorrection, Forgiveness, Movement, Presence, Whereabouts
 from gateway.store.engine.database import Database
 
+_NO_FLOOR = -(2**31)
+
 
 class PresenceRows:
     """Recorded presence: the count of each area, and the area of each holder."""
@@ -36,9 +38,9 @@ def record_movement(connection: sqlite3.Connection, movement: Movement) -> None:
         return
     if way.leaves != OUTSIDE:
         connection.execute(
-            "INSERT INTO area (area_id, count) VALUES (?, 0)"
-            " ON CONFLICT (area_id) DO UPDATE SET count = max(0, count - 1)",
-            (way.leaves,),
+            "INSERT INTO area (area_id, count) VALUES (?1, max(-1, ?2))"
+            " ON CONFLICT (area_id) DO UPDATE SET count = max(count - 1, ?2)",
+            (way.leaves, _NO_FLOOR if movement.shared else 0),
         )
     if way.enters != OUTSIDE:
         connection.execute(
@@ -57,11 +59,11 @@ def record_movement(connection: sqlite3.Connection, movement: Movement) -> None:
 def record_correction(connection: sqlite3.Connection, correction: Correction) -> None:
     """Apply a correction to the rows as `Presence.correct` applies it in memory."""
     match correction:
-        case CountCorrection(area_id, count):
+        case CountCorrection(area_id):
             connection.execute(
                 "INSERT INTO area (area_id, count) VALUES (?, ?)"
                 " ON CONFLICT (area_id) DO UPDATE SET count = excluded.count",
-                (area_id, count),
+                (area_id, correction.own),
             )
         case Forgiveness(""):
             connection.execute("DELETE FROM holder")

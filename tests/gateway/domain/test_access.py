@@ -21,7 +21,7 @@ from gateway.domain.access import (
 )
 from gateway.domain.credentials import Card, CardStatus, Credential
 from gateway.domain.plates import NearPlate
-from gateway.domain.presence import AntiPassback, Area, Movement, Presence, Way
+from gateway.domain.presence import AntiPassback, Apart, Area, Movement, Presence, Way
 from gateway.domain.schedules import WEEK, Calendar, Schedule, Window
 
 NOW = 1_769_774_400_000_000  # 2026-01-30T12:00Z, a Friday
@@ -125,6 +125,37 @@ def test_anti_passback_refuses_who_is_in_already_and_who_is_not():
     gone.move(Movement(GARAGE.back, NOW, "card:7"))
     assert_denied(judged(rules=out, presence=gone), "anti-passback", Reason.ANTI_PASSBACK)
     assert judged(rules=out).granted, "whose whereabouts are unknown may pass once"
+
+
+def shared(apart, way=GARAGE):
+    """A full area of hard anti-passback that gateways share, with the card inside, judged while nobody can be asked."""
+    area = Area("garage", limit=1, anti_passback=AntiPassback.HARD, shared=True, apart=apart)
+    rules = AccessRules(way=way, areas={"garage": area})
+    return judged(rules=rules, presence=inside(), conditions=Conditions(apart=True))
+
+
+def test_apart_the_rule_of_a_shared_area_holds_for_those_who_enter():
+    assert shared(Apart.ALLOW).granted
+    assert_denied(shared(Apart.DENY), "shared area", Reason.AREA_APART)
+    assert_denied(shared(Apart.LOCAL), "anti-passback", Reason.ANTI_PASSBACK)
+    for apart in Apart:
+        assert "the other gateways cannot be asked" in shared(apart).traced()
+
+
+def test_apart_nobody_is_kept_inside_a_shared_area():
+    gone = inside()
+    gone.move(Movement(GARAGE.back, NOW, "card:7"))
+    for apart in (Apart.ALLOW, Apart.DENY):
+        area = Area("garage", anti_passback=AntiPassback.HARD, shared=True, apart=apart)
+        rules = AccessRules(way=GARAGE.back, areas={"garage": area})
+        assert judged(rules=rules, presence=gone, conditions=Conditions(apart=True)).granted
+        assert_denied(judged(rules=rules, presence=gone), "anti-passback", Reason.ANTI_PASSBACK)
+
+
+def test_an_area_that_is_not_shared_knows_of_no_other_gateways():
+    decision = judged(rules=passback(AntiPassback.HARD), conditions=Conditions(apart=True))
+    assert decision == judged(rules=passback(AntiPassback.HARD))
+    assert "shared area" not in [result.rule for result in decision.trace]
 
 
 def test_anti_passback_goes_by_areas():

@@ -34,6 +34,18 @@ def faults(**parts):
     return [str(fault) for error in refused for fault in faults_of(error)] + [str(item) for item in check_draft(draft)]
 
 
+SHARED = [{**SITE["areas"][0], "shared": True, "apart": "deny"}]
+FLEET = {"urls": ["nats://127.0.0.1"], "site": "north", "gateway": "gate-1"}
+
+
+def test_an_area_is_shared_over_the_fleet():
+    assert faults(areas=SHARED, fleet=FLEET) == []
+    assert faults(areas=SHARED) == [
+        "areas[0].shared: needs [fleet]: the gateways share it over the fleet's server",
+    ]
+    assert not any("needs [fleet]" in fault for fault in faults(areas=SHARED, fleet={**FLEET, "claim_ms": 1}))
+
+
 def test_a_good_site():
     site = Site.model_validate(SITE)
     assert check(site) == ()

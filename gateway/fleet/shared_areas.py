@@ -1,0 +1,109 @@
+"""Shared areas over the fleet's server: the bucket's changes come in, and this gateway's claims and passages go out.
+
+A write names the revision that it changes, and the server refuses it if that has changed meanwhile. One batch is in
+flight at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import structlog
+from pydantic import TypeAdapter, ValidationError
+
+from gateway.domain.shared_areas import GatewayCounts, HolderEntry, Write
+from gateway.fleet.feed import followed
+from gateway.fleet.line import ANSWER_SECONDS, FleetAway, FleetLine, Kept, Outgoing
+from gateway.fleet.names import AREAS_STREAM, FleetName
+from gateway.lanes.shared_areas import SharedAreas
+
+log = structlog.get_logger(__name__)
+
+WRITE_SECONDS = 3.0
+_MOST_IN_FLIGHT = 64
+_LOOK_SECONDS = 1.0
+_ENTRY = TypeAdapter(HolderEntry)
+_COUNTS = TypeAdapter(GatewayCounts)
+
+T = TypeVar("T")
+
+
+@dataclass(kw_only=True)
+class SharedAreasLine:
+    """The line between this gateway's part in the shared areas and the bucket."""
+
+    name: str = field(default="shared areas", init=False)
+    fleet_name: FleetName
+    shared: SharedAreas
+
+    async def run(self, line: FleetLine, works: Callable[[], None]) -> None:
+        """Follow the bucket and write into it, until cancelled."""
+        subject = self.fleet_name.area_holder("")
+        await line.expect_stream(AREAS_STREAM, subject)
+        self.shared.begin()
+        try:
+            async with followed(line, AREAS_STREAM, f"{self.fleet_name.areas}.>", self._take) as feed:
+                try:
+                    async with asyncio.timeout(ANSWER_SECONDS):
+                        await feed.is_complete.wait()
+                except TimeoutError as error:
+                    raise FleetAway("the shared areas do not come") from error
+                await self.shared.synchronised()
+                works()
+                heard_at = feed.heard_at
+                while True:
+                    feed.check()
+                    if feed.heard_at > heard_at:
+                        heard_at = feed.heard_at
+                        self.shared.heard()
+                    if writes := self.shared.writes(_MOST_IN_FLIGHT):
+                        await self._write(line, writes)
+                    else:
+                        await self.shared.work(within=_LOOK_SECONDS)
+        finally:
+            self.shared.lost()
+
+    async def _write(self, line: FleetLine, writes: list[Write]) -> None:
+        revisions = await line.put_each([self._message(write) for write in writes], within=WRITE_SECONDS)
+        for write, revision in zip(writes, revisions, strict=True):
+            self.shared.written(write, revision)
+
+    def _message(self, write: Write) -> Outgoing:
+        if isinstance(write.value, GatewayCounts):
+            return Outgoing(self.fleet_name.area_counts, _COUNTS.dump_json(write.value), after=write.after)
+        subject = self.fleet_name.area_holder(_key(write.holder))
+        return Outgoing(subject, _ENTRY.dump_json(write.value), after=write.after)
+
+    def _take(self, kept: Kept) -> None:
+        """Take a change of the bucket. A key that was deleted by hand is an empty record."""
+        kind, _, key = kept.subject.removeprefix(f"{self.fleet_name.areas}.").partition(".")
+        if kind == "holder":
+            entry = _parsed(_ENTRY, kept, HolderEntry())
+            self.shared.entry_changed(_holder(key), entry, kept.sequence)
+        elif kind == "count":
+            self.shared.counts_changed(key, _parsed(_COUNTS, kept, GatewayCounts()), kept.sequence)
+
+
+def _parsed(kind: TypeAdapter[T], kept: Kept, nothing: T) -> T:
+    try:
+        return kind.validate_json(kept.data) if kept.data else nothing
+    except ValidationError:
+        log.warning("shared_record_unreadable", key=kept.subject)
+        return nothing
+
+
+def _key(holder: str) -> str:
+    """Write a holder's name with the letters that a key may have."""
+    return base64.urlsafe_b64encode(holder.encode()).decode().rstrip("=")
+
+
+def _holder(key: str) -> str:
+    try:
+        return base64.urlsafe_b64decode(key + "=" * (-len(key) % 4)).decode()
+    except ValueError:
+        log.warning("shared_record_unreadable", key=key)
+        return ""

@@ -1,0 +1,103 @@
+"""Claims of a holder's way among the gateways of a shared area, and what becomes of them in a lane."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from gateway.domain.passages import MOVED
+from gateway.domain.shared_areas import Claim, SharedRecords
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.state.lane import LaneState
+from gateway.lanes.machine.visits import HAS_RIGHT_OF_WAY
+
+
+class Outcome(StrEnum):
+    """Outcome of a claim. `OVERTAKEN`: another gateway changed the holder's entry first."""
+
+    CLAIMED = "claimed"
+    FULL = "full"
+    OVERTAKEN = "overtaken"
+    AWAY = "away"
+
+
+@dataclass(slots=True, eq=False)
+class OwnClaim:
+    """A claim of this gateway.
+
+    Attributes:
+        claim: as it is written.
+        holder: the holder's name among the gateways.
+        seen: the revision of the holder's entry for which it was decided.
+        limit: the limit of the area that is entered, None for none.
+        outcome: its outcome, once that is known.
+        decides: whether the decision still waits for it.
+        until: when it is given back by itself (monotonic seconds); None for one that a lane holds.
+    """
+
+    claim: Claim
+    holder: str
+    seen: int
+    limit: int | None
+    outcome: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    decides: bool = True
+    until: float | None = None
+
+    def judged(self, records: SharedRecords) -> Outcome:
+        """Judge it by the records at the revision at which it was taken, as every gateway would."""
+        if self.limit is None or records.taken(self.claim.enters) <= self.limit:
+            return Outcome.CLAIMED
+        return Outcome.FULL
+
+    @property
+    def shown(self) -> str:
+        """The claim for people: who, where, and its number."""
+        where = f"into {self.claim.enters}" if self.claim.enters else f"out of {self.claim.leaves}"
+        return f"{self.holder} {where}, {self.claim.id}"
+
+    @property
+    def is_overtaken(self) -> bool:
+        """True if another gateway changed the holder's entry first."""
+        return self.outcome.done() and self.outcome.result() is Outcome.OVERTAKEN
+
+    def ends_as(self, outcome: Outcome) -> None:
+        """Set the outcome; the first counts."""
+        if not self.outcome.done():
+            self.outcome.set_result(outcome)
+
+
+class LaneClaims:
+    """The claims of one lane whose gate may open. `release` gives one back that nobody used."""
+
+    def __init__(self, *, release: Callable[[str], None]) -> None:
+        self._release = release
+        self._held: dict[str, str] = {}
+
+    def stepped(self, event: m.LaneEvent, state: LaneState, commands: Iterable[m.LaneCommand]) -> None:
+        """Take in a step of the machine. A claim stands as long as its vehicle has the right of way.
+
+        A vehicle that has passed settles its claim once that is on disk. Any other that is not let in any more gives it
+        back, and so does a decision that nobody awaited.
+        """
+        if isinstance(event, m.Decided) and event.decision.claim:
+            self._held[event.decision.claim] = event.decision.holder
+        if not self._held:
+            return
+        visits = state.visits
+        present = (visits.present,) if visits.present is not None and visits.phase in HAS_RIGHT_OF_WAY else ()
+        used = {visit.decision.claim for visit in (*present, *visits.owed) if visit.decision is not None}
+        passed = [
+            command.entry.passage.holder
+            for command in commands
+            if isinstance(command, m.Record) and command.entry.passage and command.entry.passage.outcome in MOVED
+        ]
+        for claim_id, holder in list(self._held.items()):
+            if claim_id in used:
+                continue
+            del self._held[claim_id]
+            if holder in passed:
+                passed.remove(holder)
+            else:
+                self._release(claim_id)
