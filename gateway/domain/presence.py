@@ -109,7 +109,7 @@ class CountCorrection:
 
     @property
     def own(self) -> int:
-        """How many this gateway counts after it."""
+        """This gateway's share after it."""
         return self.count - self.elsewhere
 
 

@@ -78,7 +78,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class HolderEntry:
-    """What the gateways share of one holder: the last passages in the order of the clocks, and open claims."""
+    """The shared record of one holder: the last passages in the order of the clocks, and open claims."""
 
     steps: tuple[Step, ...] = ()
     claims: tuple[Claim, ...] = ()

@@ -57,12 +57,12 @@ class Decided:
 
     @property
     def enters(self) -> bool:
-        """Whether it was about coming in."""
+        """True if it was about coming in."""
         return self.lane.endswith("entry")
 
     @property
     def was_apart(self) -> bool:
-        """Whether it was decided without the other gateways."""
+        """True if it was decided without the other gateways."""
         return "other gateways cannot be asked" in self.trace
 
     @property
@@ -88,7 +88,7 @@ class Passed:
 
     @property
     def enters(self) -> bool:
-        """Whether it came in."""
+        """True if it came in."""
         return self.lane.endswith("entry")
 
 
@@ -240,7 +240,7 @@ def _is_in_trouble(history: History, one: Decided) -> bool:
 
 
 def _by_local_knowledge(limit: int, one: Decided, what: str) -> Iterator[str]:
-    """What the decision saw here must be what it decided by."""
+    """Yield where a decision went against what it saw here."""
     if not one.granted and one.reason not in ("anti_passback", "area_full"):
         yield f"{what}: apart, and denied by neither presence nor count ({one.reason})"
     if not one.enters:
@@ -254,7 +254,7 @@ def _by_local_knowledge(limit: int, one: Decided, what: str) -> Iterator[str]:
 
 
 def never_over_nor_twice(history: History) -> Iterator[str]:
-    """Where nobody is let in apart, no holder is ever inside twice, and there are never more than the limit."""
+    """Yield holders inside twice, and vehicles over the limit, in the area that lets nobody in apart."""
     inside: dict[str, set[str]] = defaultdict(set)
     apart = {(one.gateway, one.lane, one.holder) for one in history.decided if one.was_apart and one.granted}
     for one in sorted(history.passed, key=lambda one: one.at):
@@ -272,7 +272,7 @@ def never_over_nor_twice(history: History) -> Iterator[str]:
 
 
 def contradictions_are_told(history: History) -> Iterator[str]:
-    """What is told as a contradiction is one, and each that cannot have been lost by a kill is told."""
+    """Yield what is told as a contradiction and is none, and those that no kill can have lost and nobody tells."""
     told = Counter(history.told)
     found: Counter[tuple[str, str]] = Counter()
     certain: Counter[tuple[str, str]] = Counter()

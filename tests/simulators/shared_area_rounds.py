@@ -236,7 +236,7 @@ class Trouble:
 
 @dataclass
 class Outcome:
-    """What a run came to."""
+    """The result of a run."""
 
     seed: int
     history: History
