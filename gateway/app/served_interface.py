@@ -36,7 +36,7 @@ class ServedInterface:
         make: builds the interface for the site file's accounts.
         lanes_first: returns once the lanes need the processor no more; a quarter of the program is imported only then.
         fault: why the interface is not served, "" while it is.
-        is_changing: whether it is about to be served anew; its fault is the one of before.
+        is_changing: whether it is about to be served anew; its fault is then the previous one.
         port: the interface's port; 0 until it is served.
         site_accounts: the site file's accounts; None before the first run.
     """

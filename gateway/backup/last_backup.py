@@ -51,7 +51,7 @@ def _note_failure(data: Path, now: int, kind: ProblemKind, why: str) -> None:
 
 
 def _write(data: Path, note: LastBackup) -> None:
-    """Write the note for the folder's owner. Without room for it the one of before stays, and becomes overdue."""
+    """Write the note for the folder's owner. Without room for it, the previous note stays and becomes overdue."""
     with suppress(OSError):
         owner = data.stat()
         # Root writes in another user's folder: a file with a new name, since the place of the note may be a link.

@@ -65,9 +65,9 @@ def backup(
 ) -> None:
     """Write a backup: databases, site file, profiles, sealed secrets. The gateway may run meanwhile.
 
-    Footage is not in it. Events name people and plates, so keep it where only those may read it who may know them.
+    Footage is not in it. Events name people and plates, so keep it where only people who may see those can read it.
     The section `backup` of the site file says how a far place is reached, and where a backup goes without an address.
-    One in a far place is read back and compared before it counts.
+    A backup in a far place is read back and compared before it counts as good.
 
     Example: edge-gateway backup /media/usb/north-yard.backup.tar.gz
 

@@ -61,7 +61,7 @@ def match_record(lookup: Lookup, sent: JsonObject, record: JsonObject, *, newer:
 
 
 def _by_source(stated: Mapping[str, JsonValue], shown: Mapping[str, JsonValue], *, newer: bool | None) -> RecordMatch:
-    """Judge by the source, and where needed the time: a data folder restored from a backup gives numbers again."""
+    """Judge by the source, and by the time if in doubt: a data folder restored from a backup repeats numbers."""
     if not all(alike(stated.get(name), shown.get(name)) for name in _SOURCE):
         return RecordMatch.OTHER
     if newer or (_AT in stated and _AT in shown and alike(stated[_AT], shown[_AT])):

@@ -69,11 +69,11 @@ LOG_CODES: Mapping[str, LogCode] = MappingProxyType(
         "site_file_not_put_back": LogCode(
             "EG202",
             "A change that nobody confirmed could not be taken back in the file.",
-            "Put the file of before in place by hand: `before.toml` in the data folder's `site-file`.",
+            "Put the previous file in place by hand: `before.toml` in the data folder's `site-file`.",
         ),
         "site_change_broke_off": LogCode(
             "EG203",
-            "A change of the site met a fault half-way; the gateway stops and starts with the file of before.",
+            "A change of the site met a fault half-way; the gateway stops and starts with the previous file.",
             _BUNDLE,
         ),
         # The disk and the databases

@@ -239,7 +239,7 @@ class RtspViewing:
         return connection.ask("SETUP", medium.control, {"Transport": wanted, **self._session_header()})
 
     def _interleaved(self, packets: Packets) -> list[Arrived]:
-        """Return packets and reports in order of arrival, which may have to show which sound belongs to a picture."""
+        """Return packets and reports in order of arrival, which may be all that tells the sound of a picture."""
         arrived: list[Arrived] = []
         for channel, same in packets:
             number = self._channels.get(channel)

@@ -98,7 +98,7 @@ class CentralRelay:
         return self._client.away()
 
     async def run(self) -> None:
-        """Check whether central is back whenever a caller needed it, until cancelled."""
+        """Check whether central is back each time a caller has asked for it in vain, until cancelled."""
         try:
             while True:
                 await self._client.look_wanted.wait()

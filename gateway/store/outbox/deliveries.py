@@ -94,7 +94,7 @@ def _among(connection: sqlite3.Connection, query: str, numbers: Sequence[int]) -
 
 
 def _settle_together(connection: sqlite3.Connection, deliveries: Sequence[Delivery]) -> None:
-    """Complete many new camera events without other waiting rows by few statements: they are most of a backlog."""
+    """Complete many new camera events, most of a backlog, with few statements. No other rows of them may wait."""
     given = {item.row.record_id: item.central_id for item in deliveries if item.central_id is not None}
     records = {item.row.record_id: item.record for item in deliveries if item.record is not None}
     if given:

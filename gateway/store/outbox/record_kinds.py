@@ -136,7 +136,7 @@ class SiteIds:
         )
 
     def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
-        """Return the provisional ids by central's ids, of those of these ids that records made here have."""
+        """Return the provisional ids of the records made here that have one of these ids of central, by that id."""
         return owners_of(connection, "provisional", central_ids, self._kind)
 
     def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
