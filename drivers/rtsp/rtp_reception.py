@@ -15,6 +15,7 @@ _HEAD = struct.Struct("!BBHII")
 _WAIT_SECONDS = 0.3
 """The seconds for which later packets wait for a missing one."""
 _MOST_WAITING = 1_024
+"""Packets that wait, and packets that are missing; a sender with larger gaps is followed without requests."""
 _AGAIN_SECONDS = 0.08
 _MOST_TIMES = 3
 _MOST_ASKED = 256
@@ -145,7 +146,7 @@ class RtpReception:
             if ahead >= 0x8000 or not ahead:
                 self._missing.pop(sequence, None)
             else:
-                if ahead <= _MOST_WAITING:
+                if len(self._missing) + ahead <= _MOST_WAITING:
                     for step in range(1, ahead):
                         self._missing[self._highest + step & 0xFFFF] = (now, 0.0, 0)
                 else:

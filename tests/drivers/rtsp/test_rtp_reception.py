@@ -51,6 +51,19 @@ def test_a_late_packet_is_not_asked_for_and_none_is_told_twice():
     assert numbers(coming.take()) == [1, 2, 3, 4]
 
 
+def test_a_sender_with_many_large_gaps_makes_no_growing_list_of_missing_packets():
+    coming = reception()
+    for number in range(60):
+        coming.push(packet(number * 1_000), 1.0)
+    asked: list[int] = []
+    while wanted := coming.missing(1.0):
+        asked += wanted
+    assert len(asked) < 1_024
+    coming.push(packet(59_001), 1.0)
+    coming.push(packet(59_003), 1.0)
+    assert 59_002 in coming.missing(1.1)
+
+
 def test_a_new_sender_begins_anew():
     coming = reception()
     coming.push(packet(5), 1.0)
