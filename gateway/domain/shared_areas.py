@@ -93,6 +93,10 @@ class HolderEntry:
         """Return the entry with more passages, each in its place by the clocks."""
         return replace(self, steps=tuple(_in_order((*self.steps, *steps))[-STEPS_KEPT:]))
 
+    def lacks(self, step: Step) -> bool:
+        """Return whether a passage is not here, and not too old to count."""
+        return step not in self.steps and step in self.with_steps([step]).steps
+
     def with_claims(self, by: str, claims: Iterable[Claim]) -> HolderEntry:
         """Return the entry with these claims of a gateway in place of its others."""
         return replace(self, claims=(*(one for one in self.claims if one.by != by), *claims))

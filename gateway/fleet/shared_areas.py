@@ -57,6 +57,8 @@ class SharedAreasLine:
                 heard_at = feed.heard_at
                 while True:
                     feed.check()
+                    if self.shared.is_misled:
+                        raise FleetAway("the server refuses changes of shared areas, and does not show why")
                     if feed.heard_at > heard_at:
                         heard_at = feed.heard_at
                         self.shared.heard()

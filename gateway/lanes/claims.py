@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.domain.passages import MOVED
+from gateway.domain.presence import Way
 from gateway.domain.shared_areas import Claim, SharedRecords
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.state.lane import LaneState
@@ -66,6 +67,37 @@ class OwnClaim:
         """Set the outcome; the first counts."""
         if not self.outcome.done():
             self.outcome.set_result(outcome)
+
+
+class OwnClaims(dict[str, OwnClaim]):
+    """The claims of this gateway, by their ids."""
+
+    def of(self, holder: str) -> list[OwnClaim]:
+        """Return a holder's claims, the oldest first."""
+        return [one for one in self.values() if one.holder == holder]
+
+    def undecided(self, holder: str) -> list[OwnClaim]:
+        """Return a holder's claims whose outcome is not known."""
+        return [one for one in self.of(holder) if not one.outcome.done()]
+
+    def remembered(self, holder: str) -> list[OwnClaim]:
+        """Return a holder's claims of an earlier run."""
+        return [one for one in self.of(holder) if one.until is not None]
+
+    def remember(self, claim: Claim, holder: str, *, until: float) -> None:
+        """Take over a claim of an earlier run until a monotonic instant."""
+        self[claim.id] = own = OwnClaim(claim, holder, 0, None, decides=False, until=until)
+        own.ends_as(Outcome.CLAIMED)
+
+    def expired(self, now: float) -> list[OwnClaim]:
+        """Return the claims that are to be given back at a monotonic instant."""
+        return [one for one in self.values() if one.until is not None and now >= one.until]
+
+    def settle(self, holder: str, way: Way) -> None:
+        """Drop the claim with which a holder has passed."""
+        for own in [one for one in self.of(holder) if one.claim.way == way][:1]:
+            del self[own.claim.id]
+            own.ends_as(Outcome.CLAIMED)
 
 
 class LaneClaims:

@@ -39,10 +39,13 @@ from gateway.domain.shared_areas import (
     touches,
     unknown_steps,
 )
-from gateway.lanes.claims import Outcome, OwnClaim
+from gateway.lanes.claims import Outcome, OwnClaim, OwnClaims
 from gateway.runtime.clock import Clock
 
 _AT_ONCE: Final = 500
+_REMEMBERED_STEPS: Final = 256
+_SHOWN_WITHIN: Final = 3.0
+_NEVER: Final = (-1, 0.0)
 _REMEMBERED_SECONDS: Final = 60.0
 """So long a claim of an earlier run stands: as long as a vehicle let in before a restart may still pass."""
 
@@ -75,8 +78,8 @@ class SharedAreas:
         self._run = secrets.token_hex(4)
         self._records = SharedRecords()
         self._written: dict[str, tuple[HolderEntry, int]] = {}
-        self._refused: dict[str, int] = {}
-        self._claims: dict[str, OwnClaim] = {}
+        self._refused: dict[str, tuple[int, float]] = {}
+        self._claims = OwnClaims()
         self._steps: dict[str, list[Step]] = {}
         self._made_apart: set[Step] = set()
         self._uncounted: set[Step] = set()
@@ -84,7 +87,7 @@ class SharedAreas:
         self._to_forgive: deque[str] = deque()
         self._inside: dict[str, int] | None = None
         self._counts_written = GatewayCounts(), 0
-        self._counts_refused = -1
+        self._lately: deque[tuple[str, Step]] = deque(maxlen=_REMEMBERED_STEPS)
         self._healing = True
         self._recalled: dict[str, Whereabouts] = {}
         self._connected = False
@@ -98,13 +101,8 @@ class SharedAreas:
 
     @property
     def waits(self) -> int:
-        """The number of passages that the others do not know yet."""
-        return sum(map(len, self._steps.values()))
-
-    @property
-    def claims(self) -> int:
-        """The number of claims that stand here."""
-        return len(self._claims)
+        """The number of passages that the others do not know yet, and of claims that stand here."""
+        return sum(map(len, self._steps.values())) + len(self._claims)
 
     def coming(self) -> Iterator[Coming]:
         """Yield the vehicles that other gateways let in and that have not passed yet, and those being claimed here."""
@@ -121,6 +119,8 @@ class SharedAreas:
         if self.is_apart or not holder or not touches(self.areas, way):
             return None
         name = shared_name(self.own, holder)
+        for before in self._claims.remembered(name):
+            self.release(before.claim.id)  # whoever comes again has not passed before
         number, at = f"{self._run}-{secrets.token_hex(4)}", self._clock.wall().micros
         claim = Claim(number, self.own, at, *shared_parts(self.areas, way))
         own = self._claims[claim.id] = OwnClaim(claim, name, self._base(name)[1], limit)
@@ -168,9 +168,7 @@ class SharedAreas:
         if movement.holder:
             name = shared_name(self.own, movement.holder)
             step = Step(movement.at, self.own, leaves, enters, trusted=self._clock.wall().trusted)
-            for own in [one for one in self._claims.values() if (one.holder, one.claim.way) == (name, step.way)][:1]:
-                del self._claims[own.claim.id]
-                own.ends_as(Outcome.CLAIMED)
+            self._claims.settle(name, step.way)
             self._add(name, step)
 
     def corrected(self, correction: Correction) -> None:
@@ -201,7 +199,7 @@ class SharedAreas:
         self._records = SharedRecords()
         self._written.clear()
         self._refused.clear()
-        self._counts_written, self._counts_refused = (GatewayCounts(), 0), -1
+        self._counts_written = GatewayCounts(), 0
 
     async def synchronised(self) -> None:
         """Note that the records are as new as the server's: claims can be made, and what waits is written."""
@@ -209,6 +207,9 @@ class SharedAreas:
         self._connected, self._late = True, False
         for name in self._records.claims:
             self._adopt(name)
+        for name, step in self._lately:  # servers that die together may lose what they acknowledged last
+            if self._records.entry(name)[0].lacks(step) and step not in self._steps.get(name, ()):
+                self._steps.setdefault(name, []).append(step)
         for name in (*self._steps, *(own.holder for own in self._claims.values())):
             self._mark(name)
         self._learn()
@@ -234,7 +235,7 @@ class SharedAreas:
         waiting = self._steps.get(name, ())
         self._place(name, entry.with_steps(waiting))
         ids = {claim.id for claim in entry.claims if claim.by == self.own}
-        for own in self._open_claims(name):
+        for own in self._claims.undecided(name):
             if own.claim.id in ids:
                 own.ends_as(own.judged(self._records))
             elif revision > own.seen:
@@ -258,7 +259,8 @@ class SharedAreas:
         found: list[Write] = []
         if self._inside is None:
             return found
-        self._give_up_remembered()
+        for own in self._claims.expired(self._clock.monotonic()):
+            self.release(own.claim.id)
         self._forgive(most)
         counts = self._counts_to_write()
         if counts is None:
@@ -266,7 +268,7 @@ class SharedAreas:
             if self._healing:
                 self._healing = False
                 self._counted()
-        elif counts.after > self._counts_refused:
+        elif self._refused.get("", _NEVER)[0] < counts.after:
             found.append(counts)
         for name in list(self._dirty):
             if len(found) >= most:
@@ -274,22 +276,21 @@ class SharedAreas:
             write = self._entry_to_write(name)
             if write is None:
                 del self._dirty[name]
-            elif self._refused.get(name, -1) < write.after and self._uncounted.isdisjoint(write.steps):
+            elif self._refused.get(name, _NEVER)[0] < write.after and self._uncounted.isdisjoint(write.steps):
                 found.append(write)
         return found
 
     def written(self, write: Write, revision: int | None) -> None:
         """Take the outcome of a write: its revision, or None because the record had changed."""
+        if revision is None:
+            self._refused[write.holder] = write.after, self._clock.monotonic()
+            return
+        self._refused.pop(write.holder, None)
         if isinstance(write.value, GatewayCounts):
-            if revision is None:
-                self._counts_refused = write.after
-                return
             self._counts_written = write.value, revision
             self._uncounted.difference_update(write.steps)
             return
-        if revision is None:
-            self._refused[write.holder] = write.after
-            return
+        self._lately.extend((write.holder, step) for step in write.steps)
         if self._records.entry(write.holder)[1] < revision:
             self._written[write.holder] = write.value, revision
         for found in contradictions(write.base, write.steps):
@@ -299,6 +300,13 @@ class SharedAreas:
         left = [step for step in self._steps.pop(write.holder, ()) if step not in write.steps]
         if left:
             self._steps[write.holder] = left
+
+    @property
+    def is_misled(self) -> bool:
+        """True if the server refuses a change and does not show why: what it shows is out of date."""
+        late = self._clock.monotonic() - _SHOWN_WITHIN
+        refused = ((name, revision) for name, (revision, at) in self._refused.items() if at < late)
+        return any(revision >= (self._base(name) if name else self._counts())[1] for name, revision in refused)
 
     async def work(self, *, within: float) -> None:
         """Wait until there may be something to write, at most so many seconds."""
@@ -314,25 +322,25 @@ class SharedAreas:
         presence = self._presence()
         opened = {area: at for area in self.areas if (at := presence.opened_here_at(area)) is not None}
         counts = GatewayCounts({area: count for area, count in (self._inside or {}).items() if count}, opened)
-        known, revision = max(self._records.counts(self.own), self._counts_written, key=itemgetter(1))
+        known, revision = self._counts()
         return None if counts == known and revision else Write("", counts, revision, steps=tuple(self._uncounted))
+
+    def _counts(self) -> tuple[GatewayCounts, int]:
+        return max(self._records.counts(self.own), self._counts_written, key=itemgetter(1))
 
     def _entry_to_write(self, name: str) -> Write | None:
         base, revision = self._base(name)
-        for own in self._open_claims(name):
+        for own in self._claims.undecided(name):
             if own.seen != revision and own.claim not in base.claims:
                 own.ends_as(Outcome.OVERTAKEN)
         steps = tuple(self._steps.get(name, ()))
-        claims = [one.claim for one in self._claims.values() if one.holder == name and not one.is_overtaken]
+        claims = [one.claim for one in self._claims.of(name) if not one.is_overtaken]
         wanted = base.with_steps(steps).with_claims(self.own, claims)
         if (wanted.steps, set(wanted.claims)) == (base.steps, set(base.claims)):
             self._steps.pop(name, None)  # they are there already, or too old to count
             self._made_apart.difference_update(steps)
             return None
         return Write(name, wanted, revision, base, steps)
-
-    def _open_claims(self, name: str) -> list[OwnClaim]:
-        return [one for one in self._claims.values() if one.holder == name and not one.outcome.done()]
 
     def _base(self, name: str) -> tuple[HolderEntry, int]:
         """Return the newest known entry of a holder: as the records have it, or as it was written since."""
@@ -351,10 +359,10 @@ class SharedAreas:
 
     def _place(self, name: str, entry: HolderEntry) -> None:
         """Take over a holder's place, unless a passage here was later."""
-        if entry.steps:
-            here = self._presence().whereabouts(local_name(self.own, name))
-            if here is None or entry.steps[-1].at >= here.since:
-                self._presence().place(local_name(self.own, name), entry.place)
+        holder = local_name(self.own, name)
+        here = self._presence().whereabouts(holder)
+        if entry.steps and (here is None or entry.steps[-1].at >= here.since):
+            self._presence().place(holder, entry.place)
 
     def _forgive(self, most: int) -> None:
         stamp = self._clock.wall()
@@ -367,16 +375,9 @@ class SharedAreas:
             if claim.by != self.own or claim.id in self._claims:
                 continue
             self._mark(name)
-            if not claim.id.startswith(f"{self._run}-"):
-                own = OwnClaim(claim, name, 0, None, decides=False, until=self._clock.monotonic() + _REMEMBERED_SECONDS)
-                own.ends_as(Outcome.CLAIMED)
-                if not any(step.by == self.own and step.at >= claim.at for step in self._steps.get(name, ())):
-                    self._claims[claim.id] = own
-
-    def _give_up_remembered(self) -> None:
-        now = self._clock.monotonic()
-        for own in [one for one in self._claims.values() if one.until is not None and now >= one.until]:
-            self.release(own.claim.id)
+            has_passed = any(step.by == self.own and step.at >= claim.at for step in self._steps.get(name, ()))
+            if not claim.id.startswith(f"{self._run}-") and not has_passed:
+                self._claims.remember(claim, name, until=self._clock.monotonic() + _REMEMBERED_SECONDS)
 
     def _add(self, name: str, step: Step) -> None:
         """Add a passage. The records give the order while all can be asked; else the clocks give it."""

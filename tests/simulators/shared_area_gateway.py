@@ -293,7 +293,6 @@ def state_of(lanes: Lanes) -> Iterator[tuple[str, object]]:
     presence, shared = lanes.areas.presence, lanes.areas.shared
     yield "apart", shared.is_apart
     yield "waits", shared.waits
-    yield "claims", shared.claims
     yield "counts", dict(lanes.areas.counts())
     yield "places", {holder: place.area_id for holder, place in presence.holders().items()}
 

@@ -101,6 +101,7 @@ class Scene:
     gateways: list[GatewayProcess] = field(default_factory=list)
     troubles: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     killed: dict[str, list[int]] = field(default_factory=dict)
+    all_died: list[int] = field(default_factory=list)
 
     async def begin(self, stack: AsyncExitStack) -> None:
         """Start everything."""
@@ -229,6 +230,7 @@ class Trouble:
         """Kill all servers, and start them again."""
         for server in self._scene.servers:
             await asyncio.to_thread(server.kill)
+        self._scene.all_died.append(now())
         await asyncio.sleep(seconds)  # so long nobody can ask anybody
         await asyncio.gather(*(asyncio.to_thread(server.start) for server in self._scene.servers))
         return GATEWAYS
@@ -258,7 +260,7 @@ async def run(folder: Path, *, seconds: float, seed: int, plant: str = "", pause
         for gateway in scene.gateways:
             await gateway.end()
         history = History(LIMIT, {rule: rule for rule in RULES}, troubles=scene.troubles, killed=scene.killed)
-        history.states = states
+        history.states, history.all_died = states, scene.all_died
         history.revisions = [one async for one in _revisions(scene)]
     for name in GATEWAYS:
         _read_gateway(folder / name, name, history)
@@ -281,7 +283,7 @@ async def _settled(scene: Scene) -> dict[str, dict]:
         for one in scene.gateways:
             states[one.name] = await one.asked("state")
         known = {json.dumps((one["counts"], one["places"]), sort_keys=True) for one in states.values()}
-        return len(known) == 1 and not any(one["apart"] or one["waits"] or one["claims"] for one in states.values())
+        return len(known) == 1 and not any(one["apart"] or one["waits"] for one in states.values())
 
     with suppress(AssertionError):  # the checker says what is not
         await until(are_equal, within=_HEALS_WITHIN)

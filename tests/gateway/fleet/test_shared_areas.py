@@ -255,7 +255,7 @@ async def test_no_gate_opens_for_a_vehicle_that_left_while_it_was_claimed(areas,
             await lane.sees(lambda one: one.phase == "idle")
         finally:
             areas.wake()
-        await until(lambda: not lane.lanes.areas.shared.claims and not lane.lanes.areas.is_apart)
+        await until(lambda: not lane.lanes.areas.shared.waits and not lane.lanes.areas.is_apart)
         await until(lambda: not list(other.shared.coming()))
         assert not await opened(lane)
 
@@ -274,7 +274,7 @@ async def test_with_a_server_that_hangs_the_rule_of_the_area_holds(areas, tmp_pa
         finally:
             areas.wake()
         if apart == "deny":
-            await until(lambda: not lane.lanes.areas.shared.claims)
+            await until(lambda: not lane.lanes.areas.shared.waits)
         else:
             await passes(lane)
             await until(lambda: not lane.lanes.areas.shared.waits)
