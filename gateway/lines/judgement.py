@@ -10,7 +10,8 @@ _FEWEST = 3
 _LINE = {
     LineFault.DOWN: "Its port or its converter cannot be opened: check its plug, its supply and its address.",
     LineFault.SILENT: "No unit answers: check the supply of the units, whether A and B are swapped, and the speed.",
-    LineFault.GARBLED: "What comes cannot be read: speed, parity or stop bits differ from those of the units.",
+    LineFault.GARBLED: "What comes cannot be read: on a serial line speed, parity or stop bits differ from those of the"
+    " units; at a tcp: address another service answers, or `framing` differs.",
     LineFault.ECHOES: "Only what is sent comes back: the adapter hears itself; set `echoes` of the link, and check the"
     " wires behind it.",
     LineFault.DISTURBED: "Something comes that nobody asked for: another master asks on this line, or its shield is"

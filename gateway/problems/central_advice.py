@@ -19,6 +19,7 @@ CENTRAL_ADVICE: Mapping[K, Advice] = MappingProxyType(
                 "Check the site's line to the internet.",
                 "If that works, ask whoever runs the central service.",
                 "Check address, user and password in `[central]`.",
+                "If what answers is not JSON, another page is in the way: open central's address in a browser.",
             ),
         ),
         K.CENTRAL_SLOW: Advice(

@@ -191,6 +191,7 @@ LANE_ADVICE: Mapping[K, Advice] = MappingProxyType(
             (
                 "Check speed, parity and stop bits of the link against the devices' settings.",
                 "Check that the line has one resistor of 120 ohms at each end, and that its wires are not swapped.",
+                "At a `tcp:` address check address, port and `framing`: another service may answer there.",
                 "Check that nobody else asks on this line.",
             ),
         ),
@@ -235,8 +236,9 @@ LANE_ADVICE: Mapping[K, Advice] = MappingProxyType(
             Severity.WARNING,
             "Lanes work; inputs and gates are seen late.",
             (
-                "Raise the speed of the line, at the device and in the site file.",
+                "On a serial line raise the speed, at the device and in the site file.",
                 "Put fewer devices on the line, or look what else asks this device.",
+                "On a network check its cable and switch, and how busy the converter is.",
             ),
         ),
         K.DEVICE_NOT_SEEN: Advice(

@@ -150,11 +150,12 @@ async def tried(fault: Fault, looking: Looking) -> Outcome:
     assert looking.places is not None, "who looks has begun"
     await _do(fault.make)
     try:
-        told = lambda places: places.agree_on(fault.key, present=True)  # noqa: E731
+        told = lambda places: places.agree_on(fault.key, present=True) and not _wrong_with(fault, places)  # noqa: E731
         outcome.told = await looking.until(told, within=fault.after + 20) - fault.after
-        outcome.wrong = _wrong_with(fault, looking.places)
     except TimeoutError:
-        outcome.wrong = f"not told everywhere; the page has {sorted(looking.places.page)}"
+        places = looking.places
+        is_told = places.agree_on(fault.key, present=True)
+        outcome.wrong = _wrong_with(fault, places) if is_told else f"not told everywhere: {sorted(places.page)}"
     await _do(fault.mend)
     with suppress(TimeoutError):
         outcome.over = await looking.until(
