@@ -13,7 +13,7 @@ from gateway.app.central import CentralTasks
 from gateway.app.running_field import ended
 from gateway.central.pull.card_notices import CardNotices
 from gateway.domain.errors import StoreError
-from gateway.domain.fleet_status import FleetStatus
+from gateway.domain.fleet_status import FleetSeen, FleetStatus
 from gateway.lanes import Lanes
 from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock
@@ -62,6 +62,10 @@ class FleetTask:
     def status(self) -> FleetStatus | None:
         """Return the state of the line; None without `[fleet]`. Never waits."""
         return None if self._parts is None else self._parts.status()
+
+    def seen(self, mark: str) -> FleetSeen | None:
+        """Return the gateways of the fleet that have changed since a mark; None without `[fleet]`. Never waits."""
+        return None if self._parts is None else self._parts.gateways.since(mark)
 
     async def count(self) -> None:
         """Count the records that wait for the fleet. Raises StoreError."""

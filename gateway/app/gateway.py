@@ -298,6 +298,7 @@ class Gateway:
             extra_routes=self._extra_routes,
             demo_cards=self._demo_cards,
             site_file=self.site_file,
+            fleet_seen=self._fleet.seen,
         )
 
     def _support_bundle(self) -> SupportBundle:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NoReturn, TypeAlias
 
 from gateway.fleet.events_up import SENT
-from gateway.fleet.line import Kept
+from gateway.fleet.messages import Kept
 
 _LARGEST_INT: Final = 2**63 - 1
 _SUBJECT: Final = re.compile(rf"events\.([a-z0-9-]{{1,40}})\.([a-z0-9-]{{1,40}})\.({'|'.join(SENT)})")

@@ -13,7 +13,7 @@ from typing import Any, Final
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.fleet.collected import COLUMNS, RefusedRow, Row
 from gateway.fleet.events_up import SENT
-from gateway.fleet.line import Extent
+from gateway.fleet.messages import Extent
 
 MISSING: Final = "the library for PostgreSQL is missing: install edge-gateway[collector]"
 _CONNECT_SECONDS = 10.0

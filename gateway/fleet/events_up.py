@@ -16,7 +16,8 @@ from typing import Final
 
 import structlog
 
-from gateway.fleet.line import FleetLine, Outgoing, Stored
+from gateway.fleet.line import FleetLine
+from gateway.fleet.messages import Outgoing, Stored
 from gateway.fleet.names import STREAM, FleetName
 from gateway.runtime.clock import Clock
 from gateway.store import Changes, Consumer, ListName, ReadCursor

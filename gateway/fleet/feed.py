@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 
 from nats.aio.msg import Msg
 
-from gateway.fleet.line import STATUS, FleetAway, FleetLine, Kept, kept
+from gateway.fleet.line import STATUS, FleetAway, FleetLine, kept
+from gateway.fleet.messages import Kept
 
 _HEARTBEAT_SECONDS = 2.0
 _SILENCE_SECONDS = 3 * _HEARTBEAT_SECONDS

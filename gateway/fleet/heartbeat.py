@@ -9,7 +9,8 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
-from gateway.fleet.line import FleetLine, Outgoing
+from gateway.fleet.line import FleetLine
+from gateway.fleet.messages import Outgoing
 from gateway.fleet.names import FleetName
 from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock
@@ -34,7 +35,10 @@ class ProblemTold(BaseModel):
 
 
 class Beat(BaseModel):
-    """The value of a gateway's key in the bucket. `problems` are the worst ones, `problem_count` counts all."""
+    """The value of a gateway's key in the bucket. `problems` are the worst ones, `problem_count` counts all.
+
+    `last_event_at` is in wall micros; older gateways do not send it.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -45,6 +49,7 @@ class Beat(BaseModel):
     problem_count: int
     problems: tuple[ProblemTold, ...]
     last_event: int
+    last_event_at: int | None = None
     waiting: int
 
 
@@ -91,6 +96,7 @@ class Heartbeat:
                 for one in verdict.problems[:_MOST_PROBLEMS]
             ),
             last_event=newest[0].id if newest else 0,
+            last_event_at=newest[0].date_at if newest else None,
             waiting=self.waiting(),
         )
 

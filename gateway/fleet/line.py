@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets as randomness
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -19,6 +19,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from gateway.domain.errors import GatewayError
+from gateway.fleet.messages import Extent, Kept, Outgoing, Stored
 
 ANSWER_SECONDS = 10.0
 _MSG_ID = "Nats-Msg-Id"
@@ -31,6 +32,7 @@ _GATHER_SECONDS = 1.0
 _WRONG_LAST_SEQUENCE = 10071
 _MOST_PENDING = 1024
 _MOST_READ = 1024
+_MOST_DENIED = 100
 
 T = TypeVar("T")
 
@@ -47,55 +49,12 @@ class SubjectMoved(GatewayError):
     """Somebody else published on the subject, or the last look at it is out of date. It must be looked at again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A message of a stream: its sequence number there, its message id, and its other headers."""
-
-    sequence: int
-    message_id: str
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A message as a stream keeps it: with its sequence number and message id there.
-
-    `at` is when the server took it (wall micros).
-    """
-
-    subject: str
-    data: bytes
-    at: int
-    sequence: int
-    message_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """The extent of a stream. `created` names it: a stream that is made anew has another time."""
-
-    created: str
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, slots=True)
-class Outgoing:
-    """A message for a stream. With `after`, the stream takes it only if that is the subject's last sequence number."""
-
-    subject: str
-    data: bytes
-    message_id: str = ""
-    after: int | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
 class FleetLine:
     """A line for as long as its connection lives."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._denied: list[str] = []
+        self._denied: deque[str] = deque(maxlen=_MOST_DENIED)
 
     def denied(self, text: str) -> None:
         """Note that the server denied a publication or subscription; `text` is what it said."""
@@ -193,11 +152,12 @@ class FleetLine:
         inbox = self._client.new_inbox()
         async with self._subscribed(inbox, queue.put):
             name, _ = await self._consumer(stream, subject, wanted)
+            place = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}"
             while True:
-                await self._publish(Outgoing(f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}", asked), reply=inbox)
+                await self._publish(Outgoing(place, asked), reply=inbox)
                 batch: list[Kept] = []
                 while len(batch) < most:
-                    message = await self._answered(queue.get(), subject)
+                    message = await self._answered(queue.get(), place)
                     if message.reply:  # a message of the stream, whatever headers it has
                         batch.append(kept(message))
                     elif (message.headers or {}).get(STATUS) in (_NOTHING_THERE, _NOTHING_CAME):
@@ -342,7 +302,8 @@ class FleetLine:
         return FleetAway(f"no answer within {ANSWER_SECONDS:g} s")
 
     def _denial_of(self, subject: str) -> str:
-        return next((f"the server says: {text}" for text in self._denied if f'"{subject}"' in text), "")
+        quoted = f'"{subject}"'.lower()  # the library gives the server's words in small letters
+        return next((f"the server says: {text}" for text in self._denied if quoted in text.lower()), "")
 
 
 def heed_cancellation() -> None:

@@ -17,7 +17,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from gateway.domain.shared_areas import GatewayCounts, HolderEntry, Write
 from gateway.fleet.feed import followed
-from gateway.fleet.line import ANSWER_SECONDS, FleetAway, FleetLine, Kept, Outgoing
+from gateway.fleet.line import ANSWER_SECONDS, FleetAway, FleetLine
+from gateway.fleet.messages import Kept, Outgoing
 from gateway.fleet.names import AREAS_STREAM, FleetName
 from gateway.lanes.shared_areas import SharedAreas
 

@@ -14,6 +14,7 @@ from gateway.fleet.cards_down import CardsDown, NoticeTaker
 from gateway.fleet.commands_down import CommandsDown
 from gateway.fleet.connection import FleetConnection, FleetServer
 from gateway.fleet.events_up import EventsUp
+from gateway.fleet.gateways_seen import GatewaysSeen
 from gateway.fleet.heartbeat import Heartbeat
 from gateway.fleet.names import FleetName
 from gateway.fleet.shared_areas import SharedAreasLine
@@ -58,10 +59,11 @@ def site_snapshot(lanes: Lanes, verdict: Verdict) -> JsonValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetParts:
-    """The connection to the fleet, and the sender of events, which tells how far it is."""
+    """The connection to the fleet, the sender of events, which tells how far it is, and the gateways that are seen."""
 
     connection: FleetConnection
     events: EventsUp
+    gateways: GatewaysSeen
 
     @classmethod
     def of(
@@ -116,6 +118,7 @@ class FleetParts:
         cards = CardsDown(fleet_name=name, taker=desk.notices)
         shared = desk.lanes.areas.shared
         areas = () if shared is None else (SharedAreasLine(fleet_name=name, shared=shared),)
+        gateways = GatewaysSeen(clock=clock)
         servers = [
             FleetServer(
                 url=f"{url.partition('://')[0]}://{endpoint}",
@@ -129,11 +132,11 @@ class FleetParts:
         connection = FleetConnection(
             servers=servers,
             name=name,
-            parts=(events, heartbeat, commands, cards, *areas),
+            parts=(events, heartbeat, commands, cards, gateways, *areas),
             clock=clock,
             changed=store.changes.bump,
         )
-        return cls(connection=connection, events=events)
+        return cls(connection=connection, events=events, gateways=gateways)
 
     def status(self) -> FleetStatus:
         """Return the state of the line, with what waits for it. Never waits."""

@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
-from gateway.domain.announcements import Places
 from gateway.domain.central_status import CentralStatus
+from gateway.domain.fleet_status import FleetSeen
 from gateway.domain.writes import RecordWriter
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
@@ -67,6 +67,7 @@ from gateway.web.status.commissioning import StatusCommissioning
 from gateway.web.status.consumers import StatusConsumers
 from gateway.web.status.event_history import EventHistory
 from gateway.web.status.event_states import EventStates
+from gateway.web.status.fleet import StatusFleet
 from gateway.web.status.gate_travels import StatusTravels
 from gateway.web.status.incidents import StatusIncidents
 from gateway.web.status.lane_view import StatusLane
@@ -122,6 +123,7 @@ class Interface:
         extra_routes: further operations, each with its own rule.
         demo_cards: cards that the page offers to present; the route for it is among `extra_routes`.
         site_file: the file from which `site` was read; None where it cannot be read again.
+        fleet_seen: returns the gateways of the fleet that have changed since a mark; None without `[fleet]`.
     """
 
     site: Site
@@ -149,6 +151,7 @@ class Interface:
     extra_routes: Sequence[Route] = ()
     demo_cards: tuple[DemoCard, ...] = ()
     site_file: RunningSite | None = None
+    fleet_seen: Callable[[str], FleetSeen | None] = lambda _: None
 
     def build(self) -> web.Application:
         """Return the application. Raises AssertionError unless each operation of the catalogue has one handler."""
@@ -173,10 +176,6 @@ class Interface:
     @cached_property
     def _zone(self) -> ZoneInfo:
         return ZoneInfo(self.site.site.timezone)
-
-    @cached_property
-    def _places(self) -> Places:
-        return places_of(self.site)
 
     @cached_property
     def _auth(self) -> Authentication:
@@ -274,7 +273,7 @@ class Interface:
                 pending_writes=store.pending_writes,
                 lanes=self.lanes,
                 writes=writes,
-                places=self._places,
+                places=places_of(self.site),
                 clock=clock,
                 site_file=self.site_file,
             ).routes(),
@@ -335,7 +334,7 @@ class Interface:
                 cards=store.cards,
                 states=self._event_states,
                 spreadsheets=self._spreadsheets,
-                places=self._places,
+                places=places_of(self.site),
                 zone=self._zone,
             ).routes(),
             *StatusSettings(site_file=self.site_file).routes(),
@@ -344,6 +343,7 @@ class Interface:
             *StatusIncidents(incidents=self.incidents).routes(),
             *StatusSupport(bundle=self.support).routes(),
             *StatusLines(state=self.site_state, lines=self.lines).routes(),
+            *StatusFleet(status=lambda: self.site_state().fleet, seen=self.fleet_seen).routes(),
             *StatusCards(events=store.events, refused=store.refused, clock=self.clock).routes(),
             *StatusCommissioning(
                 lanes=self.lanes, journal=store.journal, folder=self.data, site_name=name, clock=self.clock

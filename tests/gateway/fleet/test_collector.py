@@ -23,7 +23,8 @@ from gateway.fleet.collected import RefusedRow, row_of
 from gateway.fleet.collector import Collector
 from gateway.fleet.connection import FleetServer
 from gateway.fleet.database import DatabaseAway
-from gateway.fleet.line import FleetLine, Kept, Outgoing
+from gateway.fleet.line import FleetLine
+from gateway.fleet.messages import Kept, Outgoing
 from gateway.fleet.names import STREAM, FleetName
 from gateway.fleet.operator import prepare
 from gateway.runtime.clock import SystemClock, iso_utc

@@ -12,7 +12,8 @@ from waiting import until
 
 from gateway.domain.fleet_status import FleetState
 from gateway.fleet.events_up import MOST_IN_FLIGHT
-from gateway.fleet.line import FleetLine, Outgoing
+from gateway.fleet.line import FleetLine
+from gateway.fleet.messages import Outgoing
 from gateway.fleet.names import STREAM, STREAM_SUBJECTS, FleetName
 from gateway.store import Consumer, EventFilter, ReadCursor
 

@@ -21,7 +21,8 @@ from waiting import until
 from gateway.domain.errors import GatewayError, GatewayUnreachable
 from gateway.domain.fleet_status import FleetState
 from gateway.fleet.connection import FleetServer, connected
-from gateway.fleet.line import FleetAway, FleetLine, FleetRefused, Outgoing
+from gateway.fleet.line import FleetAway, FleetLine, FleetRefused
+from gateway.fleet.messages import Outgoing
 from gateway.fleet.names import BUCKET, STREAM, STREAM_SUBJECTS
 from gateway.fleet.operator import command, gateways, prepare
 from gateway.fleet.signed_commands import Action

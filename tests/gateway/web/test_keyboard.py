@@ -8,10 +8,22 @@ from page_visitor import sign_in
 from playwright.async_api import expect
 
 from gateway.domain.events import EventKind
+from tests.gateway.web.setups.site import fleet_seen
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
 expect.set_options(timeout=8000)
-SCREENS = ("", "lanes/entry", "commissioning/entry", "events", "cards", "lines", "health", "settings", "wall")
+SCREENS = (
+    "",
+    "lanes/entry",
+    "commissioning/entry",
+    "events",
+    "cards",
+    "lines",
+    "health",
+    "settings",
+    "wall",
+    "../fleet/",
+)
 ENLARGED = {"200 %": (640, 400), "400 %": (320, 200), "phone": (360, 740)}
 MOST_STEPS = 120
 NO_VIEW = ("503", "409")
@@ -29,7 +41,7 @@ _WIDER = "() => document.documentElement.scrollWidth - innerWidth"
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def gateway(open_gateway):
-    async with open_gateway() as opened:
+    async with open_gateway(fleet_seen=fleet_seen) as opened:
         data = {"credential": "0815", "reason": "unknown_credential"}
         await opened.happened("card 0815: no card has this number", kind=EventKind.ACCESS_DENIED, data=data)
         yield opened

@@ -16,12 +16,24 @@ from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import CommandSnapshot
 from gateway.problems.problem import ADVICE, Part, Problem
 from gateway.web.status.page_files import STATIC
+from tests.gateway.web.setups.site import fleet_seen
 
 pytestmark = pytest.mark.timeout(120)
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
 expect.set_options(timeout=8000)
 
-SCREENS = ("", "lanes/entry", "commissioning/entry", "events", "cards", "lines", "health", "settings", "wall")
+SCREENS = (
+    "",
+    "lanes/entry",
+    "commissioning/entry",
+    "events",
+    "cards",
+    "lines",
+    "health",
+    "settings",
+    "wall",
+    "../fleet/",
+)
 ENTRY = re.compile(r'^msgid (".+")\nmsgstr (".+")$', re.MULTILINE)
 ENGLISH = r"\b(the|is|was|of|for|with|until|since|not|has|no|it|and|from|there|are)\b"
 """Words that every English sentence has one of, and no French one."""
@@ -42,7 +54,7 @@ def catalogue():
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def gateway(open_gateway):
-    async with open_gateway() as opened:
+    async with open_gateway(fleet_seen=fleet_seen) as opened:
         await opened.happened("card 0042 denied: the card has expired", kind=EventKind.ACCESS_DENIED)
         opened.problems.append(
             Problem(

@@ -43,7 +43,12 @@ BODIES = {
     "PUT /v1/camera/event": {"camera_id": 201},
     "/v1/camera/event": {"id": 2_000_000_000},
 }
-OF_THEIR_OWN = {("POST", "/status/consumer/forget"), ("DELETE", "/v1/camera"), ("DELETE", "/v1/camera/event")}
+OF_THEIR_OWN = {
+    ("GET", "/status/fleet"),
+    ("POST", "/status/consumer/forget"),
+    ("DELETE", "/v1/camera"),
+    ("DELETE", "/v1/camera/event"),
+}
 """Tested where what they need is."""
 READS_BODY = [
     item
@@ -257,6 +262,7 @@ def test_what_is_open_to_everyone_is_known():
         "/v1/auth/login",
         "/status/",
         "/status/session",
+        "/fleet/",
         "/v1/camera/event/evidence/file/{token}",
         "/v1/camera/whep/{id}",
         "/v1/camera/whep/{id}/{view}",

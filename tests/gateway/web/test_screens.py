@@ -18,12 +18,24 @@ from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import LaneTrouble
 from gateway.problems.problem import Part, Problem
+from tests.gateway.web.setups.site import fleet_seen
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
 expect.set_options(timeout=8000)
 
 AXE = Path(__file__).parents[2] / "player" / "node_modules" / "axe-core" / "axe.min.js"
-SCREENS = ("", "lanes/entry", "commissioning/entry", "events", "cards", "lines", "health", "settings", "wall")
+SCREENS = (
+    "",
+    "lanes/entry",
+    "commissioning/entry",
+    "events",
+    "cards",
+    "lines",
+    "health",
+    "settings",
+    "wall",
+    "../fleet/",
+)
 SIZES = {"phone": (360, 740), "laptop": (1280, 800), "wide": (1920, 1080)}
 _NO_VIDEO = ("409",)
 """What the console says of a camera that has no live picture."""
@@ -52,7 +64,7 @@ def axe() -> str:
 @pytest_asyncio.fixture(loop_scope="module")
 async def gateway(open_gateway):
     """A site with something to show at every place: events, a lane in trouble, problems of each severity."""
-    async with open_gateway() as opened:
+    async with open_gateway(fleet_seen=fleet_seen) as opened:
         for kind in (EventKind.ACCESS_DENIED, EventKind.DEVICE_LOST, EventKind.GATE_OPENED):
             await opened.happened("North entry: card 0042 was refused, for it has expired.", kind=kind)
         trouble = LaneTrouble(ProblemKind.ARMING_LOOP_UNKNOWN, "the arming loop is not known, so no card counts")

@@ -3,8 +3,9 @@ import { toast } from "./dialogs.js";
 import { byId } from "./dom.js";
 
 const BASE = "/status/";
+const FLEET = "/fleet/"; // a view whose address stands beside the others
 const UNKNOWN = "?unknown"; // a browser asked for an address that there is not, and was sent here
-const VIEWS = { "": "now", lanes: "lanes", commissioning: "commissioning", events: "events", cards: "cards", lines: "lines", health: "health", settings: "settings", wall: "wall" };
+const VIEWS = { "": "now", lanes: "lanes", commissioning: "commissioning", events: "events", cards: "cards", lines: "lines", health: "health", settings: "settings", wall: "wall", fleet: "fleet" };
 const entered = {}; // what a view does as it is entered, by its name
 const left = {}; // and as it is left
 const back = {}; // and as the gateway is back while it is shown
@@ -15,7 +16,7 @@ let prepare = () => {};
 export function setUpViews({ before }) {
   prepare = before;
   document.addEventListener("click", (event) => {
-    const link = event.target.closest(`a[href^="${BASE}"]:not([download])`);
+    const link = event.target.closest(`a:is([href^="${BASE}"], [href="${FLEET}"]):not([download])`);
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
     event.preventDefault();
     go(link.getAttribute("href"));
@@ -50,11 +51,11 @@ export function go(address) {
 // Show the view of the address. What stands behind its name, as the id of an event, goes to the view.
 export function show() {
   prepare();
-  const [name, id = ""] = location.pathname.slice(BASE.length).split("/");
+  const [name, id = ""] = location.pathname === FLEET ? ["fleet"] : location.pathname.slice(BASE.length).split("/");
   const view = VIEWS[name] ?? "now";
   for (const node of document.querySelectorAll(".view")) node.hidden = node.id !== `view-${view}`;
   for (const link of byId("views").querySelectorAll("a")) {
-    if (link.getAttribute("href") === BASE + (["now", "lanes", "commissioning"].includes(view) ? "" : name)) link.setAttribute("aria-current", "page");
+    if (link.getAttribute("href") === (view === "fleet" ? FLEET : BASE + (["now", "lanes", "commissioning"].includes(view) ? "" : name))) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   if (shown !== view) for (const leave of left[shown] ?? []) leave();

@@ -21,6 +21,7 @@ from gateway.central.client.client import CentralClient
 from gateway.central.pull.field_map import CardFieldMap, map_card
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind
+from gateway.domain.fleet_status import FleetSeen, FleetState, FleetStatus
 from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import Moment
 from gateway.lanes.incidents import Incidents
@@ -223,6 +224,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         more_lines: tuple[SiteLine, ...] = (),
         redaction: Redaction | None = None,
         log: Sequence[str] = (),
+        fleet_seen: Callable[[str], FleetSeen | None] = lambda _: None,
         *,
         tells_late: bool = False,
     ) -> AsyncIterator[Gateway]:
@@ -258,6 +260,8 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         receiver_client = ReceiverClient(allowed=(ip_network("127.0.0.0/8"),), timeout_seconds=2)
         incidents = Incidents(folder=tmp_path / "incidents", clock=clock, incident=board.incident)
 
+        fleet = FleetStatus(state=FleetState.CONNECTED, since=clock.wall().micros, name="north.gate-1")
+
         def site_state() -> SiteState:
             return SiteState(
                 lanes=board.lanes(),
@@ -271,6 +275,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
                 clock_trusted=True,
                 now=clock.wall().micros,
                 lines=(SiteLine(ASKED_LINE, {7: (101,)}), *more_lines),
+                fleet=fleet if fleet_seen("") else None,
             )
 
         def verdict() -> Verdict:
@@ -312,6 +317,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             central_accounts=people or central_accounts,
             extra_routes=routes,
             demo_cards=cards,
+            fleet_seen=fleet_seen,
         ).build()
         try:
             async with _served(app, tls, tmp_path / "run") as (url, stop), ClientSession() as client:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gateway.domain.fleet_status import FleetSeen, GatewaySeen
+from gateway.runtime.clock import SystemClock
 from gateway.site.central_sections import CentralSection
 from gateway.site.models import Site
 
@@ -39,3 +41,39 @@ SITE = Site.model_validate(
 )
 
 CENTRAL = CentralSection(url="http://127.0.0.1:1", username="gateway", password="gateway")
+
+
+def fleet_seen(_mark: str) -> FleetSeen:
+    """Gateways of a fleet: one that is well, one to look at, one that is not ready, and one that is away."""
+    now = SystemClock().wall().micros
+    text = "the gate's position is not known: open it, then close it"
+
+    def seen(name: str, *problems: tuple[str, str], ago: int = 20, headline: str = "All 2 lanes work") -> GatewaySeen:
+        return GatewaySeen(
+            name=name,
+            at=now - ago * 1_000_000,
+            site="North Yard",
+            version="1.4.0",
+            ready=not headline.startswith("1 of"),
+            headline=headline,
+            problem_count=len(problems),
+            problems=problems,
+            last_event=4711,
+            last_event_at=now - 90_000_000,
+            waiting=1,
+        )
+
+    return FleetSeen(
+        mark="run-4",
+        anew=True,
+        seen=(
+            seen("north.gate-1"),
+            seen("north.gate-2", ("warning", text), headline="1 problem"),
+            seen("south.gate-1", ("alarm", text), headline="1 of 2 lanes cannot work, 1 problem"),
+            seen("west-car-park.gate-1", ago=7200),
+        ),
+        gone=(),
+        complete=True,
+        fault="",
+        away_seconds=150.0,
+    )

@@ -1,0 +1,83 @@
+"""The page of the fleet: all gateways as their heartbeats tell, at a gateway whose key may read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
+
+from gateway.domain.errors import NotFoundError
+from gateway.domain.fleet_status import FleetSeen, FleetStatus, GatewaySeen
+from gateway.domain.writes import JsonObject
+from gateway.runtime.clock import iso_utc
+from gateway.web.auth.admission import Route
+from gateway.web.auth.callers import Caller
+from gateway.web.http.bodies import read_query
+from gateway.web.http.envelope import success
+from gateway.web.operation import OPEN, Operation, needs
+from gateway.web.status.page import page
+
+_NO_FLEET = "this gateway belongs to no fleet: its site file has no [fleet]"
+
+
+class FleetQuery(BaseModel):
+    """The mark of the last answer; without it, everything is answered."""
+
+    model_config = ConfigDict(frozen=True)
+
+    after: Annotated[str, Field(max_length=40)] = ""
+
+
+FLEET_PAGE = Operation("GET", "/fleet/", OPEN, head=True)
+FLEET_GATEWAYS = Operation("GET", "/status/fleet", needs("can_view_devices"), "gateways", query=FleetQuery)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusFleet:
+    """The handlers of `/fleet/` and of the gateways that it shows. Without `[fleet]` there is nothing."""
+
+    status: Callable[[], FleetStatus | None]
+    seen: Callable[[str], FleetSeen | None]
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the operations of this family."""
+        return (Route(FLEET_PAGE, self._page), Route(FLEET_GATEWAYS, self._gateways))
+
+    async def _page(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        if self.status() is None:
+            raise NotFoundError(_NO_FLEET)
+        return await page(request)
+
+    async def _gateways(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        """Answer with the gateways that have changed since the client's mark."""
+        found = self.seen(read_query(request, FleetQuery).after)
+        if found is None:
+            raise NotFoundError(_NO_FLEET)
+        return success(
+            mark=found.mark,
+            anew=found.anew,
+            gateways=[_gateway(one) for one in found.seen],
+            gone=list(found.gone),
+            complete=found.complete,
+            fault=found.fault,
+            away_seconds=found.away_seconds,
+        )
+
+
+def _gateway(one: GatewaySeen) -> JsonObject:
+    return {
+        "name": one.name,
+        "at": iso_utc(one.at),
+        "site": one.site,
+        "version": one.version,
+        "ready": one.ready,
+        "headline": one.headline,
+        "problem_count": one.problem_count,
+        "problems": [{"severity": severity, "text": text} for severity, text in one.problems],
+        "last_event": one.last_event,
+        "last_event_at": None if one.last_event_at is None else iso_utc(one.last_event_at),
+        "waiting": one.waiting,
+    }
