@@ -16,8 +16,8 @@ from gateway.store.events.presence import record_correction, record_movement
 ways = st.builds(Way, st.sampled_from(["", "a", "b"]), st.sampled_from(["", "a", "b"]))
 holders = st.sampled_from(["", "card:1", "card:2"])
 steps = st.lists(
-    st.builds(Movement, ways, st.integers(1, 99), holders, st.booleans())
-    | st.builds(CountCorrection, st.sampled_from(["a", "b"]), st.integers(0, 3))
+    st.builds(Movement, ways, st.integers(1, 99), holders, st.booleans(), st.booleans())
+    | st.builds(CountCorrection, st.sampled_from(["a", "b"]), st.integers(0, 3), st.integers(0, 3))
     | st.builds(Forgiveness, holders),
     max_size=25,
 )
