@@ -40,10 +40,10 @@ from gateway.domain.shared_areas import (
     unknown_steps,
 )
 from gateway.lanes.claims import Outcome, OwnClaim, OwnClaims
+from gateway.lanes.untold_passages import UntoldPassages
 from gateway.runtime.clock import Clock
 
 _AT_ONCE: Final = 500
-_REMEMBERED_STEPS: Final = 256
 _SHOWN_WITHIN: Final = 3.0
 _NEVER: Final = (-1, 0.0)
 _REMEMBERED_SECONDS: Final = 60.0
@@ -80,18 +80,16 @@ class SharedAreas:
         self._written: dict[str, tuple[HolderEntry, int]] = {}
         self._refused: dict[str, tuple[int, float]] = {}
         self._claims = OwnClaims()
-        self._steps: dict[str, list[Step]] = {}
-        self._made_apart: set[Step] = set()
-        self._uncounted: set[Step] = set()
+        self._untold = UntoldPassages()
         self._dirty: dict[str, None] = {}
         self._to_forgive: deque[str] = deque()
         self._inside: dict[str, int] | None = None
         self._counts_written = GatewayCounts(), 0
-        self._lately: deque[tuple[str, Step]] = deque(maxlen=_REMEMBERED_STEPS)
         self._healing = True
         self._recalled: dict[str, Whereabouts] = {}
         self._connected = False
         self._late = False
+        self._asked_since = 0
         self._work = asyncio.Event()
 
     @property
@@ -102,7 +100,7 @@ class SharedAreas:
     @property
     def waits(self) -> int:
         """The number of passages that the others do not know yet, and of claims that stand here."""
-        return sum(map(len, self._steps.values())) + len(self._claims)
+        return len(self._untold) + len(self._claims)
 
     def coming(self) -> Iterator[Coming]:
         """Yield the vehicles that other gateways let in and that have not passed yet, and those being claimed here."""
@@ -204,13 +202,12 @@ class SharedAreas:
     async def synchronised(self) -> None:
         """Note that the records are as new as the server's: claims can be made, and what waits is written."""
         await self._compare_with_disk()
-        self._connected, self._late = True, False
+        self._connected, self._late, self._asked_since = True, False, self._clock.wall().micros
         for name in self._records.claims:
             self._adopt(name)
-        for name, step in self._lately:  # servers that die together may lose what they acknowledged last
-            if self._records.entry(name)[0].lacks(step) and step not in self._steps.get(name, ()):
-                self._steps.setdefault(name, []).append(step)
-        for name in (*self._steps, *(own.holder for own in self._claims.values())):
+        for name in self._untold.names():
+            self._untold.put_back(name, self._records.entry(name)[0])
+        for name in (*self._untold.names(), *(own.holder for own in self._claims.values())):
             self._mark(name)
         self._learn()
         self._work.set()
@@ -224,30 +221,36 @@ class SharedAreas:
 
     def heard(self) -> None:
         """Note that the server answers."""
-        self._late = False
+        if self._late:
+            self._late, self._asked_since = False, self._clock.wall().micros
 
     def entry_changed(self, name: str, entry: HolderEntry, revision: int) -> None:
-        """Apply a change of a holder's entry, in the order of revisions."""
-        self._late = False
+        """Apply a change of a holder's entry, in the order of revisions.
+
+        A claim counts only if nothing came between it and the entry that it was written against.
+        """
+        self.heard()
+        is_late = self._connected and entry.after != self._records.entry(name)[1]
         self._records.put_entry(name, entry, revision)
         if self._written.get(name, (None, 0))[1] <= revision:
             self._written.pop(name, None)
-        waiting = self._steps.get(name, ())
+        self._untold.put_back(name, entry)
+        waiting = self._untold.of(name)
         self._place(name, entry.with_steps(waiting))
         ids = {claim.id for claim in entry.claims if claim.by == self.own}
         for own in self._claims.undecided(name):
-            if own.claim.id in ids:
+            if own.claim.id in ids and not is_late:
                 own.ends_as(own.judged(self._records))
-            elif revision > own.seen:
+            elif own.claim.id in ids or revision > own.seen:
                 own.ends_as(Outcome.OVERTAKEN)
         if self._connected and not ids <= self._claims.keys():
             self._adopt(name)
-        if waiting or ids:
+        if waiting or ids or self._claims.of(name):
             self._mark(name)
 
     def counts_changed(self, gateway: str, counts: GatewayCounts, revision: int) -> None:
         """Apply a change of a gateway's counts, in the order of revisions."""
-        self._late = False
+        self.heard()
         self._records.put_counts(gateway, counts, revision)
         if gateway == self.own:
             self._work.set()
@@ -264,7 +267,7 @@ class SharedAreas:
         self._forgive(most)
         counts = self._counts_to_write()
         if counts is None:
-            self._uncounted.clear()
+            self._untold.uncounted.clear()
             if self._healing:
                 self._healing = False
                 self._counted()
@@ -276,7 +279,7 @@ class SharedAreas:
             write = self._entry_to_write(name)
             if write is None:
                 del self._dirty[name]
-            elif self._refused.get(name, _NEVER)[0] < write.after and self._uncounted.isdisjoint(write.steps):
+            elif self._refused.get(name, _NEVER)[0] < write.after and self._untold.uncounted.isdisjoint(write.steps):
                 found.append(write)
         return found
 
@@ -288,18 +291,14 @@ class SharedAreas:
         self._refused.pop(write.holder, None)
         if isinstance(write.value, GatewayCounts):
             self._counts_written = write.value, revision
-            self._uncounted.difference_update(write.steps)
+            self._untold.uncounted.difference_update(write.steps)
             return
-        self._lately.extend((write.holder, step) for step in write.steps)
         if self._records.entry(write.holder)[1] < revision:
             self._written[write.holder] = write.value, revision
         for found in contradictions(write.base, write.steps):
-            apart = found.before in self._made_apart or found.after in self._made_apart
+            apart = self._untold.was_apart((found.before, found.after))
             self._tell(local_name(self.own, write.holder), found, made_apart=apart)
-        self._made_apart.difference_update(write.steps)
-        left = [step for step in self._steps.pop(write.holder, ()) if step not in write.steps]
-        if left:
-            self._steps[write.holder] = left
+        self._untold.told(write.holder, write.steps)
 
     @property
     def is_misled(self) -> bool:
@@ -323,7 +322,9 @@ class SharedAreas:
         opened = {area: at for area in self.areas if (at := presence.opened_here_at(area)) is not None}
         counts = GatewayCounts({area: count for area, count in (self._inside or {}).items() if count}, opened)
         known, revision = self._counts()
-        return None if counts == known and revision else Write("", counts, revision, steps=tuple(self._uncounted))
+        return (
+            None if counts == known and revision else Write("", counts, revision, steps=tuple(self._untold.uncounted))
+        )
 
     def _counts(self) -> tuple[GatewayCounts, int]:
         return max(self._records.counts(self.own), self._counts_written, key=itemgetter(1))
@@ -333,12 +334,11 @@ class SharedAreas:
         for own in self._claims.undecided(name):
             if own.seen != revision and own.claim not in base.claims:
                 own.ends_as(Outcome.OVERTAKEN)
-        steps = tuple(self._steps.get(name, ()))
+        steps = self._untold.of(name)
         claims = [one.claim for one in self._claims.of(name) if not one.is_overtaken]
-        wanted = base.with_steps(steps).with_claims(self.own, claims)
+        wanted = replace(base.with_steps(steps).with_claims(self.own, claims), after=revision)
         if (wanted.steps, set(wanted.claims)) == (base.steps, set(base.claims)):
-            self._steps.pop(name, None)  # they are there already, or too old to count
-            self._made_apart.difference_update(steps)
+            self._untold.told(name, steps)  # they are there already, or too old to count
             return None
         return Write(name, wanted, revision, base, steps)
 
@@ -375,19 +375,17 @@ class SharedAreas:
             if claim.by != self.own or claim.id in self._claims:
                 continue
             self._mark(name)
-            has_passed = any(step.by == self.own and step.at >= claim.at for step in self._steps.get(name, ()))
+            has_passed = any(step.by == self.own and step.at >= claim.at for step in self._untold.of(name))
             if not claim.id.startswith(f"{self._run}-") and not has_passed:
                 self._claims.remember(claim, name, until=self._clock.monotonic() + _REMEMBERED_SECONDS)
 
     def _add(self, name: str, step: Step) -> None:
         """Add a passage. The records give the order while all can be asked; else the clocks give it."""
-        if self.is_apart:
-            self._made_apart.add(step)
-        else:
-            last = max((one.at for one in (*self._base(name)[0].steps, *self._steps.get(name, ()))), default=0)
+        apart = self.is_apart or step.at < self._asked_since
+        if not apart:
+            last = max((one.at for one in (*self._base(name)[0].steps, *self._untold.of(name))), default=0)
             step = replace(step, at=max(step.at, last + 1))
-        self._steps.setdefault(name, []).append(step)
-        self._uncounted.add(step)
+        self._untold.add(name, step, made_apart=apart)
         self._mark(name)
 
     def _mark(self, name: str) -> None:
