@@ -55,6 +55,9 @@ class FleetLine:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._denied: deque[str] = deque(maxlen=_MOST_DENIED)
+        self._inbox = ""
+        self._published = 0
+        self._acks: dict[int, asyncio.Future[bytes]] = {}
 
     def denied(self, text: str) -> None:
         """Note that the server denied a publication or subscription; `text` is what it said."""
@@ -83,22 +86,30 @@ class FleetLine:
         return tuple(sequences)
 
     async def _acknowledged(self, messages: Sequence[Outgoing], *, within: float) -> list[bytes]:
-        inbox = self._client.new_inbox()
-        acks: dict[int, bytes] = {}
-        came = asyncio.Event()
+        """Publish messages, and wait for each acknowledgement. One subscription gets those of the line's whole life."""
+        if not self._inbox:
+            inbox = self._client.new_inbox()
+            try:
+                await self._client.subscribe(f"{inbox}.*", cb=self._take_ack, pending_msgs_limit=_MOST_PENDING)
+            except (nats_errors.Error, OSError) as error:
+                raise FleetAway(_words(error)) from error
+            self._inbox = inbox
+        loop, first, self._published = asyncio.get_running_loop(), self._published, self._published + len(messages)
+        places = range(first, self._published)
+        acks = {place: loop.create_future() for place in places}
+        self._acks |= acks
+        try:
+            for place, message in zip(places, messages, strict=True):
+                await self._publish(message, reply=f"{self._inbox}.{place}")
+            return [await self._answered(acks[place], messages[0].subject, within=within) for place in places]
+        finally:
+            for place in places:
+                del self._acks[place]
 
-        async def acknowledged(message: Msg) -> None:
-            place = int(message.subject.rpartition(".")[2])
-            acks[place] = b"" if (message.headers or {}).get(STATUS) else message.data
-            came.set()
-
-        async with self._subscribed(f"{inbox}.*", acknowledged):
-            for place, message in enumerate(messages):
-                await self._publish(message, reply=f"{inbox}.{place}")
-            while len(acks) < len(messages):
-                came.clear()
-                await self._answered(came.wait(), messages[0].subject, within=within)
-        return [acks[place] for place in range(len(messages))]
+    async def _take_ack(self, message: Msg) -> None:
+        ack = self._acks.get(int(message.subject.rpartition(".")[2]))
+        if ack is not None and not ack.done():
+            ack.set_result(b"" if (message.headers or {}).get(STATUS) else message.data)
 
     async def expect_stream(self, stream: str, subject: str) -> None:
         """Check that there is such a stream, and that it can be asked. Raises FleetAway, FleetRefused."""
