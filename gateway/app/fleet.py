@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,15 @@ import structlog
 from gateway.app.central import CentralTasks
 from gateway.app.running_field import ended
 from gateway.central.pull.card_notices import CardNotices
-from gateway.domain.errors import StoreError
+from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.fleet_status import FleetSeen, FleetStatus
 from gateway.lanes import Lanes
 from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Supervisor
 from gateway.site import Secrets, Site
-from gateway.site.running import RunningSite
+from gateway.site.edits import Edit, edited, inverse
+from gateway.site.running import Reloaded, RunningSite
 from gateway.store import Store
 from gateway.support.bundle import SupportBundle
 
@@ -104,6 +105,8 @@ class FleetTask:
             lanes=self._lanes,
             permissions=self._permissions,
             reload=lambda by: self._site_file.reload(by=by),
+            edit=self._edit,
+            tried=self._site_file.outcome,
             bundle=lambda: self._bundle().make(),
             start=self._once,
             notices=self._notices,
@@ -119,6 +122,16 @@ class FleetTask:
             desk=desk,
             clock=self._clock,
         )
+
+    async def _edit(self, by: str, edits: Sequence[Edit]) -> tuple[Reloaded, tuple[Edit, ...]]:
+        """Change the site file on trial; return the edits that take it back. Raises ConfigError."""
+        try:
+            text, _, _ = await self._site_file.look()
+        except OSError as error:
+            raise ConfigError(f"the site file cannot be read: {error.strerror}") from error
+        changed = edited(text, edits)
+        back = inverse(text, edits)
+        return await self._site_file.reload(by=by, text=changed), back
 
     async def _permissions(self, account: str) -> frozenset[str] | None:
         """Return the permissions of an account of the site, whose file comes first. Raises StoreError."""

@@ -44,6 +44,10 @@ Credentials = Annotated[
 CaFile = Annotated[
     Path | None, typer.Option("--ca-file", metavar="FILE", help="Authorities to trust instead of the usual ones.")
 ]
+Key = Annotated[
+    Path | None,
+    typer.Option("--key", metavar="FILE", help="Your NKey seed, if --credentials is another file.", exists=True),
+]
 _FAULT_FOUND = 1
 _AWAY = "away"
 
@@ -127,6 +131,44 @@ def collect(
     typer.echo(f"{collector.records:,} records collected{refused * bool(collector.refused)}")
 
 
+@app.command("rollout")
+def rollout(
+    change: Annotated[Path, typer.Argument(metavar="CHANGE.toml", help="The change, [[edits]] for each entry.")],
+    gateways: Annotated[list[str], typer.Argument(metavar="SITE.GATEWAY...", help="In this order.")],
+    *,
+    server: Server,
+    credentials: Credentials = None,
+    ca_file: CaFile = None,
+    key: Key = None,
+    first: Annotated[int, typer.Option("--first", min=1, help="So many gateways go first.")] = 1,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Then so many at a time.")] = 10,
+    healthy: Annotated[
+        float, typer.Option("--healthy", min=0, metavar="SECONDS", help="So long all must be well before more follow.")
+    ] = 300,
+) -> None:
+    """Change the site files of many gateways, a few first; stop and take all back when one of them is not well.
+
+    Example: edge-gateway fleet rollout holidays.toml north.gate-1 south.gate-1 --credentials operator.nk
+    """
+    from gateway.fleet.rollout import read_edits  # noqa: PLC0415  # as below
+
+    if wrong := [name for name in gateways if name.count(".") != 1]:
+        raise ConfigError(f"{wrong[0]}: a gateway is named SITE.GATEWAY")
+    try:
+        edits = read_edits(change.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{change}: must be TOML with a table [[edits]] for each change") from error
+    wanted = {
+        "seed": secret_of(key or credentials),
+        "edits": edits,
+        "first": first,
+        "batch": batch,
+        "healthy_seconds": healthy,
+    }
+    asyncio.run(_rollout((server, credentials, ca_file), gateways, wanted))
+    typer.echo(f"rolled out to {len(gateways)} gateways")
+
+
 @app.command("command")
 def command(
     site: Annotated[str, typer.Argument(metavar="SITE", help="The site's name in the fleet.")],
@@ -137,10 +179,7 @@ def command(
     server: Server,
     credentials: Credentials = None,
     ca_file: CaFile = None,
-    key: Annotated[
-        Path | None,
-        typer.Option("--key", metavar="FILE", help="Your NKey seed, if --credentials is another file.", exists=True),
-    ] = None,
+    key: Key = None,
     order: Annotated[
         Literal["hold_open", "lock_down", "normal", "none"],
         typer.Option("--order", help="With hold: the standing order; none follows the schedule again."),
@@ -195,6 +234,13 @@ async def _command(
     if last is None:
         raise GatewayError("the gateway did not reply")
     return last, content
+
+
+async def _rollout(place: tuple[str, Path | None, Path | None], names: list[str], wanted: Any) -> None:
+    from gateway.fleet.rollout import Rollout  # noqa: PLC0415  # as below
+
+    async with line_to(*place) as line:
+        await Rollout(line=line, told=typer.echo, clock=SystemClock(), **wanted).run(list(dict.fromkeys(names)))
 
 
 async def _prepare(server: str, credentials: Path | None, ca_file: Path | None, *, days: int, replicas: int) -> None:

@@ -7,7 +7,7 @@ again with the same id gets the first result.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -17,14 +17,15 @@ from nats.aio.msg import Msg
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from gateway.domain.commands import FINAL_STATES, Command, CommandState, GateAction
-from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
+from gateway.domain.errors import CommandRefused, ConfigError, NotFoundError, StoreError
 from gateway.fleet.line import FleetAway, FleetLine, FleetRefused
 from gateway.fleet.names import FleetName
 from gateway.fleet.signed_commands import LATE, OF_LANES, Action, AskTime, FleetCommand, Reply, Time, sender_of
 from gateway.lanes import Lanes
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.runtime.clock import Clock
-from gateway.site.running import Reloaded
+from gateway.site.edits import Edit
+from gateway.site.running import Outcome, Reloaded
 from gateway.store import Changes
 from gateway.store.events.commands import Commands
 from gateway.support.bundle import Bundle
@@ -39,6 +40,7 @@ _MOST_KNOWN = 1000
 _FOLLOWED_SECONDS = 120.0
 _LOOK_SECONDS = 1.0
 _MESSAGES: TypeAdapter[AskTime | FleetCommand] = TypeAdapter(AskTime | FleetCommand)
+_BACK: TypeAdapter[list[Edit]] = TypeAdapter(list[Edit])
 _STATES: Mapping[CommandState, Literal["recorded", "sent", "acknowledged", "moved", "refused", "unknown"]] = {
     CommandState.RECORDED: "recorded",
     CommandState.SENT: "sent",
@@ -50,8 +52,8 @@ _STATES: Mapping[CommandState, Literal["recorded", "sent", "acknowledged", "move
 
 
 @dataclass(slots=True, eq=False)
-class Outcome:
-    """Outcome of a command so far: replies on its way, parts of a bundle, and the last reply."""
+class Progress:
+    """Progress of a command: replies on its way, parts of a bundle, and the last reply."""
 
     progress: list[Reply | bytes] = field(default_factory=list)
     final: Reply | None = None
@@ -76,6 +78,9 @@ class CommandsDown:
         permissions: returns an account's permissions, None for one that does not exist or is disabled.
         snapshot: returns the site's present state, as JSON values.
         reload: has the site file read again, by an account.
+        edit: changes the site file by an account, on trial, and returns the edits that take it back. Raises
+            ConfigError.
+        tried: returns the end of the trial.
         bundle: makes a support bundle.
         start: runs a coroutine as an owned task that outlives the line.
         run_id: names this run of the gateway.
@@ -90,11 +95,13 @@ class CommandsDown:
     changes: Changes
     snapshot: Callable[[], JsonValue]
     reload: Callable[[str], Awaitable[Reloaded]]
+    edit: Callable[[str, Sequence[Edit]], Awaitable[tuple[Reloaded, tuple[Edit, ...]]]]
+    tried: Callable[[], Awaitable[Outcome]]
     bundle: Callable[[], Awaitable[Bundle]]
     start: Callable[[str, Coroutine[Any, Any, None]], object]
     clock: Clock
     run_id: str
-    _known: dict[str, Outcome] = field(default_factory=dict, init=False)
+    _known: dict[str, Progress] = field(default_factory=dict, init=False)
 
     async def run(self, line: FleetLine, works: Callable[[], None]) -> None:
         """Take commands until cancelled."""
@@ -112,14 +119,14 @@ class CommandsDown:
         """Answer a message up to its last reply. A lost line ends the replies, not the command."""
         try:
             taken = await self._taken(message)
-            if isinstance(taken, Outcome):
+            if isinstance(taken, Progress):
                 await self._follow(line, message.reply, taken)
             else:
                 await line.say(message.reply, taken.model_dump_json().encode())
         except (FleetAway, FleetRefused) as error:
             log.info("fleet_reply_lost", error=str(error))
 
-    async def _taken(self, message: Msg) -> Outcome | Reply | Time:
+    async def _taken(self, message: Msg) -> Progress | Reply | Time:
         """Check a message, and begin what it commands unless that was begun before."""
         now, number = Time(run=self.run_id, uptime=self.clock.monotonic()), ""
         try:
@@ -132,7 +139,7 @@ class CommandsDown:
             if (done := await self._stored(command_id)) is not None and command_id not in self._known:
                 return Reply(id=asked.id, state=_STATES[done.state], final=True, detail=done.detail)
             if (known := self._known.get(command_id)) is not None:
-                return Outcome(final=known.final) if known.final else known
+                return Progress(final=known.final) if known.final else known
             return self._begun(asked, account, command_id, now)
         except (CommandRefused, StoreError) as error:
             log.warning("fleet_command_refused", id=number, why=str(error))
@@ -147,13 +154,13 @@ class CommandsDown:
             raise CommandRefused(why)
         return account
 
-    def _begun(self, command: FleetCommand, account: str, command_id: str, now: Time) -> Outcome:
+    def _begun(self, command: FleetCommand, account: str, command_id: str, now: Time) -> Progress:
         """Begin to carry out a command. Raises CommandRefused for a late one, or one too many."""
         if why := command.why_late(now):
             raise CommandRefused(why)
         if command.action is not Action.STOP and self._busy() >= _MOST_AT_ONCE:
             raise CommandRefused("too many commands are under way; try again in a moment")
-        outcome = self._known[command_id] = Outcome()
+        outcome = self._known[command_id] = Progress()
         self._forget_oldest()
         log.info("fleet_command", action=command.action.value, lane=command.lane, account=account, id=command.id)
         self.start(f"fleet-{command.id}", self._carry_out(command, account, command_id, outcome))
@@ -178,7 +185,7 @@ class CommandsDown:
         for number in [number for number, outcome in self._known.items() if outcome.final is not None][:-_MOST_KNOWN]:
             del self._known[number]
 
-    async def _follow(self, line: FleetLine, reply_to: str, outcome: Outcome) -> None:
+    async def _follow(self, line: FleetLine, reply_to: str, outcome: Progress) -> None:
         said, progress, version = 0, outcome.progress, -1
         while True:
             while said < len(progress):
@@ -193,12 +200,12 @@ class CommandsDown:
                 return
             version = await outcome.changes.beyond(version, within=_FOLLOWED_SECONDS)
 
-    async def _carry_out(self, command: FleetCommand, account: str, command_id: str, outcome: Outcome) -> None:
+    async def _carry_out(self, command: FleetCommand, account: str, command_id: str, outcome: Progress) -> None:
         final = partial(Reply, id=command.id, final=True)
         last = final(state="unknown", detail="the command failed by a fault of the gateway")
         try:
             last = await self._done(command, account, command_id, outcome.tell)
-        except (CommandRefused, NotFoundError, StoreError) as error:
+        except (CommandRefused, ConfigError, NotFoundError, StoreError) as error:
             last = final(state="refused", detail=str(error))
         finally:
             outcome.tell(last)
@@ -216,6 +223,11 @@ class CommandsDown:
             kind = None if command.order is None else OrderKind(command.order)
             await self.lanes.order(lane_id=lane.lane_id, kind=kind, reason=command.reason, source=source)
             return final(state="done")
+        return await self._of_site(command, source, tell)
+
+    async def _of_site(self, command: FleetCommand, source: str, tell: Callable[[Reply | bytes], None]) -> Reply:
+        """Carry out a command that is for the whole site."""
+        final = partial(Reply, id=command.id, final=True)
         if command.action is Action.SNAPSHOT:
             return final(state="done", result=self.snapshot())
         if command.action is Action.RELOAD:
@@ -223,11 +235,27 @@ class CommandsDown:
             if not done.is_taken:
                 return final(state="refused", detail="; ".join((*done.faults, *done.refused)))
             return final(state="done", detail="; ".join(done.sentences()) or "nothing is different in the site file")
+        if command.action is Action.EDIT:
+            return await self._edited(command, source, tell)
         made = await self.bundle()
         pieces = range(0, len(made.content), _PART_BYTES)
         for begin in pieces:
             tell(made.content[begin : begin + _PART_BYTES])
         return final(state="done", detail=made.name, parts=len(pieces))
+
+    async def _edited(self, command: FleetCommand, source: str, tell: Callable[[Reply | bytes], None]) -> Reply:
+        """Change the site file, and follow its trial: done once it is confirmed, refused if it takes itself back."""
+        final = partial(Reply, id=command.id, final=True)
+        done, back = await self.edit(source, [one.edit() for one in command.edits])
+        if not done.is_taken:
+            return final(state="refused", detail="; ".join((*done.faults, *done.refused)))
+        if done.on_trial:
+            tell(Reply(id=command.id, state="acknowledged", final=False, detail="on trial"))
+            ended = await self.tried()
+            if not ended.confirmed:
+                return final(state="refused", detail=f"the change took itself back: {ended.why}")
+        said = "; ".join(done.sentences()) or "nothing is different in the site file"
+        return final(state="done", detail=said, result=_BACK.dump_python(list(back), mode="json"))
 
     async def _moved(
         self, command: FleetCommand, gate: int, source: str, command_id: str, tell: Callable[[Reply | bytes], None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets as randomness
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -16,7 +16,7 @@ from gateway.fleet.commands_down import PART
 from gateway.fleet.heartbeat import Beat
 from gateway.fleet.line import FleetLine, FleetRefused
 from gateway.fleet.names import AREAS_BUCKET, AREAS_STREAM, BUCKET, BUCKET_STREAM, STREAM, STREAM_SUBJECTS, FleetName
-from gateway.fleet.signed_commands import Action, FleetCommand, Reply, Time, signed
+from gateway.fleet.signed_commands import ASK_TIME, Action, FleetCommand, Reply, SiteEdit, Time, signed
 
 log = structlog.get_logger(__name__)
 
@@ -84,6 +84,7 @@ async def command(
     lane: str = "",
     order: Literal["hold_open", "lock_down", "normal"] | None = "hold_open",
     reason: str = "",
+    edits: Sequence[SiteEdit] = (),
     number: str = "",
     seconds: float = 10.0,
 ) -> AsyncIterator[Reply | bytes]:
@@ -97,6 +98,7 @@ async def command(
         lane: the lane, for commands to a gate.
         order: the standing order of `hold`; None to follow the schedule again.
         reason: the reason of a standing order.
+        edits: the changes of the site file, for `edit`.
         number: the command's id, "" for a new one.
         seconds: the command's life; a gateway that gets it later refuses.
 
@@ -107,7 +109,7 @@ async def command(
     """
     away = f"{name} is away: the command was not sent"
     try:
-        answer = await line.asked(name.commands, b'{"action":"time"}', refusal=away)
+        answer = await line.asked(name.commands, ASK_TIME, refusal=away)
     except FleetRefused as error:
         raise GatewayUnreachable(away) from error
     time = Time.model_validate_json(answer.data)
@@ -118,6 +120,7 @@ async def command(
             lane=lane,
             order=order,
             reason=reason,
+            edits=tuple(edits),
             run=time.run,
             before=time.uptime + seconds,
         )

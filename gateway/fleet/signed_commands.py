@@ -17,11 +17,15 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from gateway.site.edits import Edit
+
 LONGEST_SECONDS: Final = 60.0
 """The longest time from now that a command may name as its deadline."""
 SENDER: Final = "Fleet-Sender"
 SIGNATURE: Final = "Fleet-Signature"
 LATE: Final = "the command came too late, so it was not carried out"
+ASK_TIME: Final = b'{"action":"time"}'
+"""The message that asks a gateway for its time."""
 _EVERYTHING = "*"
 
 
@@ -35,6 +39,7 @@ class Action(StrEnum):
     SNAPSHOT = "snapshot"
     RELOAD = "reload"
     BUNDLE = "bundle"
+    EDIT = "edit"
 
 
 _NEEDED: Mapping[Action, frozenset[str]] = {
@@ -44,6 +49,7 @@ _NEEDED: Mapping[Action, frozenset[str]] = {
     Action.HOLD: frozenset({"can_control_devices"}),
     Action.SNAPSHOT: frozenset({"can_view_devices"}),
     Action.RELOAD: frozenset({_EVERYTHING}),
+    Action.EDIT: frozenset({_EVERYTHING}),
     Action.BUNDLE: frozenset({"can_edit_settings", "can_view_events", "can_view_devices"}),
 }
 OF_LANES: Final = frozenset({Action.OPEN, Action.CLOSE, Action.STOP, Action.HOLD})
@@ -66,6 +72,25 @@ class Time(BaseModel):
     uptime: float
 
 
+class SiteEdit(BaseModel):
+    """An edit of one entry of the site file, as `gateway.site.edits` takes it.
+
+    The name of the site is not among them: with another one the line to the fleet begins anew, and replies are lost.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    section: Literal["devices", "cameras", "areas", "lanes", "schedules", "holidays"]
+    id: Annotated[str, Field(max_length=120)] = ""
+    values: Annotated[dict[str, str | bool | int | float | None], Field(max_length=20)] = {}
+    windows: Annotated[tuple[dict[str, str | list[str]], ...], Field(max_length=50)] | None = None
+    remove: bool = False
+
+    def edit(self) -> Edit:
+        """Return the edit."""
+        return Edit(self.section, self.id, dict(self.values), self.windows, self.remove)
+
+
 class FleetCommand(BaseModel):
     """A command.
 
@@ -73,6 +98,7 @@ class FleetCommand(BaseModel):
         id: made by the sender, and never used again; another command with it answers with the first one's result.
         lane: the lane's id, for `open`, `close`, `stop` and `hold`.
         order: the standing order of `hold`; null to follow the schedule again.
+        edits: the changes of the site file, for `edit`.
         run, before: the gateway's time from which on it must not act.
     """
 
@@ -83,6 +109,7 @@ class FleetCommand(BaseModel):
     lane: Annotated[str, Field(max_length=40)] = ""
     order: Literal["hold_open", "lock_down", "normal"] | None = "hold_open"
     reason: Annotated[str, Field(max_length=200)] = ""
+    edits: Annotated[tuple[SiteEdit, ...], Field(max_length=100)] = ()
     run: Annotated[str, Field(max_length=64)]
     before: float
 
@@ -112,7 +139,7 @@ class Reply(BaseModel):
 
     Attributes:
         detail: why it was refused, or why its outcome is unknown; or what was done.
-        result: what `snapshot` asks for.
+        result: what `snapshot` asks for; for `edit`, the edits that take it back.
         parts: the number of parts of a bundle, which came before this reply as messages with the header `Fleet-Part`.
     """
 

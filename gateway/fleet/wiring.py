@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets as randomness
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -23,7 +23,8 @@ from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot
 from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock
 from gateway.site import FleetSection, Secrets
-from gateway.site.running import Reloaded
+from gateway.site.edits import Edit
+from gateway.site.running import Outcome, Reloaded
 from gateway.store import Store
 from gateway.support.bundle import Bundle
 
@@ -36,12 +37,15 @@ class CommandDesk:
     """Parts that commands of the fleet reach: lanes, the site file, bundles, the site's accounts, and owned tasks.
 
     `permissions` returns an account's permissions, None for one that does not exist or is disabled; `reload` takes the
-    account that asks. `notices` returns the line to central, which fetches noticed cards; None without central.
+    account that asks; `edit` and `tried` are those of
+    `CommandsDown`. `notices` returns the line to central, which fetches noticed cards; None without central.
     """
 
     lanes: Lanes
     permissions: Callable[[str], Awaitable[frozenset[str] | None]]
     reload: Callable[[str], Awaitable[Reloaded]]
+    edit: Callable[[str, Sequence[Edit]], Awaitable[tuple[Reloaded, tuple[Edit, ...]]]]
+    tried: Callable[[], Awaitable[Outcome]]
     bundle: Callable[[], Awaitable[Bundle]]
     start: Callable[[str, Coroutine[Any, Any, None]], object]
     notices: Callable[[], NoticeTaker | None]
@@ -110,6 +114,8 @@ class FleetParts:
             changes=store.changes,
             snapshot=lambda: site_snapshot(desk.lanes, verdict()),
             reload=desk.reload,
+            edit=desk.edit,
+            tried=desk.tried,
             bundle=desk.bundle,
             start=desk.start,
             clock=clock,

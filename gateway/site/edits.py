@@ -82,6 +82,35 @@ def edited(text: bytes, edits: Iterable[Edit]) -> bytes:
     return written.encode()
 
 
+def inverse(text: bytes, edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """Return the edits that lead back to this text's content from the text with these edits.
+
+    Raises ConfigError for an edit that is not possible.
+    """
+    found: list[Edit] = []
+    for edit in edits:
+        table = _entry(tomllib.loads(text.decode().removeprefix("\ufeff")), edit)
+        found.append(_back(table, edit))
+        text = edited(text, [edit])
+    return tuple(reversed(found))
+
+
+def _entry(data: Mapping[str, Any], edit: Edit) -> Mapping[str, Any] | None:
+    """Return the entry that an edit is meant for, None if there is none."""
+    if edit.section == "site":
+        return data.get("site")
+    return next((one for one in data.get(edit.section, ()) if str(one.get(edit.key)) == edit.id), None)
+
+
+def _back(table: Mapping[str, Any] | None, edit: Edit) -> Edit:
+    if table is None:
+        return Edit(edit.section, edit.id, remove=True)
+    keys = EDITABLE[edit.section] if edit.remove else frozenset(edit.wanted)
+    windows = table.get("windows") if "windows" in keys else None
+    values = {key: table.get(key) for key in keys if key != "windows" and (key in table or not edit.remove)}
+    return Edit(edit.section, edit.id, values, None if windows is None else tuple(windows))
+
+
 def _edited(text: str, edit: Edit) -> str:
     if not set(edit.wanted) <= EDITABLE.get(edit.section, frozenset()):
         raise ConfigError(f"[{edit.section}] {', '.join(edit.wanted) or edit.id}: this is edited in the file itself")

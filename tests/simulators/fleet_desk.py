@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import nats
@@ -15,7 +15,8 @@ from drivers.contract import GatePosition
 from gateway.fleet.commands_down import CommandsDown
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Supervisor
-from gateway.site.running import Reloaded
+from gateway.site.edits import Edit
+from gateway.site.running import Outcome, Reloaded
 from gateway.support.bundle import Bundle
 
 
@@ -44,6 +45,8 @@ class Desk:
             changes=lane.store.changes,
             snapshot=lambda: {"headline": "All lanes work"},
             reload=self._reload,
+            edit=self._edit,
+            tried=self._tried,
             bundle=self._bundle,
             start=supervisor.once,
             clock=SystemClock(),
@@ -56,6 +59,12 @@ class Desk:
     async def _reload(self, by: str) -> Reloaded:
         self.reloaded_by.append(by)
         return Reloaded()
+
+    async def _edit(self, by: str, edits: Sequence[Edit]) -> tuple[Reloaded, tuple[Edit, ...]]:
+        return Reloaded(refused=("this desk has no site file",)), ()
+
+    async def _tried(self) -> Outcome:
+        return Outcome(confirmed=True, why="")
 
     async def _bundle(self) -> Bundle:
         return Bundle(name="bundle.tar.gz", content=bytes(600_000))

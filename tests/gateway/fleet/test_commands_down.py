@@ -146,8 +146,11 @@ async def test_a_standing_order_a_snapshot_a_reload_and_a_bundle(broker, desk):
     assert (reloaded.detail, desk.reloaded_by) == ("nothing is different in the site file", ["user:anna"])
     *parts, bundle = await sent(broker, Action.BUNDLE)
     assert (b"".join(parts), bundle.detail, bundle.parts) == (bytes(600_000), "bundle.tar.gz", 3)
-    (denied,) = await sent(broker, Action.RELOAD, seed=GUARD[0])
-    assert denied.state == "refused"
+    (changed,) = await sent(broker, Action.EDIT)
+    assert (changed.state, changed.detail) == ("refused", "this desk has no site file")
+    for action in (Action.RELOAD, Action.EDIT):
+        (denied,) = await sent(broker, action, seed=GUARD[0])
+        assert (denied.state, denied.detail) == ("refused", "the sender's account lacks *")
 
 
 def test_a_deadline_is_in_the_gateways_own_time():

@@ -1,11 +1,12 @@
 """Edits of a site file keep what its author wrote."""
 
+import json
 import tomllib
 
 import pytest
 
 from gateway.domain.errors import ConfigError
-from gateway.site.edits import Edit, edited
+from gateway.site.edits import Edit, edited, inverse
 
 FILE = b"""# The north gate.
 [site]
@@ -131,3 +132,33 @@ def test_what_cannot_be_edited_is_refused(edit):
 def test_a_broken_file_is_refused():
     with pytest.raises(ConfigError, match="cannot be edited"):
         edited(b"[site", [Edit("site", "", {"name": "A"})])
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [Edit("lanes", "in", {"held_open_seconds": 33, "clear_seconds": 9})],
+        [Edit("lanes", "in", {"held_open_seconds": None})],
+        [Edit("holidays", "2026-12-26", {"name": "Boxing Day"}), Edit("holidays", "2026-12-26", {"name": "Another"})],
+        [Edit("schedules", "late", windows=({"days": ["fri"], "start": "22:00", "end": "23:00"},))],
+        [Edit("schedules", "day", windows=({"days": ["fri"], "start": "22:00", "end": "23:00"},))],
+        [Edit("holidays", "2027-01-01", remove=True)],
+        [Edit("site", values={"name": "Winter"}), Edit("holidays", "2026-12-26", {"name": "Boxing Day"})],
+    ],
+)
+def test_the_inverse_leads_back(edits):
+    there = edited(FILE, edits)
+    assert there != FILE
+    assert meaning(edited(there, inverse(FILE, edits))) == meaning(FILE)
+
+
+def meaning(text: bytes) -> str:
+    """The content of a file; a date is the same as a date or as a text."""
+    return json.dumps(tomllib.loads(text.decode()), default=str, sort_keys=True)
+
+
+def test_an_entry_that_was_removed_comes_back_whole():
+    edits = [Edit("holidays", "2026-12-26", {"name": "Boxing Day"})]
+    there = edited(b"[site]\nname = 'North'\n", edits)
+    gone = [Edit("holidays", "2026-12-26", remove=True)]
+    assert tomllib.loads(edited(edited(there, gone), inverse(there, gone)).decode()) == tomllib.loads(there.decode())

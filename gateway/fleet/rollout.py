@@ -1,0 +1,138 @@
+"""A change of many sites' files in steps: a few gateways first, and on only while all of them are well."""
+
+from __future__ import annotations
+
+import asyncio
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import TypeAdapter
+
+from gateway.domain.errors import ConfigError, GatewayError
+from gateway.fleet import operator
+from gateway.fleet.heartbeat import AWAY_SECONDS
+from gateway.fleet.line import FleetAway, FleetLine, FleetRefused
+from gateway.fleet.names import FleetName
+from gateway.fleet.operator import Seen
+from gateway.fleet.signed_commands import ASK_TIME, Action, Reply, SiteEdit
+from gateway.runtime.clock import Clock
+
+_LOOK_SECONDS = 2.0
+_EDITS = TypeAdapter(tuple[SiteEdit, ...])
+
+
+@dataclass(kw_only=True)
+class Rollout:
+    """A change that goes to gateways in waves.
+
+    Attributes:
+        seed: the NKey seed of the sender, who may do everything at each gateway.
+        edits: the change.
+        first, batch: the size of the first wave, and that of the others.
+        healthy_seconds: the time over which all changed gateways must be well before the next wave.
+        told: takes sentences for the person who runs it.
+    """
+
+    line: FleetLine
+    seed: str
+    edits: Sequence[SiteEdit]
+    first: int
+    batch: int
+    healthy_seconds: float
+    told: Callable[[str], None]
+    clock: Clock
+    _changed: dict[str, tuple[SiteEdit, ...]] = field(default_factory=dict, init=False)
+
+    async def run(self, names: Sequence[str]) -> None:
+        """Change these gateways. Raises ConfigError if it cannot begin, GatewayError once it was taken back."""
+        before = await self._seen()
+        for name in names:
+            if why := self._why_not_well(before.get(name), None):
+                raise ConfigError(f"{name} {why}; nothing was changed")
+        try:
+            for wave in self._waves(names):
+                for name in wave:
+                    self._changed[name] = await self._change(name, self.edits)
+                await self._stay_well(before)
+        except GatewayError as error:
+            self.told(f"stopped: {error}")
+            await self._take_back()
+            raise GatewayError("the change is not rolled out; see above for each gateway") from error
+
+    def _waves(self, names: Sequence[str]) -> Iterator[Sequence[str]]:
+        yield names[: self.first]
+        for begin in range(self.first, len(names), self.batch):
+            yield names[begin : begin + self.batch]
+
+    async def _change(self, name: str, edits: Sequence[SiteEdit]) -> tuple[SiteEdit, ...]:
+        """Change one gateway, and wait for the end of its trial; return the edits that take it back.
+
+        Raises GatewayError.
+        """
+        last: Reply | None = None
+        place = FleetName(*name.split("."))
+        try:
+            async for reply in operator.command(self.line, place, seed=self.seed, action=Action.EDIT, edits=edits):
+                last = reply if isinstance(reply, Reply) else last
+        except (FleetAway, FleetRefused) as error:
+            raise GatewayError(f"{name}: what became of the change is unknown, look at it: {error}") from error
+        if last is None or last.state != "done":
+            raise GatewayError(f"{name}: {'no reply' if last is None else last.detail or last.state}")
+        self.told(f"{name}: {last.detail}")
+        return _EDITS.validate_python(last.result)
+
+    async def _stay_well(self, before: Mapping[str, Seen]) -> None:
+        """Watch the changed gateways for the given time. Raises GatewayError for one that is not well."""
+        begun = self.clock.monotonic()
+        while True:
+            waited, seen = self.clock.monotonic() - begun, await self._seen()
+            for name in self._changed:
+                await self._ask(name)
+                if why := self._why_not_well(seen.get(name), before.get(name)):
+                    raise GatewayError(f"{name} {why}")
+            if waited >= self.healthy_seconds:
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _ask(self, name: str) -> None:
+        """Ask a gateway for its time, whether it lives. Raises GatewayError."""
+        try:
+            await self.line.asked(FleetName(*name.split(".")).commands, ASK_TIME, refusal="it is away")
+        except (FleetAway, FleetRefused) as error:
+            raise GatewayError(f"{name} does not answer: {error}") from error
+
+    def _why_not_well(self, seen: Seen | None, before: Seen | None) -> str:
+        if seen is None:
+            return "has never been heard"
+        if self.clock.wall().micros - seen.at > AWAY_SECONDS * 1_000_000:
+            return "is away"
+        if not seen.beat.ready:
+            return f"is not ready: {seen.beat.headline}"
+        if before is not None and _alarms(seen) > _alarms(before):
+            return f"has a new alarm: {seen.beat.headline}"
+        return ""
+
+    async def _take_back(self) -> None:
+        """Take the change back wherever it was made, the last first; tell of each gateway where that fails."""
+        for name, back in reversed(self._changed.items()):
+            try:
+                await self._change(name, back)
+                self.told(f"{name}: taken back")
+            except GatewayError as error:
+                self.told(f"{name} could not be taken back, look at it: {error}")
+
+    async def _seen(self) -> dict[str, Seen]:
+        return {one.name: one async for one in operator.gateways(self.line)}
+
+
+def _alarms(seen: Seen) -> int:
+    return sum(problem.severity == "alarm" for problem in seen.beat.problems)
+
+
+def read_edits(text: str) -> tuple[SiteEdit, ...]:
+    """Read the edits of a file in TOML. Raises ValueError."""
+    found = _EDITS.validate_python(tomllib.loads(text).get("edits"))
+    if not found:
+        raise ValueError("there are no edits")
+    return found
