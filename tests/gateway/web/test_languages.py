@@ -150,7 +150,8 @@ NUMBERS = {
     "12,345 records were refused by central, and wait for a person": "12\u202f345 données",
     "Fetching access cards: 120,500 of 1,250,000 …": "120\u202f500 sur 1\u202f250\u202f000",
     "1,204 access cards, 12 devices, 4 cameras": "1\u202f204 cartes d'accès, 12 appareils",
-    "3.40 GB, nothing was recorded lately": "3,40 Go",
+    "3.40 GB, nothing was recorded lately": "3,40 Go, rien n'a été",
+    "3.40 GB, full: the oldest goes, about 9 days are kept": "3,40 Go, plein\u00a0: le plus ancien part",
     "0.38 ms of 300 ms allowed · 2,236 answered in the last hour": "0,38 ms sur 300 ms permises · 2\u202f236 réponses",
     "12 of 2,236 requests failed (0.54 %), most often: too late.": "sur 2\u202f236 ont échoué (0,54 %)",
     "card 12,345 denied: the card has expired": "carte 12,345",  # a name, whatever it looks like

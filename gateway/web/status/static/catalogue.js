@@ -61,19 +61,26 @@ export class Catalogue {
     return found ? found[0].toUpperCase() + found.slice(1) : null;
   }
 
+  // A name or a short text before a sentence that has joints of its own; else each part by itself.
   byParts(text) {
+    for (const joint of JOINTS) {
+      const place = text.indexOf(joint);
+      const rest = text.slice(place + joint.length);
+      const found = place < 1 ? null : this.whole.get(rest) ?? this.byForm(rest);
+      if (found !== null) return this.inPlace(text.slice(0, place), false) + this.mark(joint) + found;
+    }
     for (const joint of JOINTS) {
       const parts = text.split(joint);
       if (parts.length === 1) continue;
-      const mark = joint.replace(/^\S/, (one) => this.whole.get(one) ?? one);
-      if (joint === ": " && parts.length > 2) { // what comes behind a name may be one sentence with a colon of its own
-        const rest = this.find(parts.slice(1).join(joint));
-        if (rest !== null) return this.inPlace(parts[0], false) + mark + rest;
-      }
       const found = parts.map((part) => this.find(part) ?? (joint === ". " ? this.find(`${part}.`)?.slice(0, -1) ?? null : null));
-      if (found.some(Boolean)) return found.map((one, place) => one ?? this.number(parts[place])).join(mark);
+      if (found.some(Boolean)) return found.map((one, place) => one ?? this.number(parts[place])).join(this.mark(joint));
     }
     return null;
+  }
+
+  // A joint as the language has it.
+  mark(joint) {
+    return joint.replace(/^\S/, (one) => this.whole.get(one) ?? one);
   }
 
   inPlace(text, isName) {
