@@ -100,10 +100,12 @@ class Supervisor:
         Raises RuntimeError while the supervisor's context is being left.
         """
         try:
-            return self._start(name, self._guarded(name, child))
+            task = self._start(name, self._guarded(name, child))
         except RuntimeError:
             child.close()
             raise
+        task.add_done_callback(lambda _: child.close())  # one that is cancelled before its first step never began it
+        return task
 
     def _start(self, name: str, body: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         if self._leaving:  # nobody would cancel it, and leaving would wait for it forever

@@ -1,6 +1,7 @@
 """Owned tasks: restarts, siblings, leaving, and what the watchdog is fed by."""
 
 import asyncio
+import gc
 
 import pytest
 from hypothesis import given
@@ -121,6 +122,15 @@ async def test_leaving_cancels_and_waits_for_all():
             await child.alive.wait()
     assert all(child.cancelled for child in children)
     assert tidied == [1]
+
+
+async def test_a_child_that_is_cancelled_before_its_first_step_is_closed():
+    """Python would warn of one that was never awaited; warnings are errors here."""
+    begun = Child()
+    async with supervisor() as owner:
+        owner.once("single", begun())
+    gc.collect()
+    assert begun.starts == 0
 
 
 async def test_a_cancelled_child_ends_for_good_and_alone():
