@@ -25,14 +25,14 @@ from pathlib import Path
 
 import nats
 from free_ports import free_port
-from nats.js.api import StreamConfig
+from nats.js.api import ConsumerConfig, DeliverPolicy, StreamConfig
 from nats_server import NatsServer, Relay
 from shared_area_checker import Decided, History, Opened, Passed, Revision, faults_of
 from shared_area_gateway import LIMIT, RULES
 from waiting import until
 
 from gateway.domain.events import EventKind
-from gateway.fleet.names import AREAS_STREAM
+from gateway.fleet.names import AREAS_BUCKET, AREAS_STREAM
 
 GATEWAYS = ("gate-1", "gate-2", "gate-3", "gate-4")
 SERVERS = 3
@@ -295,15 +295,18 @@ async def _revisions(scene: Scene):
     client = await scene.client()
     js = client.jetstream()
     last = (await js.stream_info(AREAS_STREAM)).state.last_seq
-    subscription = await js.subscribe("$KV.areas.>", ordered_consumer=True, pending_msgs_limit=10**7)
-    while True:
-        message = await subscription.next_msg(timeout=30)
-        meta = message.metadata
-        kind, _, key = message.subject.split(".", 3)[3].partition(".")
-        at = int(meta.timestamp.timestamp() * 1e6)
-        yield Revision(meta.sequence.stream, at, kind, key, json.loads(message.data))
-        if meta.sequence.stream >= last:
-            break
+    read = 0
+    while read < last:
+        config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=read + 1)
+        subscription = await js.subscribe(f"$KV.{AREAS_BUCKET}.>", ordered_consumer=True, config=config)
+        with suppress(nats.errors.TimeoutError):  # a consumer may be lost, and is made anew
+            while read < last:
+                message = await subscription.next_msg(timeout=10)
+                meta = message.metadata
+                kind, _, key = message.subject.split(".", 3)[3].partition(".")
+                read = meta.sequence.stream
+                yield Revision(read, int(meta.timestamp.timestamp() * 1e6), kind, key, json.loads(message.data))
+        await subscription.unsubscribe()
     await client.close()
 
 
