@@ -6,6 +6,7 @@ import asyncio
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 
 import pytest
 from stopwatch import Stopwatch
@@ -121,9 +122,9 @@ async def test_points_follow_the_inputs(rig, listener):
 
 async def test_what_does_not_change_is_refreshed(rig, listener):
     async with rig("line-barrier"):
-        await listener.until(lambda: len(listener.of(GateMoved)) >= 2)
-    first, second, *_ = [report.at for report in listener.of(GateMoved)]
-    assert 0.9 < second - first < 1.5
+        await listener.until(lambda: len(listener.of(GateMoved)) >= 4)
+    apart = [after.at - before.at for before, after in pairwise(listener.of(GateMoved))]
+    assert 0.9 < min(apart) < 1.5, "a busy machine may hold up some of them"
 
 
 async def test_a_close_asks_what_forbids_it_right_before_its_first_byte(rig, listener):
