@@ -156,7 +156,7 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
         K.CERTIFICATE_UNUSABLE: Advice(
             "Certificate cannot be used",
             Severity.WARNING,
-            "Lanes work; page and interface go on with the certificate of before, but are not served after a restart.",
+            "Lanes work; page and interface go on with the earlier certificate, but are not served after a restart.",
             ("Put a certificate and the key that belongs to it in the files of `[api.tls]`, in PEM form.",),
         ),
         K.WEBHOOK_FAILING: Advice(
