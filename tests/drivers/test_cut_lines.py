@@ -167,20 +167,34 @@ async def test_a_command_that_nobody_answers_counts_as_sent_only_once_it_was_tak
 
 
 async def test_a_command_is_taken_back_before_the_kernel_sends_it_again(running):
+    """A busy machine may cut the line only after the kernel's 200 ms; then the way is tried once more."""
+    for _ in range(5):
+        arrived, told, seconds = await cut_right_after_it_was_sent(running)
+        if seconds < 0.15:
+            break
+    else:
+        pytest.fail("the machine was never quick enough")
+    assert arrived == b"open"
+    assert "does not acknowledge the command" in told
+
+
+async def cut_right_after_it_was_sent(running) -> tuple[bytes, str, float]:
+    """Return what arrived, the command's end, and the seconds from the command to the cut."""
     async with far_network() as network, sink(network.listen()) as taken:
         bus = Bus(name="line", spec=LinkSpec(f"tcp://{network.host}:{taken.port}"))
         async with running(bus.run()):
             await until(lambda: bus.down_reason is None)
             await give(bus, unanswered(b"open", answered=False))
             await network.cut_beyond()
+            begun = time.monotonic()
             async with asyncio.TaskGroup() as group:
                 told = group.create_task(refused(give(bus, unanswered())))
                 await asyncio.sleep(0.05)  # the kernel has sent it, and has not sent it again
                 await network.forget_peer()
+                seconds = time.monotonic() - begun
             await network.mend_beyond()
             await _all_that_was_held_arrives()
-        assert taken.data == b"open"
-        assert "does not acknowledge the command" in told.result()
+        return bytes(taken.data), told.result(), seconds
 
 
 async def test_no_command_goes_behind_a_poll_that_was_lost(running):

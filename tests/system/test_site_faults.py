@@ -21,7 +21,7 @@ from gateway.demo.modbus_far_end import Misbehaviour
 from gateway.domain.problems import ProblemKind as K
 from gateway.problems.problem import Part
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(400)
 
 _LANE_SETTINGS = {
     "open": {"held_open_seconds": 15},
@@ -427,7 +427,8 @@ async def test_each_fault_is_told_alike_everywhere_within_seconds_and_over_when_
         eyes = group.create_task(looking.run())
         half_way = (K.GATE_POSITION_UNKNOWN.value, Part.LANE.value, "still")
         try:
-            await looking.until(lambda places: {*places.page} <= {half_way}, within=60)
+            # longer than losses count that a busy machine made at the start
+            await looking.until(lambda places: {*places.page} <= {half_way}, within=180)
             parts = {**of_lanes(site), **of_lines(site), **of_the_rest(site)}
             table = await all_tried(parts.values(), looking)
             table += await all_tried([[_lost_disk(site)]], looking)
