@@ -277,7 +277,9 @@ class FleetLine:
         """Take messages of a subject while the context lasts. Raises FleetAway, and FleetRefused if it is denied."""
         async with self._subscribed(subject, take):
             try:
-                await self._client.flush(timeout=int(ANSWER_SECONDS))
+                # Twice: the library's first ping may overtake the subscription, which waits for its writing task.
+                for _ in range(2):
+                    await self._client.flush(timeout=int(ANSWER_SECONDS))
             except (nats_errors.Error, OSError) as error:
                 raise FleetAway(_words(error)) from error
             if denied := self._denial_of(subject):
