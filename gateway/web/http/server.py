@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -14,6 +13,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
+from drivers.system_messages import system_words
 from gateway.domain.errors import ConfigError
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET, listen
 from gateway.site.api_section import TlsSection
@@ -134,17 +134,10 @@ async def serve(
                 except ConfigError as error:
                     failed(str(error))
                 except OSError as error:
-                    failed(f"cannot serve on {host} port {port}: {_words(error)}")
+                    failed(f"cannot serve on {host} port {port}: {system_words(error)}")
                 await asyncio.sleep(SERVE_AGAIN_SECONDS)
     finally:
         await runner.cleanup()
-
-
-def _words(error: OSError) -> str:
-    """Return the system's own words: asyncio puts a tuple of Python into its own."""
-    if error.errno is not None and error.errno > 0:  # that of a name that is not known is negative
-        return os.strerror(error.errno).lower()
-    return error.strerror or "the system refuses"
 
 
 def _answering(runner: web.AppRunner) -> Callable[[], PlainHandler]:

@@ -196,7 +196,7 @@ async def test_a_change_after_which_the_interface_is_not_served_is_taken_back(ho
         assert (await house.site_file.reload()).on_trial
         outcome = await house.site_file.outcome()
     assert not outcome.confirmed
-    assert outcome.why == f"cannot serve on 127.0.0.1 port {port}: address already in use"
+    assert outcome.why == f"cannot serve on 127.0.0.1 port {port}: Address already in use"
     assert house.path.read_bytes() == before
     await house.sees(lambda: not interface.fault and not interface.is_changing)
 
