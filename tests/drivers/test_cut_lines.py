@@ -22,6 +22,9 @@ from drivers.hikvision.barrier import HikvisionBarrier
 from drivers.http_session import Account
 from drivers.link import LinkSpec
 
+ANSWER_SECONDS = 0.3
+"""How long the bus waits for an answer."""
+
 
 def unanswered(request=b"close", *, answered=True):
     return Exchange(1, request, lambda received: received or (None if answered else b"said"), False, answered=answered)
@@ -167,10 +170,10 @@ async def test_a_command_that_nobody_answers_counts_as_sent_only_once_it_was_tak
 
 
 async def test_a_command_is_taken_back_before_the_kernel_sends_it_again(running):
-    """A busy machine may cut the line only after the kernel's 200 ms; then the way is tried once more."""
+    """A busy machine may be late to cut the line, or to look at it; then the way is tried once more."""
     for _ in range(5):
-        arrived, told, seconds = await cut_right_after_it_was_sent(running)
-        if seconds < 0.15:
+        arrived, told, cut_after, told_after = await cut_right_after_it_was_sent(running)
+        if cut_after < 0.15 and told_after < ANSWER_SECONDS:
             break
     else:
         pytest.fail("the machine was never quick enough")
@@ -178,8 +181,8 @@ async def test_a_command_is_taken_back_before_the_kernel_sends_it_again(running)
     assert "does not acknowledge the command" in told
 
 
-async def cut_right_after_it_was_sent(running) -> tuple[bytes, str, float]:
-    """Return what arrived, the command's end, and the seconds from the command to the cut."""
+async def cut_right_after_it_was_sent(running) -> tuple[bytes, str, float, float]:
+    """Return what arrived, the command's end, and the seconds from the command to the cut and to that end."""
     async with far_network() as network, sink(network.listen()) as taken:
         bus = Bus(name="line", spec=LinkSpec(f"tcp://{network.host}:{taken.port}"))
         async with running(bus.run()):
@@ -191,10 +194,11 @@ async def cut_right_after_it_was_sent(running) -> tuple[bytes, str, float]:
                 told = group.create_task(refused(give(bus, unanswered())))
                 await asyncio.sleep(0.05)  # the kernel has sent it, and has not sent it again
                 await network.forget_peer()
-                seconds = time.monotonic() - begun
+                cut_after = time.monotonic() - begun
+            told_after = time.monotonic() - begun
             await network.mend_beyond()
             await _all_that_was_held_arrives()
-        return bytes(taken.data), told.result(), seconds
+        return bytes(taken.data), told.result(), cut_after, told_after
 
 
 async def test_no_command_goes_behind_a_poll_that_was_lost(running):

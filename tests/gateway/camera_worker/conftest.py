@@ -127,10 +127,11 @@ class GstCamera:
         try:
             async with asyncio.timeout(10):
                 reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-                writer.write(f"OPTIONS {self.url()} RTSP/1.0\r\nCSeq: 1\r\n\r\n".encode())
-                line = await reader.readline()
-                writer.close()
-                await writer.wait_closed()
+                try:
+                    writer.write(f"OPTIONS {self.url()} RTSP/1.0\r\nCSeq: 1\r\n\r\n".encode())
+                    line = await reader.readline()
+                finally:
+                    writer.close()
         except (TimeoutError, OSError):
             return False
         return line.startswith(b"RTSP/1.0 200")
