@@ -26,7 +26,7 @@ from gateway.domain.commands import GateAction
 from gateway.domain.errors import StoreError
 from gateway.lanes import Lanes
 from gateway.recording.evidence_files import EvidenceFiles
-from gateway.runtime.clock import Clock
+from gateway.runtime.clock import Clock, WallTimes
 from gateway.runtime.supervision import Supervisor
 from gateway.site import CentralSection, Secrets, Site
 from gateway.store import Store
@@ -105,7 +105,9 @@ def central_parts(
             client=client, url=central.url, limits=RelayLimits(body_bytes=central.relay_megabytes * 1024 * 1024)
         ),
         people=CentralPeople(client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles)),
-        link=CentralLink(client=client, down=down, sync=sync, started_at=clock.wall().micros),
+        link=CentralLink(
+            client=client, down=down, sync=sync, started_at=clock.monotonic(), wall_times=WallTimes(clock)
+        ),
     )
 
 

@@ -13,26 +13,30 @@ from gateway.central.pull.pull import DownSync, Part, Progress, PullReport
 from gateway.central.runner import Sync
 from gateway.domain.central_status import CentralNotice, CentralStatus
 from gateway.domain.problems import ProblemKind
-from gateway.runtime.clock import iso_utc
+from gateway.runtime.clock import WallTimes, iso_utc
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CentralLink:
-    """Status of the link to central, read without waiting, and the actions of a technician on it."""
+    """Status of the link to central, read without waiting, and the actions of a technician on it.
+
+    `started_at`: when the gateway started (monotonic seconds).
+    """
 
     client: CentralClient
     down: DownSync
     sync: Sync
-    started_at: int
+    started_at: float
+    wall_times: WallTimes
 
     def snapshot(self) -> CentralStatus:
         """Return the state of the link now. Never waits."""
         state, report = self.client.state, self.down.report
         return CentralStatus(
             reachable=state.reachable,
-            since=state.since.micros if state.since else self.started_at,
+            since=self.wall_times.of(self.started_at if state.since is None else state.since),
             error=state.last_error,
             last_sign_in=state.signed_in_at.micros if state.signed_in_at else None,
             pulled_at=report.at.micros if report else None,

@@ -19,7 +19,7 @@ from gateway.domain.errors import StoreError
 from gateway.domain.fleet_status import FleetState, FleetStatus
 from gateway.fleet.line import FleetAway, FleetLine, FleetRefused, SubjectMoved, heed_cancellation
 from gateway.fleet.names import FleetName
-from gateway.runtime.clock import Clock
+from gateway.runtime.clock import Clock, WallTimes
 from gateway.runtime.connection_faults import connection_words
 from gateway.runtime.supervision import Backoff
 
@@ -92,11 +92,13 @@ class FleetConnection:
         self._changed = changed
         self._backoff = backoff or Backoff(first=1.0, longest=60.0)
         self._refusals: dict[str, str] = {}
-        self._status = FleetStatus(state=None, since=clock.wall().micros, name=str(name))
+        self._wall_times = WallTimes(clock)
+        self._since = clock.monotonic()
+        self._status = FleetStatus(state=None, since=self._wall_times.of(self._since), name=str(name))
 
     def status(self) -> FleetStatus:
         """Return the state of the line. Never waits."""
-        return self._status
+        return replace(self._status, since=self._wall_times.of(self._since))
 
     async def run(self) -> None:
         """Connect, serve, and connect again, until cancelled. The waits between tries have jitter."""
@@ -164,8 +166,9 @@ class FleetConnection:
         before = self._status
         if (before.state, before.reason) == (state, reason):
             return
-        since = before.since if before.state is state else self._clock.wall().micros
-        self._status = replace(before, state=state, reason=reason, since=since)
+        if before.state is not state:
+            self._since = self._clock.monotonic()
+        self._status = replace(before, state=state, reason=reason)
         log.info("fleet_line", state=state.value, server=self._status.server, reason=reason)
         self._changed()
 

@@ -28,7 +28,7 @@ from gateway.domain.reader_bits import ReaderBits
 from gateway.lanes.machine import messages as m
 from gateway.lanes.runner import LaneRunner
 from gateway.lanes.snapshots import DeviceSnapshot, PointSnapshot
-from gateway.runtime.clock import Clock
+from gateway.runtime.clock import Clock, WallTimes
 from gateway.site import LaneSection, OsdpReaderDevice, SerialReaderDevice, Site
 from gateway.store.cards.cards import Cards
 
@@ -70,6 +70,9 @@ class Intake:
         tell: Callable[[EventKind, str, int], None],
     ) -> None:
         self._clock = clock
+        self._wall_times = WallTimes(clock)
+        self._ahead = self._wall_times.ahead()
+        self._since: dict[int, float] = {}
         self._cards = cards
         self._changed = changed
         self._tell = tell
@@ -79,6 +82,8 @@ class Intake:
     def change(self, site: Site, runners: Sequence[LaneRunner], *, anew: Collection[int]) -> None:
         """Take over a changed site. Its new devices and those connected `anew` are unknown until they report."""
         known = {number: seen for number, seen in self._devices.items() if number not in anew}
+        now = self._clock.monotonic()
+        self._since = {device.id: self._since[device.id] if device.id in known else now for device in site.devices}
         self._devices = {
             device.id: replace(known[device.id], name=device.name)
             if device.id in known
@@ -87,7 +92,7 @@ class Intake:
                 name=device.name,
                 kind=device.driver,
                 online=None,
-                since=self._clock.wall().micros,
+                since=self._wall_times.of(now),
                 detail="",
                 position=None,
                 points=(),
@@ -107,10 +112,12 @@ class Intake:
 
     def device(self, device_id: int) -> DeviceSnapshot:
         """Return one device of the site."""
+        self._follow_clock()
         return self._devices[device_id]
 
     def devices(self) -> tuple[DeviceSnapshot, ...]:
         """Return every device, in the site file's order."""
+        self._follow_clock()
         return tuple(self._devices.values())
 
     def take(self, report: Report) -> None:
@@ -138,6 +145,21 @@ class Intake:
                 self._lost(report)
             case LossExplained():
                 self._still_lost(report)
+
+    def _follow_clock(self) -> None:
+        """If the clock was set, correct the times since when the devices are in their states."""
+        ahead = self._wall_times.ahead()
+        if ahead != self._ahead:
+            self._ahead = ahead
+            self._devices = {
+                number: replace(device, since=self._wall_times.of(self._since[number]))
+                for number, device in self._devices.items()
+            }
+
+    def _turned(self, device: DeviceSnapshot) -> int:
+        """Note that a device was connected or lost now; return the wall time."""
+        now = self._since[device.device_id] = self._clock.monotonic()
+        return self._wall_times.of(now)
 
     def _card(self, report: CardPresented) -> None:
         runner = self._by_reader.get(report.device_id)
@@ -209,7 +231,7 @@ class Intake:
 
     def _connected(self, report: DeviceConnected) -> None:
         device = self._devices[report.device_id]
-        self._devices[report.device_id] = replace(device, online=True, since=self._clock.wall().micros, detail="")
+        self._devices[report.device_id] = replace(device, online=True, since=self._turned(device), detail="")
         runner = self._by_gate.get(report.device_id)
         if runner is not None:
             runner.post(m.GateRegained())
@@ -221,7 +243,7 @@ class Intake:
         self._devices[report.device_id] = replace(
             device,
             online=False,
-            since=self._clock.wall().micros,
+            since=self._turned(device),
             detail=report.reason,
             answers=report.answers,
             position=None if device.position is None else GatePosition.UNKNOWN,

@@ -45,7 +45,7 @@ from gateway.lanes.snapshots import CommandSnapshot, LanePoint, LaneSnapshot
 from gateway.lanes.tape import LaneTape
 from gateway.lanes.timetable import Timetable
 from gateway.lanes.travels import Travel
-from gateway.runtime.clock import Clock
+from gateway.runtime.clock import Clock, WallTimes
 
 log = structlog.get_logger(__name__)
 
@@ -91,6 +91,7 @@ class LaneRunner:
         self._decisions = decisions
         self._recorder = recorder
         self._clock = clock
+        self._wall_times = WallTimes(clock)
         self._changed = changed
         self._beat = beat
         self._showing = showing
@@ -107,6 +108,7 @@ class LaneRunner:
         self._latest = LaneState()
         self._newest = ""
         self._commanded: Command | None = None
+        self._commanded_at = NEVER
         self._sending = 0
         self._about_to_come: tuple[Coming, ...] = ()
         self._claims = LaneClaims(release=decisions.release)
@@ -188,7 +190,7 @@ class LaneRunner:
             name=self.name,
             direction=self.rules.lane.direction,
             phase=state.shown_phase,
-            since=state.visits.since_stamp.micros,
+            since=self._wall_times.of(state.visits.since),
             gate_id=self.rules.lane.gate,
             position=state.inputs.gate.fresh(now, stale),
             vehicle=self._vehicle(now),
@@ -199,7 +201,9 @@ class LaneRunner:
             order_text="" if state.orders.in_force is None else state.orders.in_force.sentence(),
             unable=tuple(why_unable(self.rules, state, now)),
             troubles=tuple(lasting(state)),
-            command=None if self._commanded is None else CommandSnapshot.of(self._commanded),
+            command=None
+            if self._commanded is None
+            else CommandSnapshot.of(self._commanded, requested_at=self._wall_times.of(self._commanded_at)),
             cameras=self.rules.lane.cameras,
         )
 
@@ -263,6 +267,8 @@ class LaneRunner:
         last = self._commanded
         is_last = last is None or command.command_id == last.command_id or command.requested_at > last.requested_at
         if is_last or command.state is CommandState.SENT:
+            if last is None or command.command_id != last.command_id:
+                self._commanded_at = self._clock.monotonic()
             self._commanded = command
 
     def _decide(self, group: asyncio.TaskGroup, wish: m.Decide, posted_at: float) -> None:

@@ -94,10 +94,10 @@ class CommandSnapshot:
     detail: str
 
     @classmethod
-    def of(cls, command: Command) -> CommandSnapshot:
+    def of(cls, command: Command, *, requested_at: int) -> CommandSnapshot:
         """Return a command as it is now."""
         by = command.source.removeprefix("user:")
-        return cls(command.command_id, command.action, command.state, by, command.requested_at, command.detail)
+        return cls(command.command_id, command.action, command.state, by, requested_at, command.detail)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from gateway.domain.problems import ProblemKind as K
 from gateway.domain.wall_time import WallMicros
 from gateway.problems.found import SiteState, verdict
 from gateway.problems.problem import Acknowledgement, Part, Problem, Verdict
-from gateway.runtime.clock import Clock
+from gateway.runtime.clock import Clock, WallTimes
 from gateway.runtime.durable_files import write_durably
 from gateway.store.engine.changes import Changes
 
@@ -103,6 +103,7 @@ class ProblemWatch:
         self._state = state
         self._changes = changes
         self._clock = clock
+        self._wall_times = WallTimes(clock)
         self._tell = tell
         self._begins = begins
         self._begun: dict[tuple[str, ...], int] = {}
@@ -112,11 +113,11 @@ class ProblemWatch:
 
     def now(self) -> Verdict:
         """Return the verdict, with each problem's beginning and acknowledgement."""
-        found, stamp = verdict(self._state()), self._clock.wall().micros
+        found, now = verdict(self._state()), self._clock.monotonic()
         problems = []
         for problem in found.problems:
             seen = self._seen.get(problem.key)
-            since = problem.since or (stamp if seen is None else seen.problem.since)
+            since = problem.since or self._wall_times.of(now if seen is None else seen.first_at)
             since = min(since, self._begun.get(problem.key, since))
             problems.append(replace(problem, since=since, acknowledged=self._acknowledged.get(problem.key)))
         return replace(found, problems=tuple(problems))

@@ -25,7 +25,7 @@ from gateway.recording.cameras import CameraSnapshot, CameraState
 from gateway.recording.index import FootageIndex, UnreportedGap
 from gateway.recording.readiness import Coverage
 from gateway.recording.worker_pool import CameraWorker
-from gateway.runtime.clock import Clock
+from gateway.runtime.clock import Clock, WallTimes
 from gateway.store import Changes
 
 log = structlog.get_logger(__name__)
@@ -64,6 +64,7 @@ class CameraWatch:
         self._index = index
         self._changes = changes
         self._clock = clock
+        self._wall_times = WallTimes(clock)
         self._live = live
         started = int(clock.monotonic() * 1_000_000)
         self._changed_at = dict.fromkeys(self._states, started)
@@ -75,7 +76,12 @@ class CameraWatch:
     def snapshots(self) -> tuple[CameraSnapshot, ...]:
         """Return snapshots of all cameras."""
         return tuple(
-            replace(state.snapshot(), gaps=self._gaps[number], missing_seconds=self._missing_seconds[number])
+            replace(
+                state.snapshot(),
+                since=self._changed_at[number] + self._wall_times.ahead(),
+                gaps=self._gaps[number],
+                missing_seconds=self._missing_seconds[number],
+            )
             for number, state in self._states.items()
         )
 

@@ -23,6 +23,7 @@ WATCH_MARK = Path("/run/edge-gateway-clock/synchronized")
 MARKS = (Path("/run/systemd/timesync/synchronized"), WATCH_MARK)
 _TRUST_CHECK_SECONDS = 10.0
 _STEP_MICROS = 500_000
+_SAME_MICROS = 100_000
 _TOLD_STEP_SECONDS = 1.0
 _STEP_TOLD_FOR = 900.0
 
@@ -179,6 +180,31 @@ class SystemClock:
     def _note_step(self, seconds: float, now: float) -> None:
         if self._trusted and abs(seconds) >= _TOLD_STEP_SECONDS:
             self._step, self._stepped_at = seconds, now
+
+
+class WallTimes:
+    """Wall times of moments that are kept as monotonic seconds. When the clock is set, they move with it.
+
+    Between settings a moment keeps the same wall time, so that an unchanged value is serialised alike each time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead = self._measured()
+
+    def ahead(self) -> int:
+        """Return by how many micros wall time is ahead of monotonic time."""
+        measured = self._measured()
+        if abs(measured - self._ahead) > _SAME_MICROS:
+            self._ahead = measured
+        return self._ahead
+
+    def of(self, moment: float) -> int:
+        """Return the wall micros of a moment, as the clock is set now."""
+        return int(moment * 1_000_000) + self.ahead()
+
+    def _measured(self) -> int:
+        return self._clock.wall().micros - int(self._clock.monotonic() * 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)

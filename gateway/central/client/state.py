@@ -22,7 +22,7 @@ class CentralState:
     Attributes:
         reachable: whether the last exchange reached it; None before the first.
         reported: the same as events have reported it; while the line flickers, a loss is reported only once it lasts.
-        since: when `reachable` took its value.
+        since: when `reachable` took its value (monotonic seconds).
         away_seconds: how long the last loss lasted; 0 before the first.
         last_error: why the last exchange failed; "" after a success.
         signed_in_at: when the last sign-in succeeded.
@@ -34,7 +34,7 @@ class CentralState:
 
     reachable: bool | None = None
     reported: bool | None = None
-    since: Stamp | None = None
+    since: float | None = None
     away_seconds: float = 0.0
     last_error: str = ""
     signed_in_at: Stamp | None = None
@@ -76,7 +76,7 @@ class Reach:
         if reachable != before.reachable:
             lasted = now - self._turned_at if reachable and before.reachable is False else state.away_seconds
             self._turned_at = now
-            state = replace(state, reachable=reachable, since=self._clock.wall(), away_seconds=lasted)
+            state = replace(state, reachable=reachable, since=now, away_seconds=lasted)
         if reachable == before.reported or (not reachable and self._flickers(now)):
             return state
         if not reachable:

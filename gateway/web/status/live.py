@@ -56,7 +56,7 @@ class Live:
 
     async def _now(self, _: web.Request, caller: Caller) -> web.StreamResponse:
         look = await self._watch.look()
-        shown = b'{"success":true,"snapshot":{"now":%b,%b}}' % (self._moment(), look.shown_to(caller).all())
+        shown = b'{"success":true,"snapshot":{"now":%b,%b}}' % (self._moment(look), look.shown_to(caller).all())
         return web.Response(body=shown, content_type="application/json")
 
     async def _live(self, request: web.Request, caller: Caller) -> web.StreamResponse:
@@ -94,11 +94,11 @@ class Live:
             now = self._clock.monotonic()
             if text:
                 name = b"snapshot" if sent is None else b"change"
-                await _write(response, b'event: %b\ndata: {"now":%b,%b}\n\n' % (name, self._moment(), text))
+                await _write(response, b'event: %b\ndata: {"now":%b,%b}\n\n' % (name, self._moment(look), text))
                 sent, wrote = shown, now
             elif now - wrote >= _SPEAK_SECONDS:
                 # By this heartbeat the page tells a quiet site from a lost connection, and shows how old its data is.
-                await _write(response, b'event: here\ndata: {"now":%b}\n\n' % self._moment())
+                await _write(response, b'event: here\ndata: {"now":%b}\n\n' % self._moment(look))
                 wrote = now
             if now - checked >= CHECK_SECONDS:
                 caller = await self._sessions.refreshed(caller)
@@ -109,8 +109,9 @@ class Live:
             await self._watch.beyond(look)
             look = await self._watch.look()
 
-    def _moment(self) -> bytes:
-        return json.dumps(iso_utc(self._clock.wall().micros)).encode()
+    def _moment(self, look: Look) -> bytes:
+        """Return the present time as the clock was set at the look, so that ages are right when it is set."""
+        return json.dumps(iso_utc(int(self._clock.monotonic() * 1_000_000) + look.ahead)).encode()
 
 
 async def _write(response: web.StreamResponse, data: bytes) -> None:

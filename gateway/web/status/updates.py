@@ -15,7 +15,7 @@ from gateway.lanes import Lanes
 from gateway.lanes.presence import Areas
 from gateway.problems.problem import Verdict
 from gateway.recording import Recording
-from gateway.runtime.clock import Clock
+from gateway.runtime.clock import Clock, WallTimes
 from gateway.site.models import Site
 from gateway.store import Books
 from gateway.store.engine.changes import Changes
@@ -42,10 +42,17 @@ _EVENTS = 60
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A snapshot, and the version of the store's changes that it includes."""
+    """A snapshot.
+
+    Attributes:
+        version: the version of the store's changes that it includes.
+        snapshot: the snapshot itself.
+        ahead: by how many micros wall time was ahead of monotonic time: the times in the snapshot count by this.
+    """
 
     version: int
     snapshot: Snapshot
+    ahead: int
     _shown: dict[UserState, SnapshotJson] = field(default_factory=dict, compare=False, repr=False)
 
     def shown_to(self, caller: Caller) -> Shown:
@@ -121,7 +128,8 @@ class Watch:
         self._verdict = verdict
         self._version = version
         self._demo = DemoState(demo_cards) if demo_cards else None
-        self._started_at = clock.wall().micros
+        self._wall_times = WallTimes(clock)
+        self._started_at = clock.monotonic()
         self._lock = asyncio.Lock()
         self._last: Look | None = None
         self._last_at = float("-inf")
@@ -138,7 +146,7 @@ class Watch:
             if age < SHORTEST_SECONDS:
                 await asyncio.sleep(SHORTEST_SECONDS - age)
             version = self._changes.version
-            self._last = Look(version=version, snapshot=await self._take())
+            self._last = Look(version=version, snapshot=await self._take(), ahead=self._wall_times.ahead())
             self._last_at = self._clock.monotonic()
             return self._last
 
@@ -158,7 +166,7 @@ class Watch:
                 site=self._site.site.name,
                 timezone=self._site.site.timezone,
                 version=self._version,
-                started_at=self._started_at,
+                started_at=self._wall_times.of(self._started_at),
                 ready=not verdict.not_ready,
                 headline=verdict.headline,
                 store_failing=failing,

@@ -22,7 +22,7 @@ from gateway.domain.evidence import Evidence, KeptAs
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.domain.writes import CARD_CREATE, CARD_DELETE, CARD_LIFECYCLE, CARD_UPDATE, DEVICE_CREATE, ENTRY_CREATE
 from gateway.recording.lost_evidence import LostEvidence
-from gateway.runtime.clock import SystemClock, iso_utc
+from gateway.runtime.clock import SystemClock, WallTimes, iso_utc
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
 
@@ -151,7 +151,9 @@ class Site:
         return [event.description for event in (await self.store.events.page(EventFilter(types=(int(kind),)))).events]
 
     def notices(self):
-        link = CentralLink(client=self.client, down=self.down, sync=self.sync, started_at=self.now)
+        link = CentralLink(
+            client=self.client, down=self.down, sync=self.sync, started_at=0.0, wall_times=WallTimes(SystemClock())
+        )
         return tuple(notice.text for notice in link.snapshot().notices)
 
     async def has_all_once(self):

@@ -17,7 +17,7 @@ from gateway.central.client.unchanged import MOST_BYTES, WHOLE_SECONDS, Unchange
 from gateway.central.runner import stretched
 from gateway.demo.central import Central, CentralAccount, seed_site
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.runtime.clock import Stamp, SystemClock
+from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 
 ASKED = {"page": 1, "page_limit": 500}
@@ -230,11 +230,11 @@ async def test_a_refusal_of_one_record_is_no_reason_to_rest():
 
 def returned(*, away, at, longest=60.0):
     """A hold, and what it is asked after central came back `away` seconds after it was lost."""
-    state = CentralState(reachable=False, since=Stamp(micros=1, trusted=True))
+    state = CentralState(reachable=False, since=1.0)
     current = [state]
     hold = ReturnHold(state=lambda: current[0], monotonic=lambda: at, longest=longest)
     assert hold.left() == 0
-    current[0] = CentralState(reachable=True, since=Stamp(micros=2, trusted=True), away_seconds=away)
+    current[0] = CentralState(reachable=True, since=2.0, away_seconds=away)
     return hold.left()
 
 

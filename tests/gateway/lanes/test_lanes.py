@@ -225,6 +225,20 @@ async def test_a_lane_is_idle_since_the_start_not_since_1970(house):
     assert abs(house.clock.wall().micros - house.lane().since) < 60_000_000
 
 
+async def test_ages_survive_a_setting_of_the_clock(house):
+    await house.lanes.command(device_id=101, action=GateAction.OPEN, source="user:guard")
+    await until(lambda: house.lane().command)
+
+    def ages() -> list[int]:
+        lane, now = house.lane(), house.clock.wall().micros
+        return [now - lane.since, now - lane.command.requested_at, *(now - one.since for one in house.lanes.devices())]
+
+    before = ages()
+    for years in (2, -1):
+        house.clock.pushed += years * 365 * 86_400_000_000
+        assert all(0 <= after - age < 60_000_000 for age, after in zip(before, ages(), strict=True))
+
+
 async def test_a_reading_of_each_input_reaches_the_lane_in_its_role(tmp_path, monkeypatch):
     wired = SITE.model_dump(mode="json", exclude_unset=True)
     wired["lanes"][0]["safety"] = [{"device": 101, "point": "beam"}]

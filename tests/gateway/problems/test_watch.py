@@ -38,12 +38,13 @@ class HandClock:
 
     def __init__(self) -> None:
         self.at = 100.0
+        self.pushed = 0.0
 
     def monotonic(self) -> float:
         return self.at
 
     def wall(self) -> Stamp:
-        return Stamp(micros=int(self.at * 1_000_000), trusted=True)
+        return Stamp(micros=int((self.at + self.pushed) * 1_000_000), trusted=True)
 
 
 class WatchedSite:
@@ -107,6 +108,9 @@ def test_problem_keeps_the_moment_that_it_was_first_seen(site):
     site.after(30)
     (problem,) = site.watch.now().problems
     assert problem.since == 100_000_000
+    site.clock.pushed = 5000.0
+    (problem,) = site.watch.now().problems
+    assert problem.since == 5100_000_000
 
 
 def test_problem_that_comes_again_counts_anew(site):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from set_machine import SetMachine
 
 from gateway.runtime import clock
-from gateway.runtime.clock import Stamp, SystemClock, iso_utc
+from gateway.runtime.clock import Stamp, SystemClock, WallTimes, iso_utc
 
 YEAR_2200 = 7_258_118_400_000_000
 MICROS = st.integers(min_value=0, max_value=YEAR_2200)
@@ -79,3 +79,14 @@ def test_a_trusted_clock_that_was_set_says_by_how_much_for_a_quarter_of_an_hour(
 def test_small_corrections_and_the_first_setting_of_a_clock_are_no_steps():
     assert stepped(SetMachine(), by=0.9).stepped() == 0.0
     assert stepped(SetMachine(synchronised=False), by=90.0).stepped() == 0.0
+
+
+def test_a_moment_moves_with_a_clock_that_is_set_and_with_nothing_less():
+    machine = SetMachine(synchronised=False)
+    times, moment = WallTimes(SystemClock(machine)), machine.up
+    begun = times.of(moment)
+    machine.wait(60.0)
+    machine.at += 40_000  # a time server corrects slowly
+    assert times.of(moment) == begun
+    machine.at += 3600 * 1_000_000
+    assert times.of(moment) == begun + 3600 * 1_000_000 + 40_000

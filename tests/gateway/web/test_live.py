@@ -5,6 +5,7 @@ import json
 import sqlite3
 import time
 from contextlib import asynccontextmanager, closing, suppress
+from datetime import datetime
 
 from stopwatch import Stopwatch
 
@@ -103,6 +104,24 @@ async def test_a_snapshot_comes_at_once_and_holds_the_whole_site(gateway):
     }  # fmt: skip
     assert snapshot["demo"] is None
     assert snapshot["user"]["control_devices"] is True
+
+
+async def test_the_gateway_ran_as_long_before_and_after_its_clock_is_set(gateway):
+    """The time in each message counts by the same setting of the clock as the times in the state."""
+
+    def ran(told, state):
+        now, begun = (datetime.fromisoformat(moment) for moment in (told["now"], state["gateway"]["started_at"]))
+        return (now - begun).total_seconds()
+
+    began = gateway.clock.monotonic()
+    async with stream(gateway) as live:
+        _, told = await live.next()
+        first = ran(told, live.state)
+        gateway.clock.stepped += 3600
+        while ran(told, live.state) < first + 2.5:  # a look may be 2 s old
+            assert 0 <= ran(told, live.state) - first <= gateway.clock.monotonic() - began
+            _, told = await live.next()
+        assert datetime.fromisoformat(told["now"]).timestamp() * 1e6 > gateway.clock.wall().micros - 60_000_000
 
 
 async def test_changes_arrive_by_themselves(gateway):

@@ -12,8 +12,6 @@ from gateway.lanes.machine.rules import Side
 from gateway.lanes.snapshots import Phase
 from gateway.runtime.clock import Stamp
 
-_UNSTAMPED = Stamp(micros=0, trusted=False)
-
 
 @dataclass(frozen=True, slots=True)
 class Visit:
@@ -107,7 +105,6 @@ class Visits:
 
     phase: Phase = Phase.IDLE
     since: float = float("-inf")
-    since_stamp: Stamp = _UNSTAMPED
     present: Visit | None = None
     owed: tuple[Visit, ...] = ()
     queued: tuple[int, Visit] | None = None
@@ -120,7 +117,7 @@ class Visits:
 
     def entered(self, phase: Phase, visit: Visit | None, now: m.Now) -> Visits:
         """Return the visits in another phase."""
-        return replace(self, phase=phase, since=now.at, since_stamp=now.stamp, present=visit)
+        return replace(self, phase=phase, since=now.at, present=visit)
 
     def with_present(self, visit: Visit) -> Visits:
         """Return the visits with more known of the present one."""

@@ -175,6 +175,6 @@ class FieldInMemory:
         await self._store.journal.record(Entry(events=(recorded,), commands=(command,)))
         self.commands.append(replace(command, state=CommandState.SENT))
         positions = {GateAction.OPEN: GatePosition.OPEN, GateAction.STOP: GatePosition.STOPPED}
-        done = CommandSnapshot.of(replace(command, state=CommandState.DONE))
+        done = CommandSnapshot.of(replace(command, state=CommandState.DONE), requested_at=now.micros)
         self.show(position=positions.get(action, GatePosition.CLOSED), command=done)
         return replace(command, recorded=self.records)
