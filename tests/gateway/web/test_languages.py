@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -199,6 +200,40 @@ async def test_names_of_any_kind_are_shown_as_they_are(open_gateway, browser_pag
         await sign_in(page, gateway)
         await expect(page.locator("#events > li")).to_have_count(32)
         await expect(page.locator("#events > li").first).not_to_contain_text("\u202e")
+
+
+SAID = {
+    "Gate does not answer: it hung up": "Gate ne répond pas : il a raccroché",
+    "Camera is recording": "Camera enregistre",
+    "Lines cannot work: Gate does not answer: it hung up": "Lines hors service : Gate ne répond pas : il a raccroché",
+    "card 0042 of Events: the card is valid": "carte 0042 de Events : la carte est valable",
+    "open by Events: replaced by close before it was sent": "ouverture par Events : remplacée par une fermeture avant",
+    "no longer stopped by Health: Events gives the lane an order": "n'est plus arrêtée par Health : Events donne une",
+    "close by the lane: replaced by open before it was sent": "fermeture par la voie : remplacée par une ouverture",
+    "Health knows of it: Gate does not answer: it hung up": "Health en a connaissance : Gate ne répond pas",
+}
+"""What is said of a lane, a device, a camera and persons that are called as other texts of the page are."""
+
+
+@in_one_loop
+async def test_names_that_are_words_of_the_page_stay_in_sentences(open_gateway, browser_page):
+    async with open_gateway() as gateway, browser_page(language="fr", tolerate=("409", "503")) as page:
+        gateway.board.show(name="Lines")
+        gateway.board.gate = replace(gateway.board.gate, name="Gate", online=False, detail="it hung up")
+        gateway.recording.camera = replace(gateway.recording.camera, name="Camera")
+        for text in SAID:
+            await gateway.happened(text)
+        await sign_in(page, gateway)
+        events = page.locator("#events .description")
+        await expect(events).to_have_count(len(SAID) + 1)
+        shown = [text.replace("\u00a0", " ") for text in await events.all_inner_texts()]
+        missing = [french for french in SAID.values() if not any(text.startswith(french) for text in shown)]
+        assert missing == [], shown
+        await expect(page.get_by_role("button", name="Ouvrir Lines", exact=True)).to_be_visible()
+        await expect(page.locator("#cameras h3")).to_have_text("Camera")
+        await expect(page.locator("#cameras .picture")).to_have_text(re.compile(r"Camera$"))
+        await page.goto(f"{gateway.url}/status/events")
+        await expect(page.locator("#history-lane option").last).to_have_text("Lines")
 
 
 @in_one_loop

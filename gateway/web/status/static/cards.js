@@ -6,6 +6,7 @@ import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { enrolLink } from "./lanes.js";
 import { clock, dayOf, now } from "./time.js";
 import { onComeBack, onEnter } from "./views.js";
+import { keepNames, translated } from "./words.js";
 
 const PAGE = 25;
 const COLOURS = { active: "good", "not valid yet": "warn", suspended: "warn", expired: "warn", lost: "bad", blocked: "bad" };
@@ -107,6 +108,7 @@ async function find({ more = false } = {}) {
 }
 
 function render() {
+  keepNames("cards", found.map((card) => card.holder_name || card.username).filter(Boolean));
   keyed(byId("cards"), found, { key: (card) => card.id, create: create, update: update });
   byId("cards").hidden = found.length === 0;
   byId("no-cards").hidden = found.length !== 0;
@@ -148,7 +150,7 @@ function stateOf({ decided_as: state, valid_from: from, valid_until: until }) {
 
 function update(node, card) {
   node.card = card;
-  setText(node.querySelector("strong"), nameOf(card));
+  setText(node.querySelector("strong"), card.holder_name || card.username || translated("No holder"));
   const state = stateOf(card);
   setText(node.querySelector(".status"), state);
   setClass(node.querySelector(".status"), `pill status ${COLOURS[state] ?? ""}`);

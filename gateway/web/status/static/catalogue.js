@@ -1,9 +1,15 @@
 // A catalogue of texts in the gettext format: English texts, with places as {0}, and what stands for them.
+//
+// A name that people gave is shown as it is. `#. names 0 2` above an entry says in which of its places people's names
+// stand. In any other place a text is a name if it is one of those that the page has heard of (`keepNames`).
 const SHORT = 6; // letters: a form with fewer of its own, and no word at its begin, counts for numbers alone
 const MOST_KNOWN = 5000;
+const NAME = "((?:(?!: ).)+?)"; // of a person, with more behind it
+const ENTRY = /(?:^#\. names ([\d ]+)\n)?^msgid (".+")\nmsgstr (".+")$/gm;
 const JOINTS = ["; ", " · ", ". ", ": ", ", "]; // between texts that are put together
 const NUMBER = /^((?:\d+|[1-9]\d{0,2}(?:,\d{3})+)(?:\.(\d+))?)( %)?$/; // as English writes it
 const NAMED = /\b(?:card|plate) \{(\d)\}/g; // what stands there is no number, whatever it looks like
+const ACTORS = /^(the lane|schedule|central, event \d+|a command|an unknown user)$/; // may stand where people's names do
 const UNBROKEN = / (?=[:;!?»])|(?<=«) /g; // where a language has a space before a mark, no line breaks there
 
 export class Catalogue {
@@ -12,21 +18,33 @@ export class Catalogue {
     this.whole = new Map();
     this.known = new Map(); // what was looked up lately: parts of a text are asked for again and again
     this.forms = new Map(); // by their first word, "" for those that begin with a place; the most telling form first
-    for (const [, id, text] of source.replaceAll('"\n"', "").matchAll(/^msgid (".+")\nmsgstr (".+")$/gm)) {
-      this.add(JSON.parse(id), JSON.parse(text).replace(UNBROKEN, "\u00a0"));
+    this.given = new Map(); // names that people gave, by the part of the page that has heard of them
+    this.names = new Set(); // all of them
+    for (const [, named, id, text] of source.replaceAll('"\n"', "").matchAll(ENTRY)) {
+      this.add(JSON.parse(id), JSON.parse(text).replace(UNBROKEN, "\u00a0"), new Set(named?.split(" ")));
     }
-    for (const forms of this.forms.values()) forms.sort((one, other) => other.letters - one.letters || other.length - one.length);
+    for (const forms of this.forms.values()) forms.sort(byTelling);
   }
 
-  add(english, text) {
+  keepNames(part, names) {
+    const given = new Set(names);
+    const before = this.given.get(part);
+    if (before?.size === given.size && [...given].every((name) => before.has(name))) return;
+    this.given.set(part, given);
+    this.names = new Set([...this.given.values()].flatMap((one) => [...one]));
+    this.known.clear();
+  }
+
+  add(english, text, named) {
     this.whole.set(english, text);
     if (!english.includes("{0}")) return;
     const letters = english.replace(/\{\d\}|[^\p{L}]/gu, "").length;
     const first = firstWord(english.replace(/\{\d\}/g, "\0"));
     const place = !first && letters < SHORT ? "([\\d.,:-]+)" : "(.+?)";
-    const source = english.split(/\{\d\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join(place);
-    const names = new Set([...english.matchAll(NAMED)].map(([, number]) => number));
-    this.forms.set(first, [...(this.forms.get(first) ?? []), { letters, length: english.length, text, names, pattern: new RegExp(`^${source}$`, "su") }]);
+    const source = english.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{(\d)\}(?=(.?))/gs, (_, number, more) => (more && named.has(number) ? NAME : place));
+    const unwritten = new Set([...english.matchAll(NAMED)].map(([, number]) => number));
+    if (!this.forms.has(first)) this.forms.set(first, []);
+    this.forms.get(first).push({ letters, length: english.replace(/\{\d\}/g, "").length, text, named, unwritten, pattern: new RegExp(`^${source}$`, "su") });
   }
 
   // What stands for a text, null when nothing does.
@@ -40,14 +58,31 @@ export class Catalogue {
     return found;
   }
 
+  // The most telling form that fits: a device may be called as another form begins.
   byForm(text) {
-    for (const first of [firstWord(text), ""]) {
+    let best = null;
+    let places = null;
+    for (const first of new Set([firstWord(text), ""])) {
       for (const form of this.forms.get(first) ?? []) {
+        if (best && byTelling(best, form) <= 0) break;
         const told = form.pattern.exec(text);
-        if (told) return form.text.replace(/\{(\d)\}/g, (_, place) => this.inPlace(told[Number(place) + 1], form.names.has(place)));
+        if (!told) continue;
+        [best, places] = [form, told];
+        break;
       }
     }
-    return null;
+    return best && best.text.replace(/\{(\d)\}/g, (_, place) => this.placed(places[Number(place) + 1], best, place));
+  }
+
+  placed(text, form, place) {
+    return form.named.has(place) ? this.named(text) : this.inPlace(text, form.unwritten.has(place));
+  }
+
+  // A person's name, with what is said behind it.
+  named(text) {
+    const end = text.indexOf(": ");
+    if (end > 0) return this.named(text.slice(0, end)) + this.mark(": ") + this.inPlace(text.slice(end + 2), false);
+    return ACTORS.test(text) ? this.find(text) ?? text : text;
   }
 
   // A sentence that elsewhere is a part of one: it begins with a capital, or ends with a full stop.
@@ -72,7 +107,7 @@ export class Catalogue {
     for (const joint of JOINTS) {
       const parts = text.split(joint);
       if (parts.length === 1) continue;
-      const found = parts.map((part) => this.find(part) ?? (joint === ". " ? this.find(`${part}.`)?.slice(0, -1) ?? null : null));
+      const found = parts.map((part) => (this.names.has(part) ? null : this.find(part)) ?? (joint === ". " ? this.find(`${part}.`)?.slice(0, -1) ?? null : null));
       if (found.some(Boolean)) return found.map((one, place) => one ?? this.number(parts[place])).join(this.mark(joint));
     }
     return null;
@@ -83,8 +118,9 @@ export class Catalogue {
     return joint.replace(/^\S/, (one) => this.whole.get(one) ?? one);
   }
 
-  inPlace(text, isName) {
-    return this.find(text) ?? (isName ? text : this.number(text));
+  inPlace(text, unwritten) {
+    if (this.names.has(text)) return text;
+    return this.find(text) ?? (unwritten ? text : this.number(text));
   }
 
   // A number as the language writes it; any other text as it is.
@@ -95,6 +131,8 @@ export class Catalogue {
     return Number(amount.replaceAll(",", "")).toLocaleString(this.language, digits) + share;
   }
 }
+
+const byTelling = (one, other) => other.letters - one.letters || other.length - one.length;
 
 // "" where a place begins the text or touches its first word.
 const firstWord = (text) => /^[^\s\0]+(?=\s|$)/.exec(text)?.[0] ?? "";

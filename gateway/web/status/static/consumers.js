@@ -1,7 +1,7 @@
 // Programs that pull the site's lists by cursor: how far each has come, and one that will not come again is forgotten.
 import { Refused, post } from "./api.js";
 import { confirmed, toast } from "./dialogs.js";
-import { byId, keyed, make, setClass, setText } from "./dom.js";
+import { byId, keyed, make, makeNamed, setClass, setText } from "./dom.js";
 import { lasting, seconds } from "./time.js";
 
 const LISTS = { event: "events", camera_event: "camera events", entry: "parking entries" };
@@ -25,7 +25,7 @@ function create([account]) {
   forget.setAttribute("aria-label", `Forget ${account}`);
   forget.addEventListener("click", () => forgotten(account));
   const head = make("p", "row between");
-  head.append(make("strong", "", account), forget);
+  head.append(makeNamed("strong", "", account), forget);
   node.append(head, make("ul", "small"));
   return node;
 }

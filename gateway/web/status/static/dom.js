@@ -25,6 +25,13 @@ export function make(tag, className, text) {
   return node;
 }
 
+// The same for a name that people gave, which no language changes.
+export function makeNamed(tag, className, name) {
+  const node = make(tag, className, name);
+  node.translate = false;
+  return node;
+}
+
 // Keep one child per item, in the items' order; nodes are kept, so that focus and animations live on.
 export function keyed(parent, items, { key, create, update }) {
   const known = new Map([...parent.children].map((node) => [node.dataset.key, node]));

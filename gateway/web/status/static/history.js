@@ -1,6 +1,6 @@
 // All events that the site holds: by day, lane, kind, severity and text; older ones on demand; one by its address.
 import { Refused, call } from "./api.js";
-import { byId, keyed, setText } from "./dom.js";
+import { byId, keyed, makeNamed, setText } from "./dom.js";
 import { createEvent, updateEvent } from "./events.js";
 import { clock, dayAfter, dayOf, now } from "./time.js";
 import { go, onComeBack, onEnter } from "./views.js";
@@ -61,7 +61,11 @@ export function showHistory(snapshot) {
   const select = byId("history-lane");
   const there = [...select.options].slice(1).map((option) => option.value);
   if (there.join() !== snapshot.lanes.map((lane) => lane.lane_id).join()) {
-    select.replaceChildren(select.options[0], ...snapshot.lanes.map((lane) => new Option(lane.name, lane.lane_id)));
+    select.replaceChildren(select.options[0], ...snapshot.lanes.map((lane) => {
+      const option = makeNamed("option", "", lane.name);
+      option.value = lane.lane_id;
+      return option;
+    }));
   }
   if (!byId("view-events").hidden) render();
 }

@@ -1,6 +1,6 @@
 // One lane: its live picture over its buttons, its inputs with their age, what passed last, and a card's trial.
 import { Refused, call, post } from "./api.js";
-import { byId, keyed, make, setClass, setText } from "./dom.js";
+import { byId, keyed, make, makeNamed, setClass, setText } from "./dom.js";
 import { showClips } from "./events.js";
 import { ageOf, command, createLane, enrolLink, updateLane } from "./lanes.js";
 import { LivePicture } from "./live_picture.js";
@@ -95,7 +95,7 @@ function stage(node, lane) {
   keyed(place.querySelector(".choices"), cameras.length > 1 ? cameras : [], {
     key: (one) => one.camera_id,
     create: (one) => {
-      const button = make("button", "quiet", one.name);
+      const button = makeNamed("button", "quiet", one.name);
       button.type = "button";
       button.addEventListener("click", () => {
         node.chosen = one.camera_id;

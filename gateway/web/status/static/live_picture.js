@@ -76,7 +76,9 @@ export class LivePicture {
   }
 
   label() {
-    setText(this.button.querySelector(".hidden"), this.wanted ? `Stop watching ${this.camera.name}` : this.camera.name);
+    const label = this.button.querySelector(".hidden");
+    label.translate = this.wanted; // else it is a name alone
+    setText(label, this.wanted ? `Stop watching ${this.camera.name}` : this.camera.name);
     this.button.querySelector(".watch").hidden = this.wanted;
   }
 

@@ -26,7 +26,7 @@ import { setUpLog, showLog } from "./log.js";
 import { setUpReceivers, showReceivers } from "./receivers.js";
 import { setUpTrends, showTrends } from "./trends.js";
 import { comeBack, setUpViews, show } from "./views.js";
-import { followDocument } from "./words.js";
+import { followDocument, keepNames } from "./words.js";
 import { ageWall, forgetWall, setUpWall, showWall } from "./wall.js";
 
 const FIRST_LANES = 12;
@@ -38,6 +38,7 @@ const live = new Live({
   snapshot(snapshot) {
     heardAt = snapshot.now;
     follow(snapshot.now, snapshot.gateway.timezone);
+    keepNames("site", namesOf(snapshot));
     inTouch(true);
     showBar(snapshot);
     showFleetLink(snapshot);
@@ -61,6 +62,12 @@ const live = new Live({
   signedOut: () => signedOut("Your session has ended: it was signed out elsewhere, unused for too long, or its account has changed. Sign in again to go on where you were."),
   mayRest: () => !callsAtOnce(),
 });
+
+// Names that people gave.
+function namesOf({ gateway, user, lanes, areas, devices, cameras, consumers }) {
+  const named = [...lanes, ...areas, ...devices, ...cameras].map((one) => one.name);
+  return [gateway.site, user.username, ...named, ...consumers.map((one) => one.account)];
+}
 
 function reveal() {
   byId("board").hidden = byId("views").hidden = false;

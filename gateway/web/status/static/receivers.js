@@ -1,7 +1,7 @@
 // Webhooks: which programs take the site's events, whether they do, and what a person may do about it.
 import { Refused, post } from "./api.js";
 import { toast } from "./dialogs.js";
-import { byId, keyed, make, setClass, setText } from "./dom.js";
+import { byId, keyed, make, makeNamed, setClass, setText } from "./dom.js";
 import { onEnter } from "./views.js";
 
 const LOOK = 5000;
@@ -39,9 +39,7 @@ async function look() {
 function create({ id, url }) {
   const node = make("li", "consumer");
   const head = make("p", "row between wrap");
-  const name = make("strong");
-  name.translate = false;
-  name.textContent = new URL(url).host; // the rest of its address may be a secret
+  const name = makeNamed("strong", "", new URL(url).host); // the rest of its address may be a secret
   head.append(name, make("span", "pill"));
   const acts = make("p", "row wrap");
   acts.append(

@@ -1,7 +1,8 @@
 // Accounts of the site: who may sign in, with which role, and whether with a second factor.
 import { Refused, call, post } from "./api.js";
 import { asked, confirmed, toast } from "./dialogs.js";
-import { byId, fromTemplate, keyed, make, setText } from "./dom.js";
+import { byId, fromTemplate, keyed, make, makeNamed, setText } from "./dom.js";
+import { keepNames } from "./words.js";
 
 const PASSWORD = { type: "password", required: "", autocomplete: "new-password" };
 let roles = [];
@@ -17,7 +18,8 @@ function show(told) {
   }
   roles = told.roles.map((role) => role.name);
   const choice = byId("account-add").elements.role;
-  if (choice.options.length !== roles.length) choice.replaceChildren(...roles.map((name) => make("option", "", name)));
+  if (choice.options.length !== roles.length) choice.replaceChildren(...roles.map((name) => makeNamed("option", "", name)));
+  keepNames("accounts", [...told.accounts.map((account) => account.username), ...roles]);
   keyed(byId("accounts"), told.accounts, { key: (account) => account.username, create, update });
 }
 

@@ -1,7 +1,7 @@
 // What each part of the site did on each day of the last weeks, and how long each gate took: what wears out shows here.
 import { Refused, call } from "./api.js";
 import { bars, count, total } from "./bars.js";
-import { byId, make, setText } from "./dom.js";
+import { byId, make, makeNamed, setText } from "./dom.js";
 import { tellKept } from "./equipment.js";
 import { clock, lasting } from "./time.js";
 import { travelFigure } from "./travels.js";
@@ -54,10 +54,7 @@ async function look() {
 
 function card(name, ...figures) {
   const node = make("li", "card trend");
-  const heading = make("h3");
-  heading.translate = false;
-  heading.textContent = name;
-  node.append(heading, ...figures);
+  node.append(makeNamed("h3", "", name), ...figures);
   return node;
 }
 

@@ -44,6 +44,7 @@ export function showWall(snapshot) {
     },
     update: (tile, camera) => {
       tile.live.show(camera);
+      tile.lastChild.translate = Boolean(camera.detail); // else it is a name alone
       setText(tile.lastChild, camera.detail ? `${camera.name}: ${camera.detail}` : camera.name);
       setClass(tile.lastChild, `small ${camera.condition === "recording" ? "" : "fault"}`);
     },

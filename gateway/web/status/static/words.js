@@ -34,6 +34,11 @@ export function translated(text) {
   return shown;
 }
 
+// Names that people gave, as of devices: sentences have them as they are. `part`: the part of the page that has them.
+export function keepNames(part, names) {
+  catalogue?.keepNames(part, names);
+}
+
 // Texts of this document, and from now on those that come into it.
 export function followDocument() {
   if (catalogue === null) return;
