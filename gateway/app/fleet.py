@@ -16,6 +16,7 @@ from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.fleet_status import FleetSeen, FleetStatus
 from gateway.lanes import Lanes
 from gateway.problems.problem import Verdict
+from gateway.recording import Recording
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Supervisor
 from gateway.site import Secrets, Site
@@ -26,6 +27,7 @@ from gateway.support.bundle import SupportBundle
 
 if TYPE_CHECKING:
     from gateway.fleet.wiring import FleetParts
+    from gateway.proof_package.of_events import ProofPackages
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +45,8 @@ class FleetTask:
         lanes: Lanes,
         site_file: RunningSite,
         bundle: Callable[[], SupportBundle],
+        recording: Recording,
+        proofs: Callable[[], ProofPackages],
         central: CentralTasks,
         clock: Clock,
     ) -> None:
@@ -50,6 +54,8 @@ class FleetTask:
         self._lanes = lanes
         self._site_file = site_file
         self._bundle = bundle
+        self._recording = recording
+        self._proofs = proofs
         self._central = central
         self._site = site
         self._verdict = verdict
@@ -99,6 +105,7 @@ class FleetTask:
         site = self._site()
         if site.fleet is None:
             return None
+        from gateway.fleet.offered_files import FileMaker  # noqa: PLC0415  # as below
         from gateway.fleet.wiring import CommandDesk, FleetParts  # noqa: PLC0415  # most gateways start without the library
 
         desk = CommandDesk(
@@ -107,7 +114,7 @@ class FleetTask:
             reload=lambda by: self._site_file.reload(by=by),
             edit=self._edit,
             tried=self._site_file.outcome,
-            bundle=lambda: self._bundle().make(),
+            files=FileMaker(bundle=lambda: self._bundle().make(), recording=self._recording, proofs=self._proofs),
             start=self._once,
             notices=self._notices,
         )

@@ -7,7 +7,7 @@ import secrets as randomness
 import signal
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -21,7 +21,7 @@ from gateway.app.devices import build_field
 from gateway.app.expiry import event_keeping, expiry_limits
 from gateway.app.fleet import FleetTask
 from gateway.app.machine_watch import MachineWatch
-from gateway.app.parts import clock_of, polled_lines, recording_of, store_of, webhooks_of
+from gateway.app.parts import clock_of, polled_lines, proof_packages_of, recording_of, store_of, webhooks_of
 from gateway.app.run_records import RunRecords, recall_acknowledged
 from gateway.app.running_field import RunningField, ended
 from gateway.app.served_interface import ServedInterface
@@ -121,6 +121,8 @@ class Gateway:
         self._recording = recording_of(
             site, store=self.store, folder=folder, clock=self._clock, progress=self.progress, secrets=secrets
         )
+        proofs = partial(proof_packages_of, self.store, recording=self._recording, folder=folder, clock=self._clock)
+        self._proofs = cache(partial(proofs, site_name=lambda: self.site.site.name))
         self._central = CentralTasks(make=self._central_parts)
         self.site_file = self._running_site(loaded, files=files, locks=locks)
         self._masking = Masking(redaction or Redaction())
@@ -159,8 +161,8 @@ class Gateway:
         self._problems: ProblemWatch
         problems = lambda: self._problems.now()  # noqa: E731, PLW0108 (it is made behind those who ask it)
         desk = partial(FleetTask, lanes=self.lanes, site_file=self.site_file, bundle=self._support_bundle)
-        made = partial(desk, central=self._central, secrets=self._secrets, store=self.store)
-        self._fleet = made(site=lambda: self.site, verdict=problems, clock=self._clock)
+        made = partial(desk, central=self._central, secrets=self._secrets, store=self.store, recording=self._recording)
+        self._fleet = made(site=lambda: self.site, verdict=problems, proofs=self._proofs, clock=self._clock)
         self._site_state = self._state_reader()
         self._problems = ProblemWatch(
             state=self._site_state.now,
@@ -291,6 +293,7 @@ class Gateway:
             loop=self._loop_watch,
             traces=self._traces.figures if self._traces else None,
             support=self._support_bundle(),
+            proofs=self._proofs(),
             webhooks=self._webhooks.registry,
             outbox=self._central.parts.parked,
             relay=self._central.parts.relay,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from drivers.bus.bus import Bus
 from drivers.contract import GatePosition
@@ -31,6 +32,9 @@ from gateway.store import DEFAULT_BYTES, GIGABYTE, Store
 from gateway.webhooks.client import ReceiverClient
 from gateway.webhooks.registry import WebhookRegistry
 from gateway.webhooks.sender import WebhookSender
+
+if TYPE_CHECKING:
+    from gateway.proof_package.of_events import ProofPackages
 
 _MOVING = frozenset({GatePosition.OPENING, GatePosition.CLOSING})
 
@@ -81,6 +85,15 @@ def recording_of(
         media_fault=partial(media_fault, folder.path),
         marker=MEDIA_MARKER,
     )
+
+
+def proof_packages_of(
+    store: Store, *, recording: Recording, folder: DataFolder, site_name: Callable[[], str], clock: SystemClock
+) -> ProofPackages:
+    """Build the maker of proof packages."""
+    from gateway.proof_package.of_events import ProofPackages  # noqa: PLC0415  # lanes start without it
+
+    return ProofPackages.of(store, recording=recording, folder=folder.path, site_name=site_name, clock=clock)
 
 
 def webhooks_of(site: Site, *, store: Store, clock: SystemClock) -> WebhookParts:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 import typer
 
+from gateway.cli.fleet_line import CaFile, Credentials, Key, Server, line_to, secret_of, server_at
 from gateway.cli.printing import print_value
 from gateway.cli.target import JsonWanted
-from gateway.domain.errors import ConfigError, GatewayError, GatewayUnreachable
+from gateway.domain.errors import ConfigError, GatewayError
 from gateway.runtime.clock import SystemClock, iso_utc
-from gateway.site.addresses import endpoint_of
 
 if TYPE_CHECKING:
-    from gateway.fleet.connection import FleetServer
-    from gateway.fleet.line import FleetLine
     from gateway.fleet.operator import Seen
     from gateway.fleet.signed_commands import Reply
 
@@ -28,25 +26,10 @@ app = typer.Typer(
     help="See the gateways of a fleet, command them, and prepare a NATS server for them. Runs anywhere.\n\n"
     "Example: edge-gateway fleet status --server tls://fleet.example.com:4222 --credentials operator.nk",
 )
-Server = Annotated[
-    str,
-    typer.Option("--server", metavar="URL", envvar="EDGE_GATEWAY_FLEET", help="The NATS server, tls://HOST:PORT."),
-]
-Credentials = Annotated[
-    Path | None,
-    typer.Option(
-        "--credentials",
-        metavar="FILE",
-        envvar="EDGE_GATEWAY_FLEET_CREDENTIALS",
-        help="A file with your NKey seed, or a JWT credentials file.",
-    ),
-]
-CaFile = Annotated[
-    Path | None, typer.Option("--ca-file", metavar="FILE", help="Authorities to trust instead of the usual ones.")
-]
-Key = Annotated[
-    Path | None,
-    typer.Option("--key", metavar="FILE", help="Your NKey seed, if --credentials is another file.", exists=True),
+SiteName = Annotated[str, typer.Argument(metavar="SITE", help="The site's name in the fleet.")]
+GatewayName = Annotated[str, typer.Argument(metavar="GATEWAY", help="The gateway's name there.")]
+Output = Annotated[
+    Path | None, typer.Option("--output", metavar="FILE", help="Where to; otherwise here, under its own name.")
 ]
 _FAULT_FOUND = 1
 _AWAY = "away"
@@ -171,9 +154,9 @@ def rollout(
 
 @app.command("command")
 def command(
-    site: Annotated[str, typer.Argument(metavar="SITE", help="The site's name in the fleet.")],
-    gateway: Annotated[str, typer.Argument(metavar="GATEWAY", help="The gateway's name there.")],
-    action: Annotated[Literal["open", "close", "stop", "hold", "snapshot", "reload", "bundle"], typer.Argument()],
+    site: SiteName,
+    gateway: GatewayName,
+    action: Annotated[Literal["open", "close", "stop", "hold", "snapshot", "reload"], typer.Argument()],
     lane: Annotated[str, typer.Argument(metavar="LANE", help="The lane, for open, close, stop and hold.")] = "",
     *,
     server: Server,
@@ -188,7 +171,6 @@ def command(
     seconds: Annotated[
         float, typer.Option("--within", min=1, max=60, help="Seconds after which it must not act any more.")
     ] = 10,
-    output: Annotated[Path | None, typer.Option("--output", metavar="FILE", help="With bundle: where to.")] = None,
 ) -> None:
     """Command one gateway, and follow the command until the gate has moved. The exit status is 1 unless it did.
 
@@ -205,35 +187,126 @@ def command(
         "reason": reason,
         "seconds": seconds,
     }
-    last, content = asyncio.run(_command((server, credentials, ca_file), (site, gateway), action, wanted))
+    last = asyncio.run(_command((server, credentials, ca_file), (site, gateway), action, wanted))
     if last.result is not None:
         print_value(last.result)
-    if last.parts:
-        place = output or Path(last.detail).name
-        Path(place).write_bytes(content)
-        typer.echo(f"written to {place}")
     if last.state not in ("moved", "done"):
         raise GatewayError(last.detail or f"the command's outcome: {last.state}")
 
 
+@app.command("clip")
+def clip(
+    site: SiteName,
+    gateway: GatewayName,
+    camera: Annotated[int, typer.Argument(metavar="CAMERA", help="The camera's number.", min=1)],
+    begin: Annotated[str, typer.Argument(metavar="BEGIN", help="With its zone, as 2026-11-26T09:30:00+01:00.")],
+    end: Annotated[str, typer.Argument(metavar="END", help="Ten minutes later at most.")],
+    *,
+    server: Server,
+    credentials: Credentials = None,
+    ca_file: CaFile = None,
+    key: Key = None,
+    output: Output = None,
+) -> None:
+    """Fetch a clip of a camera from a gateway. It is written only if it is whole; a lost line is taken up again.
+
+    Example: edge-gateway fleet clip north gate-1 201 2026-11-26T08:30:00Z 2026-11-26T08:31:00Z --credentials my.nk
+    """
+    times = {"begin": _time("BEGIN", begin), "end": _time("END", end)}
+    place = (server, credentials, ca_file, key)
+    asyncio.run(_fetch(place, (site, gateway), "clip", output, {"camera": camera, **times}))
+
+
+@app.command("proof")
+def proof(
+    site: SiteName,
+    gateway: GatewayName,
+    event: Annotated[int, typer.Argument(metavar="EVENT", help="The event's number at the gateway.", min=1)],
+    *,
+    server: Server,
+    credentials: Credentials = None,
+    ca_file: CaFile = None,
+    key: Key = None,
+    output: Output = None,
+) -> None:
+    """Fetch the proof package of an event from a gateway; `edge-gateway evidence verify` verifies it anywhere.
+
+    Example: edge-gateway fleet proof north gate-1 4711 --credentials operator.nk --output proof.zip
+    """
+    asyncio.run(_fetch((server, credentials, ca_file, key), (site, gateway), "proof", output, {"event": event}))
+
+
+@app.command("bundle")
+def bundle(
+    site: SiteName,
+    gateway: GatewayName,
+    *,
+    server: Server,
+    credentials: Credentials = None,
+    ca_file: CaFile = None,
+    key: Key = None,
+    output: Output = None,
+) -> None:
+    """Fetch a support bundle, without secrets, from a gateway.
+
+    Example: edge-gateway fleet bundle north gate-1 --credentials operator.nk
+    """
+    asyncio.run(_fetch((server, credentials, ca_file, key), (site, gateway), "bundle", output, {}))
+
+
+def _time(name: str, text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ConfigError(f"{name} must be a time such as 2026-11-26T09:30:00+01:00") from error
+    if found.tzinfo is None:
+        raise ConfigError(f"{name} needs its zone, as 2026-11-26T09:30:00+01:00 or 2026-11-26T08:30:00Z")
+    return found
+
+
+def _say(reply: Reply) -> None:
+    typer.echo(f"{reply.state}{': ' * bool(reply.detail)}{reply.detail}")
+
+
+async def _fetch(
+    place: tuple[str, Path | None, Path | None, Path | None],
+    name: tuple[str, str],
+    action: str,
+    output: Path | None,
+    wanted: dict[str, Any],
+) -> None:
+    from gateway.fleet.fetch import Fetch  # noqa: PLC0415  # as below
+    from gateway.fleet.names import FleetName  # noqa: PLC0415  # as below
+    from gateway.fleet.signed_commands import Action  # noqa: PLC0415  # as below
+
+    server, credentials, ca_file, key = place
+    fetch = Fetch(
+        connect=partial(line_to, server, credentials, ca_file),
+        name=FleetName(*name),
+        seed=secret_of(key or credentials),
+        told=_say,
+        clock=SystemClock(),
+    )
+    path, offer = await fetch.run(Action(action), output, **wanted)
+    typer.echo(f"written to {path}: {offer.size:,} bytes, SHA-256 {offer.sha256}")
+    for gap in offer.gaps:
+        typer.echo(f"missing from {gap}")
+
+
 async def _command(
     place: tuple[str, Path | None, Path | None], name: tuple[str, str], action: str, wanted: Any
-) -> tuple[Reply, bytes]:
+) -> Reply:
     from gateway.fleet import operator  # noqa: PLC0415  # as below
     from gateway.fleet.names import FleetName  # noqa: PLC0415  # as below
-    from gateway.fleet.signed_commands import Action, Reply  # noqa: PLC0415  # as below
+    from gateway.fleet.signed_commands import Action  # noqa: PLC0415  # as below
 
-    content, last = b"", None
+    last: Reply | None = None
     async with line_to(*place) as line:
-        async for one in operator.command(line, FleetName(*name), action=Action(action), **wanted):
-            if isinstance(one, Reply):
-                last = one
-                typer.echo(f"{one.state}{': ' * bool(one.detail)}{one.detail}")
-            else:
-                content += one
+        async for last in operator.command(line, FleetName(*name), action=Action(action), **wanted):
+            _say(last)
     if last is None:
         raise GatewayError("the gateway did not reply")
-    return last, content
+    return last
 
 
 async def _rollout(place: tuple[str, Path | None, Path | None], names: list[str], wanted: Any) -> None:
@@ -255,47 +328,6 @@ async def _seen(server: str, credentials: Path | None, ca_file: Path | None) -> 
 
     async with line_to(server, credentials, ca_file) as line:
         return [one async for one in operator.gateways(line)]
-
-
-@asynccontextmanager
-async def line_to(server: str, credentials: Path | None, ca_file: Path | None) -> AsyncIterator[FleetLine]:
-    """Yield a line to a server. Raises ConfigError for wrong options, GatewayUnreachable if it does not answer."""
-    from gateway.fleet.connection import connected  # noqa: PLC0415  # as above
-    from gateway.fleet.line import FleetAway  # noqa: PLC0415  # as above
-
-    try:
-        async with connected(server_at(server, credentials, ca_file)) as (line, _):
-            yield line
-    except FleetAway as error:
-        raise GatewayUnreachable(f"the fleet's server {server.partition('://')[2]}: {error}") from error
-
-
-def server_at(server: str, credentials: Path | None, ca_file: Path | None, *, inbox: str = "_INBOX") -> FleetServer:
-    """Return the server of these options. Raises ConfigError for wrong ones."""
-    from gateway.fleet.connection import FleetServer  # noqa: PLC0415  # as above
-
-    try:
-        endpoint = endpoint_of(server, schemes=("tls", "nats"))
-    except ValueError as error:
-        raise ConfigError(f"--server {error}") from error
-    scheme = urlsplit(server).scheme
-    if scheme == "nats" and not endpoint.is_this_machine():
-        raise ConfigError("--server must be tls://…: without TLS others could read and forge what is sent")
-    return FleetServer(
-        url=f"{scheme}://{endpoint}",
-        credentials=secret_of(credentials),
-        ca_file=str(ca_file) if ca_file is not None else None,
-        name="edge-gateway fleet",
-        inbox=inbox,
-    )
-
-
-def secret_of(credentials: Path | None) -> str:
-    """Read a file of credentials; "" without one. Raises ConfigError."""
-    try:
-        return credentials.read_text("utf-8") if credentials is not None else ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--credentials {credentials}: cannot be read") from error
 
 
 def _state(one: Seen, now: int) -> str:

@@ -6,6 +6,7 @@ the kind, `category` the area, `subcategory` the severity. A number is never reu
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -332,3 +333,11 @@ class RecordedEvent:
     lane_id: str
     data: str
     recorded_at: int | None = None
+
+    @property
+    def trace(self) -> tuple[str, ...]:
+        """The rules of an access decision, in words; empty for other events."""
+        if '"trace"' not in self.data:
+            return ()
+        trace = json.loads(self.data).get("trace")
+        return tuple(trace.split("; ")) if isinstance(trace, str) else ()

@@ -70,7 +70,7 @@ class CameraEvent:
     """A camera event on disk.
 
     Attributes:
-        id: the site's id, from 2,000,000,000 up.
+        id: the site's id, from 2,000,000,000 up; 0 for a span of footage that no camera event names.
         central_id: central's id, None while central does not have it.
         event_id: the event that its footage proves.
         date_at: when that event happened, in wall micros.
@@ -98,3 +98,26 @@ class CameraEvent:
     boot_id: str = ""
     clock_offset: int = 0
     box: int = 0
+
+    @classmethod
+    def of_span(cls, camera_id: int, begin: int, end: int) -> CameraEvent:
+        """Return a span of a camera's footage (wall micros) for those who cut footage; nothing keeps it on disk."""
+        return cls(
+            id=0,
+            central_id=None,
+            camera_id=camera_id,
+            event_id=0,
+            lane_id="",
+            name="",
+            description="",
+            date_at=begin,
+            pinned_from=begin,
+            pinned_until=end,
+            clock_trusted=True,
+            ready=False,
+        )
+
+    @property
+    def called(self) -> str:
+        """The camera event in a sentence."""
+        return f"camera event {self.id}" if self.id else f"this time at camera {self.camera_id}"

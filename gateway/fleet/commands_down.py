@@ -17,10 +17,24 @@ from nats.aio.msg import Msg
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from gateway.domain.commands import FINAL_STATES, Command, CommandState, GateAction
-from gateway.domain.errors import CommandRefused, ConfigError, NotFoundError, StoreError
+from gateway.domain.errors import CameraUnavailable, CommandRefused, ConfigError, NotFoundError, StoreError
 from gateway.fleet.line import FleetAway, FleetLine, FleetRefused
 from gateway.fleet.names import FleetName
-from gateway.fleet.signed_commands import LATE, OF_LANES, Action, AskTime, FleetCommand, Reply, Time, sender_of
+from gateway.fleet.offered_files import FileMaker, OfferedFiles
+from gateway.fleet.signed_commands import (
+    LATE,
+    OF_FILES,
+    OF_LANES,
+    PART,
+    Action,
+    AskPart,
+    AskTime,
+    FleetCommand,
+    Reply,
+    Time,
+    sender_of,
+    why_not_allowed,
+)
 from gateway.lanes import Lanes
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.runtime.clock import Clock
@@ -28,18 +42,15 @@ from gateway.site.edits import Edit
 from gateway.site.running import Outcome, Reloaded
 from gateway.store import Changes
 from gateway.store.events.commands import Commands
-from gateway.support.bundle import Bundle
 
 log = structlog.get_logger(__name__)
 
-PART: str = "Fleet-Part"
-_PART_BYTES = 256 * 1024
 _LONGEST_BODY = 16 * 1024
 _MOST_AT_ONCE = 32
 _MOST_KNOWN = 1000
 _FOLLOWED_SECONDS = 120.0
 _LOOK_SECONDS = 1.0
-_MESSAGES: TypeAdapter[AskTime | FleetCommand] = TypeAdapter(AskTime | FleetCommand)
+_MESSAGES: TypeAdapter[AskTime | AskPart | FleetCommand] = TypeAdapter(AskTime | AskPart | FleetCommand)
 _BACK: TypeAdapter[list[Edit]] = TypeAdapter(list[Edit])
 _STATES: Mapping[CommandState, Literal["recorded", "sent", "acknowledged", "moved", "refused", "unknown"]] = {
     CommandState.RECORDED: "recorded",
@@ -53,19 +64,27 @@ _STATES: Mapping[CommandState, Literal["recorded", "sent", "acknowledged", "move
 
 @dataclass(slots=True, eq=False)
 class Progress:
-    """Progress of a command: replies on its way, parts of a bundle, and the last reply."""
+    """Progress of a command: replies on its way, and the last one."""
 
-    progress: list[Reply | bytes] = field(default_factory=list)
+    progress: list[Reply] = field(default_factory=list)
     final: Reply | None = None
     changes: Changes = field(default_factory=Changes)
 
-    def tell(self, reply: Reply | bytes) -> None:
+    def tell(self, reply: Reply) -> None:
         """Add a reply; a final one ends it."""
-        if isinstance(reply, Reply) and reply.final:
+        if reply.final:
             self.final = reply
         else:
             self.progress.append(reply)
         self.changes.bump()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a file."""
+
+    number: int
+    content: bytes
 
 
 @dataclass(kw_only=True, eq=False)
@@ -81,7 +100,7 @@ class CommandsDown:
         edit: changes the site file by an account, on trial, and returns the edits that take it back. Raises
             ConfigError.
         tried: returns the end of the trial.
-        bundle: makes a support bundle.
+        files: makes the files that commands ask for.
         start: runs a coroutine as an owned task that outlives the line.
         run_id: names this run of the gateway.
     """
@@ -97,11 +116,15 @@ class CommandsDown:
     reload: Callable[[str], Awaitable[Reloaded]]
     edit: Callable[[str, Sequence[Edit]], Awaitable[tuple[Reloaded, tuple[Edit, ...]]]]
     tried: Callable[[], Awaitable[Outcome]]
-    bundle: Callable[[], Awaitable[Bundle]]
+    files: FileMaker
     start: Callable[[str, Coroutine[Any, Any, None]], object]
     clock: Clock
     run_id: str
     _known: dict[str, Progress] = field(default_factory=dict, init=False)
+    _offered: OfferedFiles = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._offered = OfferedFiles(clock=self.clock)
 
     async def run(self, line: FleetLine, works: Callable[[], None]) -> None:
         """Take commands until cancelled."""
@@ -121,38 +144,46 @@ class CommandsDown:
             taken = await self._taken(message)
             if isinstance(taken, Progress):
                 await self._follow(line, message.reply, taken)
+            elif isinstance(taken, Part):
+                await line.say(message.reply, taken.content, headers={PART: str(taken.number)})
             else:
                 await line.say(message.reply, taken.model_dump_json().encode())
         except (FleetAway, FleetRefused) as error:
             log.info("fleet_reply_lost", error=str(error))
 
-    async def _taken(self, message: Msg) -> Progress | Reply | Time:
+    async def _taken(self, message: Msg) -> Progress | Part | Reply | Time:
         """Check a message, and begin what it commands unless that was begun before."""
         now, number = Time(run=self.run_id, uptime=self.clock.monotonic()), ""
         try:
             asked = _read(message.data)
             if isinstance(asked, AskTime):
                 return now
-            number = asked.id
-            account = await self._account_of(asked, message)
+            number, account = asked.id, self._account_of(message)
             command_id = f"fleet-{account}-{asked.id}"
+            if isinstance(asked, AskPart):
+                await self._expect_allowed(account, self._offered.action_of(command_id))
+                return Part(asked.part, await self._offered.part(command_id, asked.part))
+            await self._expect_allowed(account, asked.action)
             if (done := await self._stored(command_id)) is not None and command_id not in self._known:
                 return Reply(id=asked.id, state=_STATES[done.state], final=True, detail=done.detail)
             if (known := self._known.get(command_id)) is not None:
                 return Progress(final=known.final) if known.final else known
             return self._begun(asked, account, command_id, now)
-        except (CommandRefused, StoreError) as error:
+        except (CommandRefused, NotFoundError, StoreError) as error:
             log.warning("fleet_command_refused", id=number, why=str(error))
             return Reply(id=number, state="refused", final=True, detail=str(error))
 
-    async def _account_of(self, command: FleetCommand, message: Msg) -> str:
-        """Return the account of the command's sender. Raises CommandRefused if it has not the right."""
+    def _account_of(self, message: Msg) -> str:
+        """Return the account of a message's sender. Raises CommandRefused for a sender that is not known."""
         account = self.senders.get(sender_of(message.headers or {}, message.subject, message.data))
         if account is None:
             raise CommandRefused("the command is not signed by a sender that this gateway knows")
-        if why := command.why_not_allowed(await self.permissions(account)):
-            raise CommandRefused(why)
         return account
+
+    async def _expect_allowed(self, account: str, action: Action) -> None:
+        """Raise CommandRefused if the account has not the right."""
+        if why := why_not_allowed(action, await self.permissions(account)):
+            raise CommandRefused(why)
 
     def _begun(self, command: FleetCommand, account: str, command_id: str, now: Time) -> Progress:
         """Begin to carry out a command. Raises CommandRefused for a late one, or one too many."""
@@ -189,12 +220,8 @@ class CommandsDown:
         said, progress, version = 0, outcome.progress, -1
         while True:
             while said < len(progress):
-                one = progress[said]
+                await line.say(reply_to, progress[said].model_dump_json().encode())
                 said += 1
-                if isinstance(one, Reply):
-                    await line.say(reply_to, one.model_dump_json().encode())
-                else:
-                    await line.say(reply_to, one, headers={PART: str(said)})
             if outcome.final is not None:
                 await line.say(reply_to, outcome.final.model_dump_json().encode())
                 return
@@ -204,15 +231,17 @@ class CommandsDown:
         final = partial(Reply, id=command.id, final=True)
         last = final(state="unknown", detail="the command failed by a fault of the gateway")
         try:
-            last = await self._done(command, account, command_id, outcome.tell)
-        except (CommandRefused, ConfigError, NotFoundError, StoreError) as error:
+            if command.action in OF_FILES:
+                made = await self.files.make(command, account)
+                last = final(state="done", file=await self._offered.offer(command_id, command.action, made))
+            else:
+                last = await self._done(command, account, command_id, outcome.tell)
+        except (CameraUnavailable, CommandRefused, ConfigError, NotFoundError, StoreError) as error:
             last = final(state="refused", detail=str(error))
         finally:
             outcome.tell(last)
 
-    async def _done(
-        self, command: FleetCommand, account: str, command_id: str, tell: Callable[[Reply | bytes], None]
-    ) -> Reply:
+    async def _done(self, command: FleetCommand, account: str, command_id: str, tell: Callable[[Reply], None]) -> Reply:
         final, source = partial(Reply, id=command.id, final=True), f"user:{account}"
         if command.action in OF_LANES:
             lane = next((lane for lane in self.lanes.lanes() if lane.lane_id == command.lane), None)
@@ -225,25 +254,19 @@ class CommandsDown:
             return final(state="done")
         return await self._of_site(command, source, tell)
 
-    async def _of_site(self, command: FleetCommand, source: str, tell: Callable[[Reply | bytes], None]) -> Reply:
+    async def _of_site(self, command: FleetCommand, source: str, tell: Callable[[Reply], None]) -> Reply:
         """Carry out a command that is for the whole site."""
         final = partial(Reply, id=command.id, final=True)
         if command.action is Action.SNAPSHOT:
             return final(state="done", result=self.snapshot())
-        if command.action is Action.RELOAD:
-            done = await self.reload(source)
-            if not done.is_taken:
-                return final(state="refused", detail="; ".join((*done.faults, *done.refused)))
-            return final(state="done", detail="; ".join(done.sentences()) or "nothing is different in the site file")
         if command.action is Action.EDIT:
             return await self._edited(command, source, tell)
-        made = await self.bundle()
-        pieces = range(0, len(made.content), _PART_BYTES)
-        for begin in pieces:
-            tell(made.content[begin : begin + _PART_BYTES])
-        return final(state="done", detail=made.name, parts=len(pieces))
+        done = await self.reload(source)
+        if not done.is_taken:
+            return final(state="refused", detail="; ".join((*done.faults, *done.refused)))
+        return final(state="done", detail="; ".join(done.sentences()) or "nothing is different in the site file")
 
-    async def _edited(self, command: FleetCommand, source: str, tell: Callable[[Reply | bytes], None]) -> Reply:
+    async def _edited(self, command: FleetCommand, source: str, tell: Callable[[Reply], None]) -> Reply:
         """Change the site file, and follow its trial: done once it is confirmed, refused if it takes itself back."""
         final = partial(Reply, id=command.id, final=True)
         done, back = await self.edit(source, [one.edit() for one in command.edits])
@@ -258,7 +281,7 @@ class CommandsDown:
         return final(state="done", detail=said, result=_BACK.dump_python(list(back), mode="json"))
 
     async def _moved(
-        self, command: FleetCommand, gate: int, source: str, command_id: str, tell: Callable[[Reply | bytes], None]
+        self, command: FleetCommand, gate: int, source: str, command_id: str, tell: Callable[[Reply], None]
     ) -> Reply:
         """Command a gate, and follow the command until its outcome is known."""
         left = None if command.action is Action.STOP else command.before - self.clock.monotonic()
@@ -282,7 +305,7 @@ class CommandsDown:
         )
 
 
-def _read(body: bytes) -> AskTime | FleetCommand:
+def _read(body: bytes) -> AskTime | AskPart | FleetCommand:
     """Parse a message. Raises CommandRefused."""
     if len(body) > _LONGEST_BODY:
         raise CommandRefused("the command is too long")

@@ -226,10 +226,12 @@ class FleetLine:
         pending = _answer(answer.data, subject).get("num_pending")
         return name, pending if isinstance(pending, int) else 0
 
-    async def asked(self, subject: str, data: bytes, *, refusal: str) -> Msg:
+    async def asked(
+        self, subject: str, data: bytes, *, refusal: str, headers: Mapping[str, str] = MappingProxyType({})
+    ) -> Msg:
         """Request one answer. `refusal`: the sentence for a subject that nobody serves."""
         try:
-            answer = await self._client.request(subject, data, timeout=ANSWER_SECONDS)
+            answer = await self._client.request(subject, data, timeout=ANSWER_SECONDS, headers=dict(headers) or None)
         except nats_errors.NoRespondersError as error:
             raise FleetRefused(refusal) from error
         except nats_errors.TimeoutError as error:

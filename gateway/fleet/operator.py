@@ -6,13 +6,13 @@ import json
 import secrets as randomness
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final, Literal
 
 import structlog
 from pydantic import ValidationError
 
 from gateway.domain.errors import ConfigError, GatewayError, GatewayUnreachable
-from gateway.fleet.commands_down import PART
 from gateway.fleet.heartbeat import Beat
 from gateway.fleet.line import FleetLine, FleetRefused
 from gateway.fleet.names import AREAS_BUCKET, AREAS_STREAM, BUCKET, BUCKET_STREAM, STREAM, STREAM_SUBJECTS, FleetName
@@ -85,10 +85,14 @@ async def command(
     order: Literal["hold_open", "lock_down", "normal"] | None = "hold_open",
     reason: str = "",
     edits: Sequence[SiteEdit] = (),
+    camera: int = 0,
+    begin: datetime | None = None,
+    end: datetime | None = None,
+    event: int = 0,
     number: str = "",
     seconds: float = 10.0,
-) -> AsyncIterator[Reply | bytes]:
-    """Command a gateway; yield its replies up to the final one, and the parts of a bundle.
+) -> AsyncIterator[Reply]:
+    """Command a gateway; yield its replies up to the final one.
 
     Args:
         line: a line to the fleet.
@@ -99,6 +103,10 @@ async def command(
         order: the standing order of `hold`; None to follow the schedule again.
         reason: the reason of a standing order.
         edits: the changes of the site file, for `edit`.
+        camera: the camera of a `clip`.
+        begin: its beginning.
+        end: its end, ten minutes later at most.
+        event: the event of a `proof`.
         number: the command's id, "" for a new one.
         seconds: the command's life; a gateway that gets it later refuses.
 
@@ -121,6 +129,10 @@ async def command(
             order=order,
             reason=reason,
             edits=tuple(edits),
+            camera=camera,
+            begin=begin,
+            end=end,
+            event=event,
             run=time.run,
             before=time.uptime + seconds,
         )
@@ -132,9 +144,6 @@ async def command(
     except ValueError as error:
         raise ConfigError(f"the key {error}") from error
     async for message in line.replies(name.commands, body, headers=headers, within=_REPLY_SECONDS):
-        if PART in (message.headers or {}):
-            yield message.data
-            continue
         reply = Reply.model_validate_json(message.data)
         yield reply
         if reply.final:

@@ -74,7 +74,7 @@ class Rollout:
         place = FleetName(*name.split("."))
         try:
             async for reply in operator.command(self.line, place, seed=self.seed, action=Action.EDIT, edits=edits):
-                last = reply if isinstance(reply, Reply) else last
+                last = reply
         except (FleetAway, FleetRefused) as error:
             raise GatewayError(f"{name}: what became of the change is unknown, look at it: {error}") from error
         if last is None or last.state != "done":

@@ -15,8 +15,9 @@ from typing import Annotated, Final, Literal
 import nkeys
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue
 
+from gateway.domain.errors import CommandRefused
 from gateway.site.edits import Edit
 
 LONGEST_SECONDS: Final = 60.0
@@ -24,6 +25,8 @@ LONGEST_SECONDS: Final = 60.0
 SENDER: Final = "Fleet-Sender"
 SIGNATURE: Final = "Fleet-Signature"
 LATE: Final = "the command came too late, so it was not carried out"
+PART: Final = "Fleet-Part"
+"""The header of a part of a file, with its number."""
 ASK_TIME: Final = b'{"action":"time"}'
 """The message that asks a gateway for its time."""
 _EVERYTHING = "*"
@@ -39,6 +42,8 @@ class Action(StrEnum):
     SNAPSHOT = "snapshot"
     RELOAD = "reload"
     BUNDLE = "bundle"
+    CLIP = "clip"
+    PROOF = "proof"
     EDIT = "edit"
 
 
@@ -51,8 +56,15 @@ _NEEDED: Mapping[Action, frozenset[str]] = {
     Action.RELOAD: frozenset({_EVERYTHING}),
     Action.EDIT: frozenset({_EVERYTHING}),
     Action.BUNDLE: frozenset({"can_edit_settings", "can_view_events", "can_view_devices"}),
+    Action.CLIP: frozenset({"can_view_cameras", "can_view_camera_events"}),
+    Action.PROOF: frozenset({"can_view_events", "can_view_camera_events"}),
 }
 OF_LANES: Final = frozenset({Action.OPEN, Action.CLOSE, Action.STOP, Action.HOLD})
+OF_FILES: Final = frozenset({Action.BUNDLE, Action.CLIP, Action.PROOF})
+LONGEST_CLIP_SECONDS: Final = 600
+
+
+CommandId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 
 
 class AskTime(BaseModel):
@@ -61,6 +73,16 @@ class AskTime(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     action: Literal["time"]
+
+
+class AskPart(BaseModel):
+    """The question for a part of the file that a command with this id has made; signed by the command's sender."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    action: Literal["part"]
+    id: CommandId
+    part: Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Time(BaseModel):
@@ -99,17 +121,23 @@ class FleetCommand(BaseModel):
         lane: the lane's id, for `open`, `close`, `stop` and `hold`.
         order: the standing order of `hold`; null to follow the schedule again.
         edits: the changes of the site file, for `edit`.
+        camera, begin, end: the camera and the time of a `clip`, of ten minutes at most.
+        event: the event of a `proof`.
         run, before: the gateway's time from which on it must not act.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
+    id: CommandId
     action: Action
     lane: Annotated[str, Field(max_length=40)] = ""
     order: Literal["hold_open", "lock_down", "normal"] | None = "hold_open"
     reason: Annotated[str, Field(max_length=200)] = ""
     edits: Annotated[tuple[SiteEdit, ...], Field(max_length=100)] = ()
+    camera: Annotated[int, Field(ge=0, lt=2**53)] = 0
+    begin: AwareDatetime | None = None
+    end: AwareDatetime | None = None
+    event: Annotated[int, Field(ge=0, lt=2**53)] = 0
     run: Annotated[str, Field(max_length=64)]
     before: float
 
@@ -125,13 +153,40 @@ class FleetCommand(BaseModel):
             return f"the command's deadline is more than {LONGEST_SECONDS:g} seconds away"
         return ""
 
-    def why_not_allowed(self, permissions: frozenset[str] | None) -> str:
-        """Return which permission the sender's account lacks, "" if none. `permissions`: None without an account."""
-        if permissions is None:
-            return "the sender's account does not exist at this gateway, or is disabled"
-        if _EVERYTHING in permissions or permissions >= _NEEDED[self.action]:
-            return ""
-        return f"the sender's account lacks {', '.join(sorted(_NEEDED[self.action] - permissions))}"
+    def span(self) -> tuple[int, int]:
+        """Return begin and end of the clip (wall micros). Raises CommandRefused for a time that is not allowed."""
+        if self.begin is None or self.end is None or not self.camera:
+            raise CommandRefused("a clip needs a camera, begin and end")
+        begin, end = (round(time.timestamp() * 1_000_000) for time in (self.begin, self.end))
+        if not 0 < end - begin <= LONGEST_CLIP_SECONDS * 1_000_000 or begin < 0:
+            raise CommandRefused(f"a clip ends after it begins, and lasts {LONGEST_CLIP_SECONDS} seconds at most")
+        return begin, end
+
+
+def why_not_allowed(action: Action, permissions: frozenset[str] | None) -> str:
+    """Return which permission an account lacks for an action, "" if none. `permissions`: None without an account."""
+    if permissions is None:
+        return "the sender's account does not exist at this gateway, or is disabled"
+    if _EVERYTHING in permissions or permissions >= _NEEDED[action]:
+        return ""
+    return f"the sender's account lacks {', '.join(sorted(_NEEDED[action] - permissions))}"
+
+
+class FileOffer(BaseModel):
+    """A file that can be fetched: parts of `part_bytes`, the last one shorter. `gaps`: the times a clip lacks."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    name: str
+    size: Annotated[int, Field(ge=0)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    part_bytes: Annotated[int, Field(gt=0)]
+    gaps: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> int:
+        """The number of parts."""
+        return -(-self.size // self.part_bytes)
 
 
 class Reply(BaseModel):
@@ -140,7 +195,7 @@ class Reply(BaseModel):
     Attributes:
         detail: why it was refused, or why its outcome is unknown; or what was done.
         result: what `snapshot` asks for; for `edit`, the edits that take it back.
-        parts: the number of parts of a bundle, which came before this reply as messages with the header `Fleet-Part`.
+        file: the file that `bundle`, `clip` and `proof` have made.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -150,7 +205,7 @@ class Reply(BaseModel):
     final: bool
     detail: str = ""
     result: JsonValue = None
-    parts: int = 0
+    file: FileOffer | None = None
 
 
 def signed(seed: str, subject: str, body: bytes) -> dict[str, str]:

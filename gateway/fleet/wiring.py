@@ -17,6 +17,7 @@ from gateway.fleet.events_up import EventsUp
 from gateway.fleet.gateways_seen import GatewaysSeen
 from gateway.fleet.heartbeat import Heartbeat
 from gateway.fleet.names import FleetName
+from gateway.fleet.offered_files import FileMaker
 from gateway.fleet.shared_areas import SharedAreasLine
 from gateway.lanes import Lanes
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot
@@ -26,7 +27,6 @@ from gateway.site import FleetSection, Secrets
 from gateway.site.edits import Edit
 from gateway.site.running import Outcome, Reloaded
 from gateway.store import Store
-from gateway.support.bundle import Bundle
 
 _LANES = TypeAdapter(tuple[LaneSnapshot, ...])
 _DEVICES = TypeAdapter(tuple[DeviceSnapshot, ...])
@@ -34,7 +34,7 @@ _DEVICES = TypeAdapter(tuple[DeviceSnapshot, ...])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandDesk:
-    """Parts that commands of the fleet reach: lanes, the site file, bundles, the site's accounts, and owned tasks.
+    """Parts that commands of the fleet reach: lanes, the site file, files, the site's accounts, and owned tasks.
 
     `permissions` returns an account's permissions, None for one that does not exist or is disabled; `reload` takes the
     account that asks; `edit` and `tried` are those of
@@ -46,7 +46,7 @@ class CommandDesk:
     reload: Callable[[str], Awaitable[Reloaded]]
     edit: Callable[[str, Sequence[Edit]], Awaitable[tuple[Reloaded, tuple[Edit, ...]]]]
     tried: Callable[[], Awaitable[Outcome]]
-    bundle: Callable[[], Awaitable[Bundle]]
+    files: FileMaker
     start: Callable[[str, Coroutine[Any, Any, None]], object]
     notices: Callable[[], NoticeTaker | None]
 
@@ -116,7 +116,7 @@ class FleetParts:
             reload=desk.reload,
             edit=desk.edit,
             tried=desk.tried,
-            bundle=desk.bundle,
+            files=desk.files,
             start=desk.start,
             clock=clock,
             run_id=randomness.token_hex(8),

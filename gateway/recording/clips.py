@@ -35,7 +35,7 @@ _MOST_THUMBNAIL_BYTES = 100_000_000
 _MOST_STILL_BYTES = 10_000_000
 _FRESH_SECONDS = 10.0
 _LONGEST_CLIP_SEGMENTS = 1000
-_CLIP_NAME = re.compile(r"\d+\.mp4")
+_CLIP_NAME = re.compile(r"\d+(-\d+-\d+)?\.mp4")
 _THUMBNAIL_NAME = re.compile(r"\d+\.jpg")
 _STILL_NAME = re.compile(r"\d+-\d+\.jpg")
 
@@ -126,7 +126,7 @@ class Clips:
         if complete:
             missing = (await self._missing((event,)))[event.id]
             why = "; ".join(gap.why for gap in missing)
-            raise NotFoundError(f"there is no footage of camera event {event.id}: {why}")
+            raise NotFoundError(f"there is no footage of {event.called}: {why}")
         raise self._still_recording(event)
 
     async def clip(self, event: CameraEvent) -> Path:
@@ -143,7 +143,7 @@ class Clips:
             segments = tuple(compress(footage, fitting))
             lead = await self._lead_in(segments[0], event.pinned_from)
             if len(segments) > _LONGEST_CLIP_SEGMENTS:
-                raise CameraUnavailable(f"camera event {event.id} is too long for one clip; use its playlist")
+                raise CameraUnavailable(f"{event.called} is too long for one clip; use its playlist")
             clip = CutClip(
                 segments=tuple(segment.path for segment in (*lead, *segments)),
                 output=output,
@@ -152,7 +152,8 @@ class Clips:
             )
             await self._worker(event.camera_id).cut(clip)
 
-        return await self._clips.get(f"{event.id}.mp4", cut)
+        name = f"{event.id}.mp4" if event.id else f"{event.camera_id}-{event.pinned_from}-{event.pinned_until}.mp4"
+        return await self._clips.get(name, cut)
 
     async def event_thumbnail(self, event: CameraEvent) -> Path:
         """Return a picture of the moment of the event. Raises as `clip`."""

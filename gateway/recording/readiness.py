@@ -87,12 +87,12 @@ def not_yet(event: CameraEvent, coverage: Coverage, *, now: int) -> CameraUnavai
     expected = event.pinned_until + _CLOSING_MICROS
     if now < expected:
         left = _seconds(expected - now)
-        return CameraUnavailable(f"camera event {event.id} is still recording, ready in {left} s", retry_after=left)
+        return CameraUnavailable(f"{event.called} is still recording, ready in {left} s", retry_after=left)
     left = _seconds(_given_up_at(event, coverage) - now)
     text = (
-        f"the footage of camera event {event.id} waits in memory for the disk, at most {left} s more"
+        f"the footage of {event.called} waits in memory for the disk, at most {left} s more"
         if coverage.in_memory
-        else f"the last footage of camera event {event.id} has not come yet; it is given up in {left} s"
+        else f"the last footage of {event.called} has not come yet; it is given up in {left} s"
     )
     return CameraUnavailable(text, retry_after=min(left, _LOOK_AGAIN_SECONDS))
 

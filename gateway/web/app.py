@@ -25,6 +25,7 @@ from gateway.lanes.presence import Areas
 from gateway.lines.site_lines import SiteLines
 from gateway.problems.found import SiteState
 from gateway.problems.problem import Verdict
+from gateway.proof_package.of_events import ProofPackages
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock
 from gateway.runtime.loop_watch import LoopWatch
@@ -77,7 +78,7 @@ from gateway.web.status.orders import StatusOrders
 from gateway.web.status.outbox import RefusedActions, StatusOutbox
 from gateway.web.status.page import StatusPage
 from gateway.web.status.problems import Acknowledge, StatusProblems
-from gateway.web.status.proof_packages import ProofPackages
+from gateway.web.status.proof_packages import StatusProofs
 from gateway.web.status.settings import StatusSettings
 from gateway.web.status.settings_accounts import StatusAccounts
 from gateway.web.status.snapshot import DemoCard
@@ -116,6 +117,7 @@ class Interface:
         loop: the watch over the event loop.
         traces: the figures of the sender of card traces; None where none are sent.
         support: the maker of support bundles.
+        proofs: the maker of proof packages.
         webhooks: the receivers of the site's events.
         outbox: a person's decisions on records that central refused.
         relay: the relay of operations that only central answers; None for a site without central.
@@ -144,6 +146,7 @@ class Interface:
     loop: LoopWatch
     traces: TraceFigures | None = None
     support: SupportBundle
+    proofs: ProofPackages
     webhooks: WebhookActions
     outbox: RefusedActions
     relay: Relay | None = None
@@ -318,15 +321,7 @@ class Interface:
         store, name = self.store, self.site.site.name
         return (
             *StatusPage().routes(),
-            *ProofPackages(
-                events=store.events,
-                passages=store.passages,
-                camera_events=store.camera_events,
-                recording=self.recording,
-                folder=self.data,
-                site_name=name,
-                clock=self.clock,
-            ).routes(),
+            *StatusProofs(packages=self.proofs, recording=self.recording).routes(),
             *StatusOrders(changes=store.changes, lanes=self.lanes, areas=self.areas, clock=self.clock).routes(),
             *self._live.routes(),
             *EventHistory(

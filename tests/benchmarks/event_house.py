@@ -57,6 +57,7 @@ async def real(folder: Path) -> None:
         lines=unused,
         loop=unused,
         support=unused,
+        proofs=unused,
     ).build()
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     serving = asyncio.get_running_loop().create_task(

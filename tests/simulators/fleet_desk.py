@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache, partial
 
 import nats
 import nkeys
@@ -13,6 +14,8 @@ from fleet_scene import NAME, connection, running
 
 from drivers.contract import GatePosition
 from gateway.fleet.commands_down import CommandsDown
+from gateway.fleet.offered_files import FileMaker
+from gateway.proof_package.of_events import ProofPackages
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Supervisor
 from gateway.site.edits import Edit
@@ -28,13 +31,17 @@ def key() -> tuple[str, str]:
 
 ANNA, GUARD, GONE = key(), key(), key()
 RIGHTS = {"anna": frozenset({"*"}), "guard": frozenset({"can_view_devices"})}
+BUNDLE = bytes(range(250)) * 4000
 
 
 class Desk:
     """A gateway's lane with a real driver, and what commands reach besides."""
 
-    def __init__(self, lane, supervisor) -> None:
+    def __init__(self, lane, supervisor, *, recording=None, folder=None) -> None:
+        """`recording`: its footage; `folder`: where its proof packages are made."""
         self.lane = lane
+        self.rights = dict(RIGHTS)
+        proofs = partial(ProofPackages.of, lane.store, recording=recording, folder=folder, clock=SystemClock())
         self.reloaded_by: list[str] = []
         self.down = CommandsDown(
             fleet_name=NAME,
@@ -47,14 +54,16 @@ class Desk:
             reload=self._reload,
             edit=self._edit,
             tried=self._tried,
-            bundle=self._bundle,
+            files=FileMaker(
+                bundle=self._bundle, recording=recording, proofs=cache(partial(proofs, site_name=lambda: "North"))
+            ),
             start=supervisor.once,
             clock=SystemClock(),
             run_id="this-run",
         )
 
     async def _permissions(self, account: str) -> frozenset[str] | None:
-        return RIGHTS.get(account)
+        return self.rights.get(account)
 
     async def _reload(self, by: str) -> Reloaded:
         self.reloaded_by.append(by)
@@ -67,7 +76,7 @@ class Desk:
         return Outcome(confirmed=True, why="")
 
     async def _bundle(self) -> Bundle:
-        return Bundle(name="bundle.tar.gz", content=bytes(600_000))
+        return Bundle(name="bundle.tar.gz", content=BUNDLE)
 
     async def commands(self) -> int:
         rows = await self.lane.store.database.read(lambda one: one.execute("SELECT count(*) FROM command").fetchone())

@@ -55,16 +55,16 @@ async def happen(store: Store, count: int = 1) -> list[int]:
     return made
 
 
-def events_up(store: Store, name: FleetName = NAME) -> EventsUp:
+def events_up(store: Store, name: FleetName = NAME, *, clock=None, box_number=None) -> EventsUp:
     return EventsUp(
         name=name,
         site_name="North",
         events=store.events,
         camera_events=store.camera_events,
         read_cursors=store.read_cursors,
-        box_number=store.box_number,
+        box_number=box_number or store.box_number,
         changes=store.changes,
-        clock=SystemClock(),
+        clock=clock or SystemClock(),
     )
 
 

@@ -240,19 +240,11 @@ def event_state(event: RecordedEvent, footage: tuple[FootageState, ...]) -> Even
         date_at=event.date_at,
         clock_trusted=event.clock_trusted,
         lane_id=event.lane_id,
-        trace=trace_of(event),
+        trace=event.trace,
         passed_back=_passed_back(event),
         read=read_of(event),
         footage=footage,
     )
-
-
-def trace_of(event: RecordedEvent) -> tuple[str, ...]:
-    """Return the rules of an access decision, in words; empty for other events."""
-    if '"trace"' not in event.data:
-        return ()
-    trace = json.loads(event.data).get("trace")
-    return tuple(trace.split("; ")) if isinstance(trace, str) else ()
 
 
 def read_of(event: RecordedEvent) -> ReadState | None:

@@ -134,7 +134,7 @@ async def test_what_the_network_holds_back_is_refused_when_it_comes(server, rela
             assert await desk.commands() == 0
 
 
-async def test_a_standing_order_a_snapshot_a_reload_and_a_bundle(broker, desk):
+async def test_a_standing_order_a_snapshot_and_a_reload(broker, desk):
     (held,) = await sent(broker, Action.HOLD, lane="entry", reason="delivery")
     assert held.state == "done"
     await desk.lane.sees(lambda shown: "delivery" in shown.order_text)
@@ -144,8 +144,6 @@ async def test_a_standing_order_a_snapshot_a_reload_and_a_bundle(broker, desk):
     assert shown.result == {"headline": "All lanes work"}
     (reloaded,) = await sent(broker, Action.RELOAD)
     assert (reloaded.detail, desk.reloaded_by) == ("nothing is different in the site file", ["user:anna"])
-    *parts, bundle = await sent(broker, Action.BUNDLE)
-    assert (b"".join(parts), bundle.detail, bundle.parts) == (bytes(600_000), "bundle.tar.gz", 3)
     (changed,) = await sent(broker, Action.EDIT)
     assert (changed.state, changed.detail) == ("refused", "this desk has no site file")
     for action in (Action.RELOAD, Action.EDIT):

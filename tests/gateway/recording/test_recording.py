@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import make_mocked_request
 from stopwatch import Stopwatch
 from waiting import until
 
@@ -20,8 +19,7 @@ from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition
 from gateway.proof_package import chain_ends, check_chain, verify
-from gateway.web.auth.callers import Caller
-from gateway.web.status.proof_packages import PROOF_PACKAGE, ProofPackages
+from gateway.proof_package.of_events import ProofPackages
 
 
 @pytest.fixture
@@ -248,17 +246,6 @@ async def playlist_server(recording, event):
 
 async def proof(store, recording, folder, camera_event, clock):
     """The event's proof package, judged."""
-    maker = ProofPackages(
-        events=store.events,
-        passages=store.passages,
-        camera_events=store.camera_events,
-        recording=recording,
-        folder=folder,
-        site_name="Site",
-        clock=clock,
-    )
     folder.mkdir()
-    (give,) = (route.handler for route in maker.routes() if route.operation is PROOF_PACKAGE)
-    number = str(camera_event.event_id)
-    await give(make_mocked_request("GET", f"/status/proof/{number}", match_info={"id": number}), Caller("chief"))
-    return verify(folder / "proof_packages" / f"event-{number}.zip")
+    maker = ProofPackages.of(store, recording=recording, folder=folder, site_name=lambda: "Site", clock=clock)
+    return verify(await maker.of_event(camera_event.event_id, by="chief"))

@@ -32,6 +32,7 @@ from gateway.lines.site_lines import SiteLines
 from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
 from gateway.problems.problem import Acknowledgement, Problem, Verdict
+from gateway.proof_package.of_events import ProofPackages
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.incoming import EvidenceLimits
 from gateway.recording.viewing import Viewing
@@ -310,6 +311,9 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             lines=site_lines,
             loop=loop_watch,
             support=support,
+            proofs=ProofPackages.of(
+                store, recording=recording, folder=tmp_path, site_name=lambda: SITE.site.name, clock=clock
+            ),
             site_state=site_state,
             outbox=parked_rows(store=store, clock=clock),
             webhooks=WebhookRegistry(webhooks=store.webhooks, client=receiver_client, clock=clock),
