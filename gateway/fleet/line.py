@@ -284,6 +284,7 @@ class FleetLine:
                     await self._client.flush(timeout=int(ANSWER_SECONDS))
             except (nats_errors.Error, OSError) as error:
                 raise FleetAway(_words(error)) from error
+            heed_cancellation()
             if denied := self._denial_of(subject):
                 raise FleetRefused(denied)
             yield

@@ -7,12 +7,13 @@ import asyncio
 import nkeys
 import pytest
 from certificates import write_pair
-from fleet_scene import connection, running
+from fleet_scene import NAME, connection, running
 from free_ports import free_port
 from nats_server import nats_server
 from waiting import until
 
 from gateway.domain.fleet_status import FleetState
+from gateway.fleet.cards_down import CardsDown
 
 
 class Idle:
@@ -35,10 +36,11 @@ async def test_it_connects_and_says_to_whom(server):
         assert line.status().reason == ""
 
 
-async def test_it_ends_at_whatever_moment_it_is_ended(server):
+@pytest.mark.parametrize("part", [Idle(), CardsDown(fleet_name=NAME, taker=lambda: None)], ids=lambda part: part.name)
+async def test_it_ends_at_whatever_moment_it_is_ended(server, part):
     """The library swallows some cancellations."""
-    for turns in range(0, 60, 4):
-        task = asyncio.get_running_loop().create_task(connection(server.url, Idle()).run())
+    for turns in range(0, 200, 3):
+        task = asyncio.get_running_loop().create_task(connection(server.url, part).run())
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()
