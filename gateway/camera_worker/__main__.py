@@ -10,7 +10,8 @@ import argparse
 import os
 from pathlib import Path
 
-from gateway.camera_worker.parent import do_without_rich, tie_to_parent
+from gateway.camera_worker.parent import tie_to_parent
+from gateway.runtime.process_memory import do_without_rich
 
 
 def main() -> None:

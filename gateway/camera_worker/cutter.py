@@ -10,7 +10,8 @@ import errno
 import sys
 from pathlib import Path
 
-from gateway.camera_worker.parent import do_without_rich, stand_behind, tie_to_parent
+from gateway.camera_worker.parent import stand_behind, tie_to_parent
+from gateway.runtime.process_memory import do_without_rich
 
 _NICENESS = 10
 _OUT_OF_MEMORY = 600

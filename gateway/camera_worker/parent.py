@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import os
 import signal
-import sys
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
@@ -30,8 +29,3 @@ def stand_behind(*, niceness: int, out_of_memory: int) -> None:
         os.setpriority(os.PRIO_PROCESS, 0, niceness)
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(str(out_of_memory), "ascii")
-
-
-def do_without_rich() -> None:
-    """Keep structlog from importing rich, which it only needs to draw tracebacks: a worker logs JSON."""
-    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # None: it cannot be imported

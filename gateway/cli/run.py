@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from gateway.runtime.process_memory import do_without_rich
+
 
 def run(
     site: Annotated[Path, typer.Argument(metavar="SITE.toml", help="The site file.", show_default=False)],
@@ -25,6 +27,7 @@ def run(
 
     Example: edge-gateway run /etc/edge-gateway/site.toml --data /var/lib/edge-gateway
     """
+    do_without_rich()
     gc.disable()  # modules leave no garbage, and collecting during their import would take a fifth of its time
     from gateway.app import run as daemon  # noqa: PLC0415  # the whole daemon; other commands start faster without it
 
