@@ -26,6 +26,8 @@ _RUNNER = "gateway/lanes/runner.py"
 _BUS = "drivers/bus/bus.py"
 _RETENTION = ("tests/gateway/recording/test_retention.py",)
 _SWEEPS = ("tests/gateway/central/test_list_proof.py", "tests/gateway/central/test_list_proof_promise.py")
+_SHARED_AREAS = ("tests/gateway/lanes/test_shared_areas.py",)
+_SHARED_LANES = ("tests/gateway/fleet/test_shared_areas.py",)
 _AUTHORIZATION = ("tests/gateway/web/test_authorization.py",)
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -250,6 +252,54 @@ MUTATIONS: tuple[Mutation, ...] = (
         "gateway/store/outbox/rows.py",
         "SET count = count + 1 WHERE name = 'accepted'",
         "SET count = count + (id % 2) WHERE name = 'accepted'",
+    ),
+    Mutation(
+        4,
+        "a claim counted that came behind another gateway's write",
+        "gateway/lanes/shared_areas.py",
+        "if own.claim.id in ids and not is_late:",
+        "if own.claim.id in ids:",
+        _SHARED_AREAS,
+    ),
+    Mutation(
+        4,
+        "a claim counted beyond the limit of a shared area",
+        "gateway/lanes/claims.py",
+        "if self.limit is None or records.taken(self.claim.enters) <= self.limit:",
+        "if True:",
+        _SHARED_AREAS,
+    ),
+    Mutation(
+        4,
+        "a passage told to the other gateways before its count",
+        "gateway/lanes/shared_areas.py",
+        " and self._untold.uncounted.isdisjoint(write.steps)",
+        "",
+        _SHARED_AREAS,
+    ),
+    Mutation(
+        4,
+        "a claim begun while the other gateways cannot be asked",
+        "gateway/lanes/shared_areas.py",
+        "if self.is_apart or not holder or not touches(self.areas, way):",
+        "if not holder or not touches(self.areas, way):",
+        _SHARED_AREAS,
+    ),
+    Mutation(
+        4,
+        "a gate opened without a claim",
+        "gateway/lanes/decisions.py",
+        "if shared is None or not decision.granted:",
+        "if True:",
+        _SHARED_LANES,
+    ),
+    Mutation(
+        4,
+        "a claim kept that nobody used",
+        "gateway/lanes/claims.py",
+        "                self._release(claim_id)",
+        "                pass",
+        _SHARED_LANES,
     ),
     # 5: footage of an event is kept
     Mutation(
