@@ -38,6 +38,8 @@ from gateway.runtime.unix_sockets import INTERFACE_SOCKET
 
 _GATE_PROFILE = load_profile(SHIPPED_PROFILES / "relay-barrier.toml")
 _INPUTS_PROFILE = load_unit_profile(SHIPPED_PROFILES / "inputs-8.toml")
+PATIENT_SECONDS = 0.6
+"""How long an answer on a serial line may take: twice as long as usual, so that a busy machine loses fewer."""
 _TRAVEL_SECONDS = 0.3
 _START_SECONDS = 30.0
 _CAMERA = Credentials("viewer", "demo")
@@ -166,7 +168,7 @@ name = "{self.name} module {unit}"
 driver = "modbus-io"
 link = "{self.name}"
 framing = "rtu"
-profile = "inputs-8"
+profile = "patient-inputs-8"
 unit = {unit}
 """
             for unit, number in enumerate(self.devices, start=1)
@@ -329,6 +331,7 @@ class FaultSite:
         head = f"""
 [site]
 name = "Faulty yard"
+profiles = "profiles"
 [api]
 port = 0
 [policy]
@@ -365,6 +368,12 @@ key = "osdp-key"
         lanes = "".join(lane.sections(**lane_settings.get(lane.name, {})) for lane in self.lanes.values())
         lines = "".join(line.sections for line in self.lines.values())
         (self.folder / "site.toml").write_text(head + lanes + lines + self.cameras.sections)
+        text = (SHIPPED_PROFILES / "inputs-8.toml").read_text()
+        usual = f"reply_ms = {_INPUTS_PROFILE.reply_ms}"
+        assert usual in text
+        (self.folder / "profiles").mkdir(exist_ok=True)
+        patient = self.folder / "profiles" / "patient-inputs-8.toml"
+        patient.write_text(text.replace(usual, f"reply_ms = {PATIENT_SECONDS * 1000:.0f}"))
 
     async def give_reader_key(self, *, another: bool) -> None:
         """Put a reader with another key in the place of the OSDP reader, or the right one again."""

@@ -173,12 +173,13 @@ free_floor_gigabytes = 0.002
             assert answer.status == 200, await answer.text()
 
     async def _stand_still(self) -> None:
-        """Let the gateway have no processor for a second, three times."""
+        """Let the gateway have no processor for a second, three times; between them it goes on until it answers."""
         for _ in range(3):
             self.process.send_signal(signal.SIGSTOP)
             await asyncio.sleep(1)  # for so long it stands still
             self.process.send_signal(signal.SIGCONT)
-            await asyncio.sleep(1)  # and for so long it goes on
+            async with self.http.get("/health/live") as answer:
+                assert answer.status == 200
 
     def _make_read_only(self) -> None:
         """Mount the media folder over itself so that it takes nothing, as Linux does with a disk that fails."""

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from fault_rounds import Fault, Looking, all_tried, faulty
-from fault_site import FarLine, FaultSite
+from fault_site import PATIENT_SECONDS, FarLine, FaultSite
 from waiting import until
 
 from gateway.demo.central.faults import ErrorKind, Faults
@@ -278,7 +278,7 @@ def of_lines(site: FaultSite) -> dict[str, list[Fault]]:
                 after=8.0,
             )
         ],
-        "slow": [second("slow", K.UNIT_SLOW, Misbehaviour(late=0.2))],
+        "slow": [second("slow", K.UNIT_SLOW, Misbehaviour(late=0.5 * PATIENT_SECONDS + 0.02))],
     }
 
 

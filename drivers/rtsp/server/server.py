@@ -117,7 +117,7 @@ class RtspServer:
         try:
             await session.run()
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError) as error:
-            log.debug("viewer_left", error=type(error).__name__)
+            log.debug("viewer_left", error=str(error))
         finally:
             del self._connections[writer]
             writer.transport.abort()

@@ -191,7 +191,8 @@ class RtspSession:
                 if self._sending is not None:
                     self._sending.cancel()
         except* (ConnectionError, TimeoutError, asyncio.IncompleteReadError, ProtocolViolation) as errors:
-            raise ConnectionAbortedError("the viewer is gone") from errors
+            first = errors.exceptions[0]
+            raise ConnectionAbortedError(f"{type(first).__name__}: {first}") from errors
         finally:
             for track in self._tracks.values():
                 track.close()
