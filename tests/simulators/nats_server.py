@@ -27,7 +27,7 @@ class NatsServer:
         self.url = f"nats://127.0.0.1:{self.port}"
         self._jetstream = f'jetstream {{ store_dir: "{folder / "jetstream"}" }}\n' if streams else ""
         self._config = folder / "nats.conf"
-        self._folder = folder
+        self.folder = folder
         self.configure(config)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -38,14 +38,20 @@ class NatsServer:
 
     def start(self) -> None:
         """Start it and wait until it takes connections."""
-        with (self._folder / "nats.log").open("ab") as log:
+        with (self.folder / "nats.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [_program(), "-c", str(self._config)], stdout=log, stderr=log, start_new_session=True
             )
         end = time.monotonic() + _SECONDS
         while not self._answers():
-            assert self._process.poll() is None, (self._folder / "nats.log").read_text()
+            assert self._process.poll() is None, (self.folder / "nats.log").read_text()
             assert time.monotonic() < end, "nats-server does not answer"
+
+    @property
+    def pid(self) -> int:
+        """Its process."""
+        assert self._process is not None
+        return self._process.pid
 
     def kill(self) -> None:
         """Kill it with SIGKILL; what it has acknowledged must be there after `start`."""
@@ -104,8 +110,15 @@ def _program() -> str:
     return found or lacks("nats-server is missing: `make debian` installs it")
 
 
+_SEGMENT, _HEADERS = 1400, 52
+
+
 class Relay:
-    """A TCP relay to a port that can be cut, or hold back what is sent, as a bad network does."""
+    """A TCP relay to a port that can be cut, or hold back what is sent, as a bad network does.
+
+    `carried` are the bytes on an IP network both ways: what was sent, and headers for each segment and its
+    acknowledgement, and for the beginning and the end of each connection.
+    """
 
     def __init__(self, far: int) -> None:
         self.port = free_port()
@@ -114,6 +127,7 @@ class Relay:
         self._open: set[asyncio.StreamWriter] = set()
         self._passes = asyncio.Event()
         self._passes.set()
+        self.carried = 0
 
     async def join(self) -> None:
         """Take connections."""
@@ -143,6 +157,7 @@ class Relay:
             writer.transport.abort()
             return
         self._open |= {writer, far_writer}
+        self.carried += 7 * _HEADERS
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._pump(reader, far_writer))
@@ -156,6 +171,7 @@ class Relay:
         try:
             while data := await reader.read(65536):
                 await self._passes.wait()
+                self.carried += len(data) + 2 * _HEADERS * -(-len(data) // _SEGMENT)
                 writer.write(data)
                 await writer.drain()
         except OSError:
