@@ -12,7 +12,7 @@ PLAYER := tests/player/node_modules/.package-lock.json
 SUITES ?= bookworm trixie
 PREVIOUS ?= HEAD~1
 
-.PHONY: run test gather check wheel deb sbom audit coverage install-trial bench bench-compare rounds cuts power-cuts soak outage outage-month shared-areas many-sites seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
+.PHONY: run test gather check wheel deb sbom audit coverage install-trial bench bench-compare rounds cuts power-cuts soak outage outage-month shared-areas many-sites idle-traffic herd seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -116,6 +116,12 @@ shared-areas: $(STAMP)  ## four gateways share areas while networks, servers and
 
 many-sites: $(STAMP)  ## a thousand gateways at one NATS server: events, commands, its return; SITES=1000 SECONDS=60 SEED=
 	$(BIN)/python tests/simulators/many_sites.py --sites $(or $(SITES),1000) --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
+
+idle-traffic: $(STAMP)  ## what an idle site of 5,000 cards sends and gets in a day, with a fleet and without; SECONDS=180
+	$(BIN)/python tests/simulators/idle_traffic.py --seconds $(or $(SECONDS),180)
+
+herd: $(STAMP)  ## two hundred sites at one central that comes back after an hour; SITES=200
+	$(BIN)/python tests/simulators/herd.py --sites $(or $(SITES),200)
 
 outage-month: $(STAMP)  ## thirty days without central on virtual time, then back in step; SEED=1
 	$(BIN)/edge-gateway simulate --outage --days 30 --lanes 2 --seed $(or $(SEED),1)

@@ -84,6 +84,7 @@ class Central:
         tables: the records; tests and seeds write here.
         requests: the received requests, the newest last, without the bodies of sign-ins.
         asked: the number of answers with 200, by operation.
+        answered: the number of all requests.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class Central:
         session_seconds: float = 3600.0,
         honours_keys: bool = False,
         unchanged_status: int = 0,
+        compresses: bool = False,
     ) -> None:
         """Prepare the service; `start` serves.
 
@@ -105,12 +107,15 @@ class Central:
 
         With `unchanged_status` (304, or 412 for POST by the letter of RFC 9110) lists have an ETag, and one whose ETag
         the request names in `If-None-Match` is answered with that status and without a body.
+
+        With `compresses`, answers are sent as gzip to those who take that.
         """
         self._clock = clock
         self._data = data
         self.sessions = Sessions(clock=clock, accounts=tuple(accounts), lifetime=session_seconds)
         self.door = Door(sessions=self.sessions, url=lambda: self.url)
         self.unchanged_status = unchanged_status
+        self._compresses = compresses
         self.keys = IdempotencyKeys(honoured=honours_keys)
         self._misbehaviour = Misbehaviour(faults or Faults(), end_session=self.door.end_session)
         self._runner: web.AppRunner | None = None
@@ -121,6 +126,7 @@ class Central:
         self.tables = Tables(page_cap=page_cap)
         self._office = Office(tables=self.tables)
         self.asked: Counter[str] = Counter()
+        self.answered = 0
         self.requests: deque[ReceivedRequest] = deque(maxlen=_MOST_REQUESTS)
 
     @property
@@ -275,9 +281,8 @@ class Central:
                 return web.json_response(failure(operation.resource, refusal.message), status=refusal.status)
             if operation.method != "POST":
                 await self._save_soon()
-            return self._tagged(
-                request, web.json_response(self._misbehaviour.bend_list(request, operation.resource, answer))
-            )
+            bent = self._misbehaviour.bend_list(request, operation.resource, answer)
+            return self._packed(self._tagged(request, web.json_response(bent)))
 
         return handle
 
@@ -288,6 +293,11 @@ class Central:
         if request.headers.get("If-None-Match") == tag:
             response = web.Response(status=self.unchanged_status)
         response.headers["ETag"] = tag
+        return response
+
+    def _packed(self, response: web.Response) -> web.Response:
+        if self._compresses and response.body:
+            response.enable_compression()
         return response
 
     def _carried_out(self, operation: Operation, request: web.Request, call: Call) -> JsonObject:
@@ -321,6 +331,7 @@ class Central:
         finally:
             key = request.headers.get("Idempotency-Key", "")
             self.asked[f"{request.method} {request.path}"] += status == 200
+            self.answered += 1
             self.requests.append(ReceivedRequest(request.method, request.path, status, key, body))
         return response
 

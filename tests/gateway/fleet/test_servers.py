@@ -7,12 +7,13 @@ import json
 import re
 import ssl
 from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import nats
 import pytest
 from certificates import write_pair
-from fleet_desk import ANNA, desk_at, key, listens
+from fleet_desk import ANNA, BUNDLE, desk_at, key, listens
 from fleet_scene import NAME, connection, events_up, happen, running
 from free_ports import free_port
 from nats_server import NatsServer, nats_server
@@ -21,11 +22,13 @@ from waiting import until
 from gateway.domain.errors import GatewayError, GatewayUnreachable
 from gateway.domain.fleet_status import FleetState
 from gateway.fleet.connection import FleetServer, connected
+from gateway.fleet.fetch import Fetch
 from gateway.fleet.line import FleetAway, FleetLine, FleetRefused
 from gateway.fleet.messages import Outgoing
 from gateway.fleet.names import BUCKET, STREAM, STREAM_SUBJECTS
 from gateway.fleet.operator import command, gateways, prepare
 from gateway.fleet.signed_commands import Action
+from gateway.runtime.clock import SystemClock
 
 CONFIG = Path(__file__).parents[3] / "config"
 GATEWAY, OPERATOR, OTHER, COLLECTOR = key(), key(), key(), key()
@@ -104,6 +107,14 @@ async def opens(line) -> str:
     return replies[-1].state
 
 
+async def bundle(scene: Scene, folder: Path) -> bytes:
+    """Fetch a support bundle as the operator; its content."""
+    connect = partial(scene.line_of, OPERATOR)
+    fetch = Fetch(connect=connect, name=NAME, seed=ANNA[0], told=lambda _: None, clock=SystemClock())
+    path, _ = await fetch.run(Action.BUNDLE, folder / "bundle")
+    return path.read_bytes()
+
+
 async def ids(client: nats.NATS, subject: str = SUBJECT) -> list[int]:
     """The ids of a subject's events in the stream, in its order."""
     js = client.jetstream()
@@ -129,6 +140,7 @@ async def test_another_operator_of_the_server_sees_nothing_and_commands_nothing(
         await until(lambda: listens(owner))
         await until(lambda: up.sent_to == made[-1])
         assert await opens(FleetLine(owner)) == "moved"
+        assert await bundle(scene, tmp_path) == BUNDLE
         await rival.flush()
         assert heard == []
         await everything.unsubscribe()
@@ -301,6 +313,7 @@ async def test_a_leaf_node_at_the_site_carries_events_up_and_commands_down(tmp_p
             await until(lambda: up.sent_to == made[-1])
             await until(lambda: listens(owner))
             assert await opens(FleetLine(owner)) == "moved"
+            assert await bundle(scene, tmp_path) == BUNDLE
             local = await nats.connect(leaf.url, inbox_prefix=NAME.inbox)
             await local.publish("events.south.gate-1.event", b'{"id":1}')
             await FleetLine(local).put([Outgoing(NAME.heartbeat, b"{}")])
