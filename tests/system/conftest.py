@@ -17,22 +17,13 @@ from typing import Any
 
 import pytest
 import waiting
+from chromium import FLAGS, chromium
 from forked import Field, Forked
 from free_ports import free_port
 from lacks import lacks
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from gateway.demo.scene import write_site
-
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 
 
 class Api:
@@ -284,10 +275,8 @@ def ffprobe() -> Callable[[Path], dict[str, Any]]:
 @pytest.fixture(scope="module")
 def browser():
     """Chromium, for a module's tests; each has its own context."""
-    program = Path("/usr/bin/chromium")
-    if not program.is_file():
-        lacks("Chromium is missing: install Debian's chromium")
+    expect.set_options(timeout=1000 * waiting.GENEROUS)
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=str(program), args=list(FLAGS))
-        yield chromium
-        chromium.close()
+        started = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield started
+        started.close()

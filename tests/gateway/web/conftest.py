@@ -1,7 +1,7 @@
 """Fixtures of the web's tests: each module of `setups` holds those of one thing."""
 
 from tests.gateway.web.setups.accounts import accounts, cheap_hash, costly, hashed
-from tests.gateway.web.setups.browser import browser, browser_page, chromium
+from tests.gateway.web.setups.browser import browser, browser_page
 from tests.gateway.web.setups.cut_line import line
 from tests.gateway.web.setups.footage import footage
 from tests.gateway.web.setups.relayed import central_accounts, far_central, relayed
@@ -13,7 +13,6 @@ __all__ = [
     "browser_page",
     "central_accounts",
     "cheap_hash",
-    "chromium",
     "costly",
     "far_central",
     "footage",

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from lacks import lacks
-from playwright.async_api import async_playwright, expect
+from playwright.async_api import expect
 
 from gateway.demo.central.accounts import totp
 from gateway.web.auth.site_file_accounts import hash_password
 from gateway.web.register.changes import AddAccount, SetSecondFactor
 from gateway.web.register.socket import ask
+from tests.gateway.web.setups.browser import PATIENCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
-
-
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def browser():
-    path = Path("/usr/bin/chromium")
-    if not path.is_file():
-        lacks("Chromium is missing: install Debian's chromium")
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
-    async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(executable_path=str(path), args=flags)
-        yield started
-        await started.close()
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -50,11 +37,13 @@ def page_of(browser):
     async def opened(**options):
         faults = []
         context = await browser.new_context(**options)
-        context.set_default_timeout(8000)
+        context.set_default_timeout(PATIENCE)
         page = await context.new_page()
         page.on("pageerror", lambda error: faults.append(str(error)))
-        yield page
-        await context.close()
+        try:
+            yield page
+        finally:
+            await context.close()
         assert faults == []
 
     return opened

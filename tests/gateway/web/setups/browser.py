@@ -3,42 +3,26 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from lacks import lacks
+from chromium import FLAGS, chromium
+from waiting import GENEROUS
 
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
+PATIENCE = 1000 * GENEROUS
+"""Milliseconds for which the browser waits for what a page does or shows. A busy machine needs some of them."""
 
 NETWORK_CHANGED = "net::ERR_NETWORK_CHANGED"
 """Chromium gives up what it loads when an interface comes or goes, as in the tests of cut lines beside."""
 
 
-@pytest.fixture(scope="session")
-def chromium() -> Path:
-    path = Path("/usr/bin/chromium")
-    if not path.is_file():
-        lacks("Chromium is missing: install Debian's chromium")
-    return path
-
-
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def browser(chromium):
-    from playwright.async_api import async_playwright
+async def browser():
+    from playwright.async_api import async_playwright, expect
 
+    expect.set_options(timeout=PATIENCE)
     async with async_playwright() as playwright:
-        started = await playwright.chromium.launch(executable_path=str(chromium), args=FLAGS)
+        started = await playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         yield started
         await started.close()
 
@@ -52,13 +36,15 @@ def browser_page(browser):
         faults = []
         size = size or {"width": 1280, "height": 900}
         context = await browser.new_context(viewport=size, color_scheme=scheme, locale=language)
-        context.set_default_timeout(8000)
+        context.set_default_timeout(PATIENCE)
         page = await context.new_page()
         page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("response", lambda answer: print(answer.status, answer.url) if answer.status >= 400 else None)
-        yield page
-        await context.close()
+        try:
+            yield page
+        finally:
+            await context.close()
         found = [fault for fault in faults if not any(word in fault for word in (*tolerate, NETWORK_CHANGED))]
         assert found == [], found
 
