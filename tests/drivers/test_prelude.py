@@ -18,6 +18,7 @@ from drivers.link import LinkSpec, open_link
 from gateway.demo.pseudo_terminal import PseudoTerminal
 
 BREAK = 519e-6
+WORDS = ("one", "two", "six", "ten")
 TIOCSBRK, TIOCCBRK = 0x5427, 0x5428
 
 
@@ -77,12 +78,13 @@ async def send(bus, what, *, within=2.0, forbidden=None, timeout=0.3):
 
 async def test_a_break_goes_before_the_frame_and_lasts(bus, wire):
     async with bus() as line:
-        for word in ("one", "two"):
+        for word in WORDS:
             await send(line, exchange(word, prelude=Prelude(break_seconds=BREAK)))
-        await until(lambda: wire.order[-1] == "two")
-    assert wire.order == ["break", "end of break", "one", "break", "end of break", "two"]
+        await until(lambda: wire.order[-1] == WORDS[-1])
+    assert wire.order == [what for word in WORDS for what in ("break", "end of break", word)]
     moments = [at for _, at in wire.happened]
-    assert BREAK <= moments[1] - moments[0] < 0.02
+    lasted = [end - begin for begin, end in zip(moments[::3], moments[1::3], strict=True)]
+    assert BREAK <= min(lasted) < 0.02, "a busy machine may hold up some of them"
 
 
 async def test_what_forbids_a_command_is_asked_after_the_break(bus, wire):

@@ -22,6 +22,7 @@ MACHINES_OWN = frozenset({ProblemKind.CLOCK_NOT_SET, ProblemKind.LOOP_HELD, Prob
 """What a machine of tests may have of itself: its clock is set by nobody, and others use its processors and memory."""
 SEEN_WITHIN = 5.0
 _OVER_WITHIN = 100.0
+_MOST_HELD_UP = 60.0
 _ALIKE = ("title", "severity", "lanes", "means", "steps")
 
 
@@ -107,10 +108,18 @@ class Looking:
             return await answer.text()
 
     async def until(self, condition: Callable[[Places], bool], *, within: float) -> float:
-        """Wait for it; how long it took, without what the machine held up. Raises TimeoutError."""
+        """Wait for it; how long it took, without what the machine held up. Raises TimeoutError.
+
+        A look takes seconds on a busy machine, which count only as far as the machine let it run.
+        """
         watch = Stopwatch(children=True)
-        async with asyncio.timeout(within), self._looked:
-            await self._looked.wait_for(lambda: self.places is not None and condition(self.places))
+        async with asyncio.timeout(within + _MOST_HELD_UP), self._looked:
+            while self.places is None or not condition(self.places):
+                left = within - watch.seconds()
+                if left <= 0:
+                    raise TimeoutError
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._looked.wait(), left)
         return watch.seconds()
 
     def _by_key(self, problems: Iterable[dict]) -> dict[Key, dict]:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from processes import children_of
+
+_LONGEST_END = 60.0
 
 
 class Stopwatch:
@@ -32,6 +35,16 @@ class Stopwatch:
         """Those in which others had it: what a bound on times that the program itself wrote down is moved by."""
         now = _ready_by_thread(children=self._children)
         return sum(ready - self._ready.get(thread, 0.0) for thread, ready in now.items())
+
+
+def seconds_to_end(process: subprocess.Popen[bytes]) -> float:
+    """Wait until a child ends; return the seconds until then, without those in which others had the processor."""
+    watch, took = Stopwatch(children=True), 0.0
+    while process.poll() is None:  # once it has ended, the system no longer tells how long it stood ready
+        took = watch.seconds()
+        assert took < _LONGEST_END, "it does not end"
+        time.sleep(0.005)  # noqa: TID251  # looks again; nothing depends on how long this is
+    return took
 
 
 def _ready_by_thread(*, children: bool) -> dict[str, float]:

@@ -1,4 +1,9 @@
-"""The way in which tests wait: for a condition, never for a time that happens to be long enough."""
+"""The way in which tests wait: for a condition, never for a time that happens to be long enough.
+
+A bound on a wait is one on the program's own time: while other work keeps this process and its children from a
+processor, it does not run, for at most `GENEROUS` seconds more. A condition that takes long, such as a request to a
+gateway, is looked at less often, so that waiting leaves the processors to what is waited for.
+"""
 
 from __future__ import annotations
 
@@ -8,37 +13,62 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, cast
 
+from stopwatch import Stopwatch
+
 GENEROUS = 30.0
 """Seconds after which a condition will not come true. A busy machine needs some of them, a healthy one none."""
 
-_PAUSE_SECONDS = 0.005
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.2
+_PAUSES_PER_LOOK = 4
+"""So many times as long as a look takes is the pause after it, between the two above."""
 
 Answer = TypeVar("Answer")
 
 
+class _Patience:
+    """The time that is left to a condition, and the pauses between two looks at it."""
+
+    def __init__(self, within: float, *, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._end = clock() + within
+        self._watch = Stopwatch(children=True)
+
+    def is_over(self) -> bool:
+        over_by = self._clock() - self._end
+        return over_by > 0 and over_by > min(self._watch.held_up(), GENEROUS)
+
+    def pause_after(self, began: float) -> float:
+        """Return the pause after a look that began then."""
+        return min(max(_PAUSES_PER_LOOK * (self._clock() - began), _SHORTEST_PAUSE), _LONGEST_PAUSE)
+
+
 async def until(condition: Callable[[], Answer | Awaitable[Answer]], *, within: float = GENEROUS) -> Answer:
     """Wait until the condition, plain or asynchronous, holds; return its answer. Fail the test if it never does."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + within
+    clock = asyncio.get_running_loop().time
+    patience = None
     while True:
-        late = loop.time() > end
+        late = patience is not None and patience.is_over()
+        began = clock()
         found = condition()
         answer = cast("Answer", await found if inspect.isawaitable(found) else found)
         if answer:
             return answer
         assert not late, f"not within {within:g} s: {_text(condition)}"
-        await asyncio.sleep(_PAUSE_SECONDS)  # looks again; nothing depends on how long this is
+        patience = patience or _Patience(within, clock=clock)
+        await asyncio.sleep(patience.pause_after(began))  # looks again; nothing depends on how long this is
 
 
 def wait_until(condition: Callable[[], Answer], why: str = "", *, within: float = GENEROUS) -> Answer:
     """Wait as `until` does, where there is no loop."""
-    end = time.monotonic() + within
+    patience = None
     while True:
-        late = time.monotonic() > end
+        late = patience is not None and patience.is_over()
+        began = time.monotonic()
         if answer := condition():
             return answer
         assert not late, f"not within {within:g} s: {why or _text(condition)} (the last answer: {answer!r})"
-        time.sleep(_PAUSE_SECONDS)  # noqa: TID251  # looks again, as above
+        patience = patience or _Patience(within, clock=time.monotonic)
+        time.sleep(patience.pause_after(began))  # noqa: TID251  # looks again, as above
 
 
 def _text(condition: Callable[[], object]) -> str:

@@ -6,12 +6,8 @@ import http.client
 import json
 import resource
 
-import pytest
-
 from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
-
-pytestmark = pytest.mark.timeout(180)
 
 
 def answers(port: int) -> bool:

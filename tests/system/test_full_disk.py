@@ -14,8 +14,6 @@ import pytest
 from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def device(site, device_id: int) -> dict:
     return site.api.call("/v1/device", id=device_id)["device"]

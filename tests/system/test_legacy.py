@@ -16,7 +16,6 @@ from forked import done
 from gateway.demo.scene import CARDS_SENT, LANES
 from gateway.domain.events import EventKind
 
-pytestmark = pytest.mark.timeout(180)
 SECRET = "s3cret-of-the-system-tests"
 EXPIRED = 11
 """A seeded card whose days are over, of customer 9003."""

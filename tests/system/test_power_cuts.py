@@ -12,8 +12,6 @@ STEPS = 24
 CUTS = 100
 MOST_UNTIL_FOUND = 300
 
-pytestmark = pytest.mark.timeout(300)
-
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):

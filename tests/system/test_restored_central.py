@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from forked import done
 
 from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
-
-pytestmark = pytest.mark.timeout(180)
 
 
 def sources(site):

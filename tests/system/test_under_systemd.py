@@ -7,8 +7,6 @@ import socket
 import pytest
 from forked import done
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture
 def notices(tmp_path):

@@ -175,7 +175,6 @@ async def test_the_first_line_after_a_silence_is_a_card(tcp_reader, running, lis
         assert reader.refused_lines == 0
 
 
-@pytest.mark.timeout(180)
 async def test_an_adapter_that_is_unplugged_for_long_is_told_once_costs_nothing_and_comes_back(
     far_end, running, listener, monkeypatch
 ):

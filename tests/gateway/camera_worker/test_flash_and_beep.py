@@ -94,7 +94,6 @@ async def recorded_again_if_locked_up(worker, gst_camera, arguments: tuple[str, 
     pytest.fail("GStreamer's server locked up three times")
 
 
-@pytest.mark.timeout(150)  # a camera that locked up is waited for
 @pytest.mark.parametrize(
     "camera",
     [("--sound", "aac"), ("--sound", "pcmu"), ("--sound", "opus"), ("--sound", "aac", "--b-frames", "2")],

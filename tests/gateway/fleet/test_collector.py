@@ -31,7 +31,6 @@ from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.runtime.supervision import Backoff
 
 asyncpg = pytest.importorskip("asyncpg", reason="asyncpg is missing: `make check` installs what tests need")
-pytestmark = pytest.mark.timeout(150)
 
 CONFIG = Path(__file__).parents[3] / "config"
 SITES = [FleetName("north", "gate-1"), FleetName("north", "gate-2"), FleetName("south", "gate-1")]

@@ -19,8 +19,6 @@ from gateway.fleet.operator import gateways, prepare
 from gateway.fleet.rollout import Rollout, read_edits
 from gateway.runtime.clock import SystemClock
 
-pytestmark = pytest.mark.timeout(150)
-
 FLEET = """
 [fleet]
 urls = ["{url}"]

@@ -258,7 +258,6 @@ def of_three(config: str, place: int, ports: list[int]) -> str:
     return re.sub(r"fleet-(\d)\.example\.com:6222", lambda found: f"localhost:{ports[int(found[1]) - 1]}", config)
 
 
-@pytest.mark.timeout(150)
 async def test_a_cluster_of_three_goes_on_when_the_leader_that_the_gateway_is_at_is_killed(tmp_path, store):
     pair, up, ports = write_pair(tmp_path), events_up(store), [free_port() for _ in range(3)]
     with ExitStack() as stack:

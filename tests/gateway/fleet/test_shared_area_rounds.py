@@ -14,8 +14,6 @@ import pytest
 from shared_area_checker import Decided, History, Opened, faults_of
 from shared_area_rounds import Outcome, run
 
-pytestmark = pytest.mark.timeout(180)
-
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory) -> Outcome:

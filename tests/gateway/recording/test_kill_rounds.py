@@ -5,10 +5,8 @@ from __future__ import annotations
 import random
 
 import kill_rounds
-import pytest
 
 
-@pytest.mark.timeout(120)
 def test_no_kill_breaks_a_promise(tmp_path):
     """A dozen rounds at least, and as many as a slow machine needs to record enough to lose something."""
     (tmp_path / "site").mkdir()

@@ -144,7 +144,6 @@ def test_a_value_that_cannot_be_shown_ends_nothing():
     assert line["event"] == "log_line_failed"
 
 
-@pytest.mark.timeout(180)
 def test_a_stuck_reader_holds_nobody_and_drops_are_counted():
     class Stuck(io.StringIO):
         free = threading.Event()

@@ -8,8 +8,6 @@ import mutations
 import pytest
 from mutation_table import MUTATIONS
 
-pytestmark = pytest.mark.timeout(300)  # much work, on machines that do other work too
-
 QUICK = ("active safety point ignored", "clear time ignored", "sent again without a look")
 
 

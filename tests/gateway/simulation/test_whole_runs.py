@@ -12,8 +12,6 @@ from typer.testing import CliRunner
 from gateway.cli.app import Invocation, app
 from gateway.simulation import Plan, simulate
 
-pytestmark = pytest.mark.timeout(180)  # much work, on machines that do other work too
-
 SHORT = Plan(days=1.0, lanes=3, seed=7, vehicles=100)
 
 

@@ -16,7 +16,6 @@ from gateway.domain.writes import CARD_CREATE, CARD_UPDATE
 SINCE = 1_767_225_600_000_000
 PHONE = {"width": 390, "height": 800}
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-expect.set_options(timeout=8000)
 
 
 @pytest_asyncio.fixture(loop_scope="module")

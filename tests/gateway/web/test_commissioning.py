@@ -15,8 +15,7 @@ from playwright.async_api import expect
 
 from gateway.domain.events import EventKind
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
-expect.set_options(timeout=8000)
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @pytest_asyncio.fixture(loop_scope="module")

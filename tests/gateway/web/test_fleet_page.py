@@ -22,8 +22,7 @@ from gateway.fleet.operator import prepare
 from gateway.runtime.clock import SystemClock
 from tests.gateway.web.setups.site import fleet_seen
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
-expect.set_options(timeout=15_000)
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 FLEET_DOC = Path(__file__).parents[3] / "docs" / "fleet.md"
 TROUBLE = ProblemTold(kind="gate_offline", severity="alarm", text="Barrier does not answer")
@@ -104,7 +103,7 @@ async def test_a_key_that_may_not_read_the_bucket_is_named_and_the_line_works_on
         line = connection(url, seen)
         async with open_gateway(fleet_seen=seen.since) as gateway, browser_page() as page, running(line.run()):
             await sign_in(page, gateway)
-            await expect(page.locator("#gateways-fault")).to_contain_text("permissions violation", timeout=25_000)
+            await expect(page.locator("#gateways-fault")).to_contain_text("permissions violation")
             assert line.status().state is FleetState.CONNECTED
 
 

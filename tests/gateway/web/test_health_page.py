@@ -9,7 +9,6 @@ from page_visitor import sign_in
 from playwright.async_api import expect
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-expect.set_options(timeout=15_000)
 
 LOG = (
     json.dumps({"event": "gateway_started", "level": "info", "timestamp": "2026-01-01T10:00:00Z", "site": "North"}),

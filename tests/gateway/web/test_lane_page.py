@@ -17,8 +17,7 @@ from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import CommandSnapshot, LaneTrouble, Phase
 from gateway.problems.problem import Part, Problem
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
-expect.set_options(timeout=8000)
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 PHONE = {"width": 360, "height": 740}
 NO_VIEW = ("503", "409")
 """The tests' cameras have no worker that shows them live."""
@@ -74,7 +73,7 @@ async def test_the_picture_covers_no_button_and_falls_back_to_stills(gateway, la
     async with lane_page(size=PHONE) as page:
         await sign_in(page, gateway, view="lanes/entry")
         await expect(page.locator("#lane .live img")).to_be_visible()
-        await expect(page.locator("#lane .live-state")).to_have_text("Stills", timeout=25_000)
+        await expect(page.locator("#lane .live-state")).to_have_text("Stills")
         picture = await page.locator("#lane .live").bounding_box()
         for name in ("Open Main entry", "Close Main entry", "Stop Main entry", "Hold Main entry open"):
             button = page.get_by_role("button", name=name)

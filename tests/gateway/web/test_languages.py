@@ -19,9 +19,7 @@ from gateway.problems.problem import ADVICE, Part, Problem
 from gateway.web.status.page_files import STATIC
 from tests.gateway.web.setups.site import fleet_seen
 
-pytestmark = pytest.mark.timeout(120)
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
-expect.set_options(timeout=8000)
 
 SCREENS = (
     "",

@@ -76,7 +76,7 @@ async def test_frames_and_a_scan_at_the_page(open_gateway, browser_page, tmp_pat
         await card.get_by_label("From").fill("5")
         await card.get_by_label("to", exact=True).fill("10")
         await card.get_by_role("button", name="Scan").click()
-        await expect(card.locator(".scan-state")).to_have_text("6 of 6: every address was asked.", timeout=20_000)
+        await expect(card.locator(".scan-state")).to_have_text("6 of 6: every address was asked.")
         await expect(card.locator(".scan-units li")).to_have_count(2)
         await expect(card.locator(".new-unit")).to_have_text("Unit 9, new: illegal data address")
         await card.get_by_label("From").fill("100")

@@ -42,7 +42,6 @@ async def waiting(gateway):
     return row
 
 
-@pytest.mark.timeout(180)  # many programs are started
 async def test_what_central_refused_is_shown_sent_again_edited_and_let_go(gateway, outbox, refused):
     listed, shown, unknown, none = await asyncio.gather(
         outbox("list"),

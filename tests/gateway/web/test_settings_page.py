@@ -15,8 +15,7 @@ from playwright.async_api import expect
 from gateway.domain.events import EventKind
 from gateway.site import running
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
-expect.set_options(timeout=15_000)
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 PHONE = {"width": 360, "height": 740}
 
 

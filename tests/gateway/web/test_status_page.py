@@ -22,7 +22,6 @@ from gateway.web.http.envelope import success
 from gateway.web.status.snapshot import DemoCard
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-expect.set_options(timeout=8000)
 
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 360, "height": 740}

@@ -62,7 +62,9 @@ def line():
     async def laid(gateway) -> AsyncIterator[Line]:
         front = Line(gateway=gateway)
         await front.mend()
-        yield front
-        await front.cut()
+        try:
+            yield front
+        finally:
+            await front.cut()
 
     return laid
