@@ -78,15 +78,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class HolderEntry:
-    """The shared record of one holder: the last passages in the order of the clocks, and open claims.
-
-    `after` is the revision that it was written against. Servers of some releases take two writes of one moment against
-    the same revision.
-    """
+    """The shared record of one holder: the last passages in the order of the clocks, and open claims."""
 
     steps: tuple[Step, ...] = ()
     claims: tuple[Claim, ...] = ()
-    after: int = 0
 
     @property
     def place(self) -> Whereabouts | None:

@@ -227,10 +227,10 @@ class SharedAreas:
     def entry_changed(self, name: str, entry: HolderEntry, revision: int) -> None:
         """Apply a change of a holder's entry, in the order of revisions.
 
-        A claim counts only if nothing came between it and the entry that it was written against.
+        A claim counts only if nothing came between it and the entry for which it was decided. Servers of some releases
+        take two writes of one moment against the same entry; the first of them comes here first.
         """
         self.heard()
-        is_late = self._connected and entry.after != self._records.entry(name)[1]
         self._records.put_entry(name, entry, revision)
         if self._written.get(name, (None, 0))[1] <= revision:
             self._written.pop(name, None)
@@ -239,9 +239,9 @@ class SharedAreas:
         self._place(name, entry.with_steps(waiting))
         ids = {claim.id for claim in entry.claims if claim.by == self.own}
         for own in self._claims.undecided(name):
-            if own.claim.id in ids and not is_late:
+            if own.claim.id in ids:
                 own.ends_as(own.judged(self._records))
-            elif own.claim.id in ids or revision > own.seen:
+            elif revision > own.seen:
                 own.ends_as(Outcome.OVERTAKEN)
         if self._connected and not ids <= self._claims.keys():
             self._adopt(name)
@@ -336,7 +336,7 @@ class SharedAreas:
                 own.ends_as(Outcome.OVERTAKEN)
         steps = self._untold.of(name)
         claims = [one.claim for one in self._claims.of(name) if not one.is_overtaken]
-        wanted = replace(base.with_steps(steps).with_claims(self.own, claims), after=revision)
+        wanted = base.with_steps(steps).with_claims(self.own, claims)
         if (wanted.steps, set(wanted.claims)) == (base.steps, set(base.claims)):
             self._untold.told(name, steps)  # they are there already, or too old to count
             return None

@@ -257,8 +257,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         4,
         "a claim counted that came behind another gateway's write",
         "gateway/lanes/shared_areas.py",
-        "if own.claim.id in ids and not is_late:",
-        "if own.claim.id in ids:",
+        "            elif revision > own.seen:",
+        "            elif False:",
         _SHARED_AREAS,
     ),
     Mutation(

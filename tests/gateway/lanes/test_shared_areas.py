@@ -79,7 +79,7 @@ async def test_a_passage_is_told_after_its_count_and_again_if_it_is_lost(member)
     assert counts.value == GatewayCounts({"garage": 1})
     told = write_all(member.shared, first=10)
     assert [len(write.value.steps) for write in told[1:]] == [1]
-    member.shared.entry_changed("card:1", HolderEntry((ELSEWHERE,), after=10), 20)
+    member.shared.entry_changed("card:1", HolderEntry((ELSEWHERE,)), 20)
     (again,) = member.shared.writes(10)
     assert again.value.steps == (ELSEWHERE, *told[1].value.steps)
 
