@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Any
 
@@ -41,7 +41,7 @@ class BusyCentral:
     """A busy central: its records, and the requests to it.
 
     Attributes:
-        records: by kind, the oldest first.
+        records: by kind, the oldest first. A date (seconds) stands for another site's record until somebody reads it.
         gained_per_second: other sites' records, of each kind that sites make all day.
         lose: what becomes of the next creates: "" answered, "answer" carried out and cut off, "request" cut off.
         oldest_first: in which order lists come.
@@ -55,7 +55,7 @@ class BusyCentral:
     lose: str = ""
     oldest_first: bool = False
     cap: int = 500
-    records: dict[str, list[dict[str, Any]]] = field(
+    records: dict[str, list[dict[str, Any] | float]] = field(
         default_factory=lambda: {kind: [] for kind, _ in _CREATES.values()}
     )
     requests: Counter[str] = field(default_factory=Counter)
@@ -65,12 +65,9 @@ class BusyCentral:
 
     def start_at(self, each: int) -> None:
         """Have so many records of each kind from before."""
-        now = self.now()
-        for number in range(each):
-            date_at = (now - timedelta(seconds=each - number)).isoformat()
-            for kind in self.records:
-                self.add(kind, self._of_another_site(kind, date_at))
         self._gained_until = self.seconds()
+        for records in self.records.values():
+            records += [self._gained_until - each + number for number in range(each)]
 
     def now(self) -> datetime:
         """Its clock."""
@@ -78,19 +75,26 @@ class BusyCentral:
 
     def of_site(self, kind: str, site: str) -> list[dict[str, Any]]:
         """Return what a site has made, by `source_name` or by the holder of a card or the place of a device."""
-        return [record for record in self.records[kind] if site in (record.get("source_name"), record.get("note"))]
+        whole = (record for record in self.records[kind] if isinstance(record, dict))
+        return [record for record in whole if site in (record.get("source_name"), record.get("note"))]
 
     def gain(self) -> None:
         """Take in what other sites have sent since the last request."""
         due = int((self.seconds() - self._gained_until) * self.gained_per_second)
-        for number in range(due):
-            date_at = datetime.fromtimestamp(self._gained_until + number / self.gained_per_second, UTC).isoformat()
-            for kind in _GAINS:
-                self.add(kind, self._of_another_site(kind, date_at))
+        dates = [self._gained_until + number / self.gained_per_second for number in range(due)]
+        for kind in _GAINS:
+            self.records[kind] += dates
         self._gained_until += due / self.gained_per_second
 
-    def _of_another_site(self, kind: str, date_at: str) -> dict[str, Any]:
-        number = len(self.records[kind])
+    def _record(self, kind: str, number: int) -> dict[str, Any]:
+        record = self.records[kind][number]
+        if not isinstance(record, dict):
+            date_at = datetime.fromtimestamp(record, UTC).isoformat()
+            record = {**self._of_another_site(kind, number, date_at), "id": number + 1}
+            self.records[kind][number] = record
+        return record
+
+    def _of_another_site(self, kind: str, number: int, date_at: str) -> dict[str, Any]:
         if kind not in _GAINS:
             return {
                 "access_card": {"number": f"{500_000 + number}", "status": "active"},
@@ -138,16 +142,20 @@ class BusyCentral:
             return web.json_response(
                 {"success": False, resource: None, "error": f"unknown fields: {', '.join(sorted(unknown))}"}, status=400
             )
-        found = self.records[kind]
+        found: Sequence[int] = range(len(self.records[kind]))
         if words := asked.get("search"):
-            found = [one for one in found if any(words in str(value) for name, value in one.items() if name != "id")]
+            found = [number for number in found if self._holds(kind, number, words)]
         if not self.oldest_first:
             found = found[::-1]
         page, limit = asked.get("page", 1), min(asked.get("page_limit", 25), self.cap)
-        shown = found if not fields else found[(page - 1) * limit : page * limit]
+        places = found if not fields else found[(page - 1) * limit : page * limit]
+        shown = [self._record(kind, number) for number in places]
         response = web.json_response({"success": True, resource: shown, "count": len(found)})
         self.bytes_in_lists += len(response.body or b"")
         return response
+
+    def _holds(self, kind: str, number: int, words: str) -> bool:
+        return any(words in str(value) for name, value in self._record(kind, number).items() if name != "id")
 
     async def _created(self, request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
         kind, name = _CREATES[request.path]
