@@ -2,12 +2,17 @@
 
 Whole gateways are spread over the run, the longest early. A worker takes a file at a time. Files that start gateways,
 cameras and browsers would slow each other down side by side, and one that begins last would be waited for alone.
+
+A test marked `alone` has the machine to itself: the runner's other processes wait before their next test. It has dozens
+of far ends that answer within real time-outs.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_SH, LOCK_UN, flock
 
 import pytest
 from aiohttp import web_app
@@ -35,6 +40,31 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@contextmanager
+def _turn(config: pytest.Config, *, alone: bool) -> Iterator[None]:
+    """Wait until this test may run beside those of the runner's other processes.
+
+    Two files of the project serve as locks. Whoever waits to be alone holds the first, so that no other test begins.
+    """
+    with (config.rootpath / "pyproject.toml").open() as begin, (config.rootpath / "Makefile").open() as run:
+        flock(begin, LOCK_EX)
+        flock(run, LOCK_EX if alone else LOCK_SH)
+        if not alone:
+            flock(begin, LOCK_UN)
+        try:
+            yield
+        finally:
+            flock(run, LOCK_UN)  # also for processes that the test left and that share the descriptor
+            flock(begin, LOCK_UN)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Run each test in its turn. The wait is outside of the test's time-out."""
+    with _turn(item.config, alone=item.get_closest_marker("alone") is not None):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
