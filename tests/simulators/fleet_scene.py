@@ -22,9 +22,11 @@ SOON = Backoff(first=0.02, longest=0.1)
 async def opened(folder) -> AsyncIterator[Store]:
     store = Store(folder=folder, site_name="North", sends=False)
     await store.open()
-    async with running(store.run()):
-        yield store
-    await store.close()
+    try:
+        async with running(store.run()):
+            yield store
+    finally:
+        await store.close()
 
 
 @asynccontextmanager

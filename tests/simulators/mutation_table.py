@@ -216,6 +216,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "passage_id = _insert_passage(connection, entry.passage, last_id) if entry.passage else None\n"
         '            connection.execute("DELETE FROM passage WHERE id % 20 = 0")',
     ),
+    Mutation(
+        3,
+        "the stream not asked which records it has",
+        "gateway/fleet/events_up.py",
+        "        if newest is None or newest <= mark.read_to:\n",
+        "        if True:\n",
+        tests=("tests/gateway/fleet/test_thirty_days.py",),
+    ),
     # 4: the books balance
     Mutation(
         4,
@@ -368,6 +376,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         tests=_SWEEPS,
     ),
     # 8: permissions and secrets
+    Mutation(
+        8,
+        "parts of files given to accounts that lost the right",
+        "gateway/fleet/commands_down.py",
+        "                await self._expect_allowed(account, self._offered.action_of(command_id))\n",
+        "",
+        tests=("tests/gateway/fleet/test_fetch.py",),
+    ),
     Mutation(
         8,
         "permissions not asked for",

@@ -15,8 +15,10 @@ from cut_footage import CAMERA, CutFootage, cut_footage
 from far_end_site import a_barrier, alive
 from fleet_desk import ANNA, BUNDLE, GUARD, RIGHTS, Desk, listens
 from fleet_scene import NAME, connection, running
+from typer.testing import CliRunner
 from waiting import until
 
+from gateway.cli.fleet import app
 from gateway.domain.errors import GatewayError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
@@ -100,6 +102,22 @@ async def test_a_clip_of_a_camera_shows_the_wanted_time_and_tells_what_it_lacks(
     await scene.clip(-2.0, 1.0)
     (gap,) = scene.last.gaps
     assert gap.startswith(moment(scene.footage.begin - 2_000_000).isoformat()[:19])
+
+
+async def test_the_command_writes_a_clip_and_says_what_it_lacks(scene):
+    begin, end = (moment(scene.footage.begin + one).isoformat() for one in (-2_000_000, 1_000_000))
+    seed, clip = scene.folder / "my.nk", scene.folder / "clip.mp4"
+    seed.write_text(ANNA[0])
+    options = ("--server", scene.url, "--credentials", seed, "--output", clip)
+    words = ["clip", *str(NAME).split("."), *map(str, (CAMERA, begin, end, *options))]
+    told = await asyncio.to_thread(CliRunner().invoke, app, words)
+    assert told.exit_code == 0, told.output
+    assert f"done\nwritten to {clip}: " in told.output
+    assert f"missing from {begin[:19]}" in told.output
+    assert clip.read_bytes()[4:8] == b"ftyp"
+    words[4] = "yesterday"
+    wrong = await asyncio.to_thread(CliRunner().invoke, app, words)
+    assert str(wrong.exception) == "BEGIN must be a time such as 2026-11-26T09:30:00+01:00"
 
 
 async def test_a_proof_package_over_the_fleet_proves_its_event(scene, tmp_path):

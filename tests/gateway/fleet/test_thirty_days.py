@@ -94,9 +94,11 @@ async def house(folder) -> AsyncIterator[House]:
     clock = Days()
     store = Store(folder=folder, site_name="North", sends=False, now=lambda: clock.wall().micros)
     await store.open()
-    async with running(store.run()):
-        yield House(store, clock)
-    await store.close()
+    try:
+        async with running(store.run()):
+            yield House(store, clock)
+    finally:
+        await store.close()
 
 
 async def faults_of(broker: nats.NATS, made: dict[str, list[int]]) -> list[str]:
