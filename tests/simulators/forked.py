@@ -132,7 +132,7 @@ class Field:
     def end(self) -> None:
         """End it in order."""
         self._hold.close()
-        self._process.wait(timeout=20)
+        self._process.wait(timeout=_SECONDS)
         self._told.close()
 
     def lose(self) -> None:

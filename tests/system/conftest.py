@@ -111,7 +111,7 @@ class RunningSite:
     def stop_gateway(self) -> int:
         assert self.gateway is not None
         self.gateway.send_signal(signal.SIGTERM)
-        return self.gateway.wait(timeout=20)
+        return self.gateway.wait(timeout=60)
 
     def lose_field(self) -> None:
         """Everything of the field goes at once, the names of its serial ports too, as a pulled plug's does.
@@ -126,7 +126,7 @@ class RunningSite:
     def present(self, lane_id: str, card: str) -> None:
         body = json.dumps({"lane_id": lane_id, "card": card}).encode()
         request = urllib.request.Request(self.ready.control_url + "/present", data=body, method="POST")
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             assert answer.status == 200
 
     def workers(self) -> list[int]:
@@ -170,7 +170,7 @@ class RunningSite:
             if self.gateway is not None and self.gateway.poll() is None:
                 self.gateway.terminate()
                 try:
-                    self.gateway.wait(timeout=20)
+                    self.gateway.wait(timeout=60)
                 except subprocess.TimeoutExpired:
                     self.gateway.kill()
                     self.gateway.wait()

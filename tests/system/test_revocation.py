@@ -22,7 +22,7 @@ def site(make_site, wait_until):
     site = make_site(cards=CARDS)
     wait_until(lambda: site.api.events(types=[EventKind.CARDS_CHANGED]), within=60, why="cards come from central")
     body = json.dumps({"latency_seconds": 0.15}).encode()
-    urllib.request.urlopen(f"{site.ready.central_url}/demo/faults", data=body, timeout=5).close()
+    urllib.request.urlopen(f"{site.ready.central_url}/demo/faults", data=body, timeout=30).close()
     return site
 
 

@@ -139,7 +139,8 @@ async def test_timestamps_that_cannot_be_true_cost_no_picture(jump):
     frames = await seen(script(timestamp=JUMPS[jump], pace=2.0), 40)
     assert_whole(frames)
     lasted = (frames[-1].pts - frames[0].pts) / 90_000
-    assert 0.4 < lasted < 2.5
+    held_up = frames[-1].arrived - frames[0].arrived - 39 * TICKS / 2 / 90_000
+    assert 0.4 < lasted < 2.5 + max(held_up, 0.0), "a busy machine brings pictures late"
 
 
 async def test_a_lost_part_costs_its_picture_and_a_lost_keyframe_what_depends_on_it():

@@ -15,7 +15,7 @@ def sign_in(port: int) -> int:
     body = json.dumps({"username": "chief", "password": PASSWORD}).encode()
     url = f"http://127.0.0.1:{port}/v1/auth/login"
     asked = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json"})
-    with urllib.request.urlopen(asked, timeout=5) as answer:
+    with urllib.request.urlopen(asked, timeout=30) as answer:
         return answer.status
 
 

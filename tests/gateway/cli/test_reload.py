@@ -44,10 +44,10 @@ class Gateway(RunningGateway):
         base = f"http://127.0.0.1:{port}"
         body = json.dumps({"username": username, "password": password}).encode()
         asked = urllib.request.Request(f"{base}/v1/auth/login", data=body, headers={"Content-Type": "application/json"})
-        with urllib.request.urlopen(asked, timeout=5) as answer:
+        with urllib.request.urlopen(asked, timeout=30) as answer:
             session = json.load(answer)["session"]
         with urllib.request.urlopen(
-            urllib.request.Request(f"{base}/status/live", headers={"SessionID": session}), timeout=5
+            urllib.request.Request(f"{base}/status/live", headers={"SessionID": session}), timeout=30
         ) as answer:
             for line in answer:
                 if line.startswith(b"data: ") and b'"cameras"' in line:

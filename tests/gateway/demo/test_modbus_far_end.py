@@ -28,7 +28,7 @@ def far_end(barrier):
 
 async def test_pymodbustcps_client_opens_the_barrier(far_end):
     async with far_end.tcp() as port:
-        client = ModbusClient(host="127.0.0.1", port=port, unit_id=1, timeout=2)
+        client = ModbusClient(host="127.0.0.1", port=port, unit_id=1, timeout=30)
         try:
             assert await asyncio.to_thread(client.read_discrete_inputs, 0, 6) == [True] + [False] * 5
             assert await asyncio.to_thread(client.write_single_coil, 0, True)

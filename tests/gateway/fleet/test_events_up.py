@@ -27,7 +27,7 @@ async def in_stream(broker, subject: str = SUBJECT) -> list[int]:
     sub = await js.subscribe(subject, ordered_consumer=True)
     try:
         return [
-            json.loads((await sub.next_msg(timeout=5)).data)["id"]
+            json.loads((await sub.next_msg(timeout=30)).data)["id"]
             for _ in range((info.state.subjects or {}).get(subject, 0))
         ]
     finally:

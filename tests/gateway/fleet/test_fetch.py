@@ -173,7 +173,7 @@ async def part(broker, number: str, place: int = 0, *, seed: str = ANNA[0]) -> d
     """The refusal of a part."""
     body = AskPart(action="part", id=number, part=place).model_dump_json().encode()
     headers = signed(seed, NAME.commands, body) if seed else None
-    answer = await broker.request(NAME.commands, body, headers=headers, timeout=10)
+    answer = await broker.request(NAME.commands, body, headers=headers, timeout=30)
     return json.loads(answer.data)
 
 

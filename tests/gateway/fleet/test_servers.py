@@ -121,7 +121,7 @@ async def ids(client: nats.NATS, subject: str = SUBJECT) -> list[int]:
     count = ((await js.stream_info(STREAM, subjects_filter=subject)).state.subjects or {}).get(subject, 0)
     sub = await js.subscribe(subject, ordered_consumer=True)
     try:
-        return [json.loads((await sub.next_msg(timeout=10)).data)["id"] for _ in range(count)]
+        return [json.loads((await sub.next_msg(timeout=30)).data)["id"] for _ in range(count)]
     finally:
         await sub.unsubscribe()
 

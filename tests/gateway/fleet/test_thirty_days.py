@@ -120,7 +120,7 @@ async def in_stream(broker: nats.NATS, subject: str) -> list[int]:
     count = ((await js.stream_info(STREAM, subjects_filter=subject)).state.subjects or {}).get(subject, 0)
     subscription = await js.subscribe(subject, ordered_consumer=True)
     try:
-        return [json.loads((await subscription.next_msg(timeout=5)).data)["id"] for _ in range(count)]
+        return [json.loads((await subscription.next_msg(timeout=30)).data)["id"] for _ in range(count)]
     finally:
         await subscription.unsubscribe()
 

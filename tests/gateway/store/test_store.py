@@ -65,7 +65,7 @@ async def test_a_missing_folder_is_named(tmp_path):
 async def test_writing_works_from_open_to_close_whether_or_not_it_is_tended(tmp_path, entry):
     store = Store(folder=tmp_path, site_name="North", sends=True)
     await store.open()
-    await asyncio.wait_for(store.journal.record(entry()), 10)
+    await asyncio.wait_for(store.journal.record(entry()), 30)
     tending = asyncio.get_running_loop().create_task(store.run())
     await asyncio.sleep(0)
     tending.cancel()

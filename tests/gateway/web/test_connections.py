@@ -171,7 +171,7 @@ async def test_a_head_that_does_not_come_in_time_is_told(gateway, monkeypatch):
     monkeypatch.setattr(connection_limits, "HEAD_SECONDS", 0.5)
     reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     writer.write(HALF_A_HEAD)
-    answer = await asyncio.wait_for(reader.read(), 10)
+    answer = await asyncio.wait_for(reader.read(), 30)
     writer.close()
     assert answer.startswith(b"HTTP/1.1 408 ")
 
@@ -193,7 +193,7 @@ async def test_a_kept_connection_lives_as_long_as_its_header_says(gateway, monke
     assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
     await reader.read(1000)
     gateway.clock.pushed += 78
-    assert await asyncio.wait_for(reader.read(), 10) == b""
+    assert await asyncio.wait_for(reader.read(), 30) == b""
     writer.close()
 
 
@@ -203,14 +203,14 @@ async def test_half_a_head_on_a_kept_connection_has_no_more_time_than_a_first_on
     writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
     await reader.readuntil(b"\r\n\r\n")
     writer.write(HALF_A_HEAD)
-    assert b"HTTP/1.1 408 " in await asyncio.wait_for(reader.read(), 10)
+    assert b"HTTP/1.1 408 " in await asyncio.wait_for(reader.read(), 30)
     writer.close()
 
 
 async def test_an_answer_that_closes_says_nothing_of_keeping(gateway):
     reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-    assert b"Keep-Alive" not in await asyncio.wait_for(reader.read(), 10)
+    assert b"Keep-Alive" not in await asyncio.wait_for(reader.read(), 30)
     writer.close()
 
 

@@ -49,7 +49,7 @@ async def test_a_target_with_a_host_of_its_own_names_no_links(gateway):
     head = f"Host: localhost\r\nSessionID: {session}\r\nConnection: close\r\nContent-Length: 10\r\n\r\n"
     reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     writer.write(b"POST http://evil.example/v1/camera HTTP/1.1\r\n" + head.encode() + b'{"id":201}')
-    answer = await asyncio.wait_for(reader.read(), 10)
+    answer = await asyncio.wait_for(reader.read(), 30)
     writer.close()
     assert b'"stream":"http://localhost/v1/camera/whep/201?token=' in answer
     assert b"evil" not in answer

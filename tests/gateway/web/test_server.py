@@ -205,7 +205,7 @@ async def test_headers_that_are_no_text_are_no_session(gateway, head):
         + head
         + b"\r\n\r\n{}"
     )
-    answer = await asyncio.wait_for(reader.read(), 10)
+    answer = await asyncio.wait_for(reader.read(), 30)
     writer.close()
     assert b"authentication required" in answer or answer.startswith(b"HTTP/1.1 400"), answer
     assert b"Traceback" not in answer

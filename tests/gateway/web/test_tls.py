@@ -31,7 +31,7 @@ def curl(*arguments):
 
 def served(port):
     """The certificate that a new connection gets."""
-    return ssl.get_server_certificate(("127.0.0.1", port), timeout=10)
+    return ssl.get_server_certificate(("127.0.0.1", port), timeout=30)
 
 
 def test_the_interface_is_served_over_tls_and_commands_find_it_there(tmp_path):

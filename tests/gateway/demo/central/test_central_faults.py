@@ -105,7 +105,7 @@ async def test_it_runs_by_itself(http, tmp_path):
         ) as answer:
             assert answer.status == 200
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(process.wait(), 30) == 0
         assert (tmp_path / "central.json").stat().st_size > 1000
     finally:
         if process.returncode is None:
