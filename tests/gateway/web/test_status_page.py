@@ -395,9 +395,7 @@ async def test_the_title_counts_what_nobody_knows_of_and_an_alarm_calls_by_choic
 
 async def test_a_page_that_did_not_come_whole_comes_again(gateway, browser_page):
     async with browser_page(tolerate=("ERR_FAILED",)) as page:
-        await page.route(
-            "**/static/lanes.js", lambda route: route.abort(), times=2
-        )  # as it is named in the head, and as it is needed
+        await page.route("**/static/page.js", lambda route: route.abort(), times=1)
         await page.goto(f"{gateway.url}/status/")
         await expect(page.get_by_role("alert")).to_contain_text("did not come")
         await expect(page.get_by_label("User name")).to_be_visible()

@@ -69,7 +69,11 @@ export class Live {
 
   open() {
     this.stop();
-    this.source = new EventSource("/status/live");
+    const begun = globalThis.streamBegun; // by `load.js`, once
+    globalThis.streamBegun = undefined;
+    const heard = begun?.heard ?? [];
+    if (begun) begun.heard = null; // from here on events are heard below
+    this.source = begun?.source ?? new EventSource("/status/live");
     this.heard = Date.now();
     this.hear("snapshot", (snapshot) => this.take(snapshot));
     this.hear("change", (change) => this.take(changed(this.state, change)));
@@ -81,6 +85,7 @@ export class Live {
     });
     this.watch();
     this.settle();
+    for (const { type, data } of heard) this.source?.dispatchEvent(new MessageEvent(type, { data }));
   }
 
   // What waited in the browser while it slept is old, and the line behind it may be dead: the state is asked for anew.

@@ -1,4 +1,4 @@
-// Load the page anew when a part of it did not come: on a weak line one missing module keeps all others from starting.
+// Load the page anew when its script did not come, as on a weak line.
 addEventListener(
   "error",
   (event) => {
@@ -9,6 +9,11 @@ addEventListener(
   true, // such an error does not bubble
 );
 
-// Who is signed in is asked while the modules are still on their way.
+// Who is signed in is asked, and the stream of changes begun, while the script is still on its way.
 globalThis.sessionAsked = fetch("/status/session", { signal: AbortSignal.timeout(20000) });
-globalThis.sessionAsked.catch(() => {}); // said where it is awaited
+globalThis.sessionAsked.then((answer) => answer.clone().json()).then(({ user }) => {
+  if (!user) return;
+  const begun = { source: new EventSource("/status/live"), heard: [] };
+  globalThis.streamBegun = begun;
+  for (const name of ["snapshot", "change"]) begun.source.addEventListener(name, (event) => begun.heard?.push(event));
+}).catch(() => {}); // said where the session is awaited

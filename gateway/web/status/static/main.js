@@ -30,9 +30,9 @@ import { followDocument, keepNames } from "./words.js";
 import { ageWall, forgetWall, setUpWall, showWall } from "./wall.js";
 
 const FIRST_LANES = 12;
-const REST_AFTER = 100; // ms, so that the first screen is painted by then
+const LONGEST_REST = 1000; // ms
 let heardAt = "";
-let resting = 0; // the timer, while only the first screen is shown
+let resting = false; // while only the first screen is shown
 
 const live = new Live({
   snapshot(snapshot) {
@@ -44,11 +44,13 @@ const live = new Live({
     showFleetLink(snapshot);
     showAttention(snapshot);
     showProblems(snapshot);
+    if (resting) return; // what has come meanwhile is shown with the rest
     const first = byId("board").hidden;
     if (first && location.pathname === "/status/" && document.visibilityState === "visible") {
       showLanes({ ...snapshot, lanes: snapshot.lanes.slice(0, FIRST_LANES) }); // the first screen before all the rest
       reveal();
-      resting = setTimeout(endRest, REST_AFTER);
+      resting = true;
+      whenPainted(endRest);
       return;
     }
     showRest(snapshot);
@@ -77,9 +79,14 @@ function reveal() {
 // Whoever goes to another view does so at once: what it shows must be there by then.
 function endRest() {
   if (!resting) return;
-  clearTimeout(resting);
-  resting = 0;
+  resting = false;
   if (!byId("board").hidden) showRest(live.state);
+}
+
+// Frames are drawn between the two; a page that is hidden meanwhile draws none.
+function whenPainted(act) {
+  requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(act)));
+  setTimeout(act, LONGEST_REST);
 }
 
 function showRest(snapshot) {
