@@ -15,7 +15,7 @@ from gateway.web.auth.callers import Caller
 from gateway.web.auth.sessions import Sessions
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import SIGNED_IN, Operation
-from gateway.web.status.updates import Look, Shown, Watch
+from gateway.web.status.updates import Look, Shown, Viewer, Watch
 
 STATUS_LIVE = Operation("GET", "/status/live", SIGNED_IN, "snapshot")
 STATUS_NOW = Operation("GET", "/status/now", SIGNED_IN, "snapshot")
@@ -56,7 +56,7 @@ class Live:
 
     async def _now(self, _: web.Request, caller: Caller) -> web.StreamResponse:
         look = await self._watch.look()
-        shown = b'{"success":true,"snapshot":{"now":%b,%b}}' % (self._moment(look), look.shown_to(caller).all())
+        shown = b'{"success":true,"snapshot":{"now":%b,%b}}' % (self._moment(look), look.shown_to(Viewer.of(caller)).all())
         return web.Response(body=shown, content_type="application/json")
 
     async def _live(self, request: web.Request, caller: Caller) -> web.StreamResponse:
@@ -86,10 +86,11 @@ class Live:
     async def _follow(self, request: web.Request, response: web.StreamResponse, look: Look, caller: Caller) -> None:
         """Send changes until the client leaves, the session ends, or the gateway stops."""
         sent: Shown | None = None
+        viewer = Viewer.of(caller)
         checked = wrote = self._clock.monotonic()
         await _write(response, b"retry: 1000\n\n")
         while not self._closing and not _gone(request):
-            shown = look.shown_to(caller)
+            shown = look.shown_to(viewer)
             text = shown.all() if sent is None else shown.since(sent)
             now = self._clock.monotonic()
             if text:
@@ -102,7 +103,7 @@ class Live:
                 wrote = now
             if now - checked >= CHECK_SECONDS:
                 caller = await self._sessions.refreshed(caller)
-                checked = now
+                viewer, checked = Viewer.of(caller), now
                 if not caller.signed_in:
                     await _write(response, _SIGNED_OUT)
                     return

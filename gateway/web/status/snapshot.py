@@ -177,9 +177,8 @@ class Snapshot:
     consumers: tuple[ConsumerShown, ...]
     demo: DemoState | None
 
-    def visible_to(self, caller: Caller) -> Snapshot:
-        """Return a copy with only the parts that the caller may see."""
-        user = user_state(caller)
+    def visible_to(self, user: UserState) -> Snapshot:
+        """Return a copy with only the parts that the user may see."""
         return replace(
             self,
             user=user,

@@ -41,6 +41,20 @@ _EVENTS = 60
 
 
 @dataclass(frozen=True, slots=True)
+class Viewer:
+    """A caller as every look needs it: what they may see, and the account as JSON."""
+
+    permissions: UserState
+    json: bytes
+
+    @classmethod
+    def of(cls, caller: Caller) -> Viewer:
+        """Return the caller as a viewer."""
+        user = user_state(caller)
+        return cls(replace(user, username="", role="", central=False), b'"user":' + _USER.dump_json(user))
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """A snapshot.
 
@@ -55,15 +69,14 @@ class Look:
     ahead: int
     _shown: dict[UserState, SnapshotJson] = field(default_factory=dict, compare=False, repr=False)
 
-    def shown_to(self, caller: Caller) -> Shown:
-        """Return the parts that the caller may see, as JSON, which callers with the same permissions share."""
-        user = user_state(caller)
-        permissions = replace(user, username="", role="", central=False)
-        if permissions not in self._shown:
-            made = SnapshotJson.of(self.snapshot.visible_to(caller))
+    def shown_to(self, viewer: Viewer) -> Shown:
+        """Return the parts that the viewer may see, as JSON, which viewers with the same permissions share."""
+        site = self._shown.get(viewer.permissions)
+        if site is None:
+            made = SnapshotJson.of(self.snapshot.visible_to(viewer.permissions))
             others = {name: value for name, value in made.whole.items() if name != "user"}
-            self._shown[permissions] = SnapshotJson(others, made.rows)
-        return Shown(self._shown[permissions], b'"user":' + _USER.dump_json(user))
+            site = self._shown[viewer.permissions] = SnapshotJson(others, made.rows)
+        return Shown(site, viewer.json)
 
 
 @dataclass(frozen=True, slots=True)
