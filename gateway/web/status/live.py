@@ -56,7 +56,10 @@ class Live:
 
     async def _now(self, _: web.Request, caller: Caller) -> web.StreamResponse:
         look = await self._watch.look()
-        shown = b'{"success":true,"snapshot":{"now":%b,%b}}' % (self._moment(look), look.shown_to(Viewer.of(caller)).all())
+        shown = b'{"success":true,"snapshot":{"now":%b,%b}}' % (
+            self._moment(look),
+            look.shown_to(Viewer.of(caller)).all(),
+        )
         return web.Response(body=shown, content_type="application/json")
 
     async def _live(self, request: web.Request, caller: Caller) -> web.StreamResponse:

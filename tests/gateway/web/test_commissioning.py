@@ -99,5 +99,13 @@ async def test_a_technician_judges_each_step_and_signs(gateway, browser_page):
 async def test_who_may_not_command_the_gate_sees_no_steps(gateway, browser_page):
     async with browser_page(tolerate=("409",)) as page:
         await sign_in(page, gateway, "guard", view="commissioning/entry")
+        await expect(page.locator("#commissioning-title")).to_be_visible()
         await expect(page.locator("#no-commissioning")).to_be_visible()
         await expect(page.locator("#commissioning-parts")).to_be_hidden()
+
+
+async def test_a_lane_that_there_is_not_has_no_heading(gateway, browser_page):
+    async with browser_page(tolerate=("404", "409")) as page:
+        await sign_in(page, gateway, view="commissioning/nowhere")
+        await expect(page.locator("#no-commissioning")).to_be_visible()
+        await expect(page.locator("#commissioning-title")).to_be_hidden()

@@ -227,6 +227,7 @@ async def test_names_that_are_words_of_the_page_stay_in_sentences(open_gateway, 
         shown = [text.replace("\u00a0", " ") for text in await events.all_inner_texts()]
         missing = [french for french in SAID.values() if not any(text.startswith(french) for text in shown)]
         assert missing == [], shown
+        await expect(page.locator("#events .marks").first).to_have_text("Lines")
         await expect(page.get_by_role("button", name="Ouvrir Lines", exact=True)).to_be_visible()
         await expect(page.locator("#cameras h3")).to_have_text("Camera")
         await expect(page.locator("#cameras .picture")).to_have_text(re.compile(r"Camera$"))

@@ -20,7 +20,8 @@ def test_a_module_stands_behind_those_that_it_imports():
 
 
 @pytest.mark.parametrize(
-    "line", ['import main from "./main.js";', 'import { a as b } from "./b.js";', "export default 1;", "export let a = 1;"]
+    "line",
+    ['import main from "./main.js";', 'import { a as b } from "./b.js";', "export default 1;", "export let a = 1;"],
 )
 def test_a_module_of_another_form_is_refused(line):
     with pytest.raises(ValueError, match=r"^odd\.js: "):

@@ -112,6 +112,8 @@ function render() {
   keyed(byId("cards"), found, { key: (card) => card.id, create: create, update: update });
   byId("cards").hidden = found.length === 0;
   byId("no-cards").hidden = found.length !== 0;
+  const isAsked = sought || byId("card-search").value.trim();
+  setText(byId("no-cards"), isAsked ? "No card has this in its number, plate or name." : "This site has no card yet.");
   enrolLink(byId("cards-enrol"), found.length ? null : sought, user);
   place();
   setText(byId("card-count"), found.length ? `${found.length} of ${count}` : "");

@@ -30,7 +30,8 @@ export function showCommissioning(snapshot) {
   site = snapshot;
   if (byId("view-commissioning").hidden) return;
   const lane = snapshot.lanes.find((one) => one.lane_id === wanted);
-  setText(byId("commissioning-lane-name"), lane?.name ?? wanted);
+  byId("commissioning-title").hidden = !lane;
+  setText(byId("commissioning-lane-name"), lane?.name ?? "");
   byId("commissioning-parts").hidden = !lane || !snapshot.user.control_devices || !snapshot.user.view_events;
   byId("no-commissioning").hidden = !byId("commissioning-parts").hidden;
   keyed(byId("commissioning-lane"), lane ? [lane] : [], {

@@ -29,9 +29,14 @@ export function setUpEquipment() {
   });
 }
 
+// Whether the lanes have cameras beside them.
+export function makeRoom({ user, cameras }) {
+  byId("cameras-section").hidden = !user.view_cameras || cameras.length === 0;
+}
+
 export function showEquipment(snapshot) {
   last = snapshot;
-  byId("cameras-section").hidden = !snapshot.user.view_cameras || snapshot.cameras.length === 0;
+  makeRoom(snapshot);
   byId("devices-section").hidden = !snapshot.user.view_devices || snapshot.devices.length === 0;
   keyed(byId("cameras"), snapshot.cameras, { key: (camera) => camera.camera_id, create: createCamera, update: updateCamera });
   keyed(byId("devices"), snapshot.devices, {

@@ -20,7 +20,7 @@ import { ageProblems, setUpProblems, showProblems } from "./problems.js";
 import { setUpRefused, showRefused } from "./refused.js";
 import { ageConsumers, showConsumers } from "./consumers.js";
 import { forgetSettings, setUpSettings, showSettings } from "./settings.js";
-import { ageEquipment, refusesUs, setUpEquipment, showEquipment } from "./equipment.js";
+import { ageEquipment, makeRoom, refusesUs, setUpEquipment, showEquipment } from "./equipment.js";
 import { clock, follow } from "./time.js";
 import { setUpLog, showLog } from "./log.js";
 import { setUpReceivers, showReceivers } from "./receivers.js";
@@ -47,6 +47,8 @@ const live = new Live({
     if (resting) return; // what has come meanwhile is shown with the rest
     const first = byId("board").hidden;
     if (first && location.pathname === "/status/" && document.visibilityState === "visible") {
+      makeRoom(snapshot);
+      showAreas(snapshot);
       showLanes({ ...snapshot, lanes: snapshot.lanes.slice(0, FIRST_LANES) }); // the first screen before all the rest
       reveal();
       resting = true;

@@ -1,5 +1,5 @@
 // The common parts of the site file as fields, and what somebody changed in them as edits.
-import { make } from "./dom.js";
+import { make, makeNamed } from "./dom.js";
 
 const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun", "holiday"];
 const SECONDS = { waiting_seconds: "Open without a vehicle until it closes (s)", held_open_seconds: "Held open until an alarm (s)", clear_seconds: "Free so long before it closes (s)" };
@@ -60,7 +60,7 @@ function group(title, nodes) {
 function entry(section, id, title, fields) {
   const node = make("fieldset", "entry");
   Object.assign(node.dataset, { section, id });
-  if (title) node.append(make("legend", "", title));
+  if (title) node.append(makeNamed("legend", "", title));
   node.append(...fields);
   return node;
 }

@@ -90,8 +90,8 @@ function lineCards({ units, devices, ...trends }) {
   const lost = devices.filter(({ losses }) => total(losses)).toSorted((one, other) => total(other.losses) - total(one.losses));
   const others = units.length - Math.min(failing.length, MOST_SHOWN);
   const rest = [
-    failing.length > MOST_SHOWN ? `Of the other ${others} units, at most ${percent(failing[MOST_SHOWN].share)} of the requests failed.` : others ? "All other units answered every request." : "",
-    lost.length > MOST_SHOWN ? `${lost.length - MOST_SHOWN} more devices were lost at times.` : "No other device was lost.",
+    failing.length > MOST_SHOWN ? `Of the other ${others} units, at most ${percent(failing[MOST_SHOWN].share)} of the requests failed.` : others ? `${failing.length ? "All other units" : "All units"} answered every request.` : "",
+    lost.length > MOST_SHOWN ? `${lost.length - MOST_SHOWN} more devices were lost at times.` : lost.length ? "No other device was lost." : "No device was lost.",
   ];
   return [
     ...failing.slice(0, MOST_SHOWN).map((unit) => unitCard(unit, trends)),
