@@ -8,7 +8,7 @@ import os
 import secrets as randomness
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,9 +18,9 @@ from gateway.fleet.line import FleetAway, FleetLine, FleetRefused
 from gateway.fleet.names import FleetName
 from gateway.fleet.signed_commands import PART, Action, AskPart, FileOffer, Reply, signed
 from gateway.runtime.clock import Clock
+from gateway.runtime.supervision import Backoff
 
 _PATIENCE_SECONDS = 90.0
-_AGAIN_SECONDS = 2.0
 
 
 @dataclass(kw_only=True)
@@ -39,6 +39,7 @@ class Fetch:
     seed: str
     told: Callable[[Reply], None]
     clock: Clock
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, longest=10.0))
 
     async def run(self, action: Action, place: Path | None, **wanted: Any) -> tuple[Path, FileOffer]:
         """Command a file and fetch it to this place, or under its own name here; return the place.
@@ -75,17 +76,18 @@ class Fetch:
 
     async def _read(self, number: str, offer: FileOffer, file: BinaryIO) -> None:
         """Write all parts, over as many lines as that takes. Raises GatewayError."""
-        done, since = 0, self.clock.monotonic()
+        done, failures, since = 0, 0, self.clock.monotonic()
         while done < offer.parts:
             try:
                 async with self.connect() as line:
                     while done < offer.parts:
                         file.write(await self._part(line, number, done))
-                        done, since = done + 1, self.clock.monotonic()
+                        done, failures, since = done + 1, 0, self.clock.monotonic()
             except (FleetAway, FleetRefused, GatewayUnreachable) as error:
                 if self.clock.monotonic() - since > _PATIENCE_SECONDS:
                     raise GatewayError(f"part {done + 1} of {offer.parts} did not come: {error}") from error
-                await asyncio.sleep(_AGAIN_SECONDS)
+                failures += 1
+                await asyncio.sleep(self.backoff.wait(failures))
 
     async def _part(self, line: FleetLine, number: str, part: int) -> bytes:
         """Return a part. Raises FleetAway, FleetRefused; GatewayError if the gateway does not give it."""
