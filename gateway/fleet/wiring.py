@@ -125,18 +125,8 @@ class FleetParts:
         shared = desk.lanes.areas.shared
         areas = () if shared is None else (SharedAreasLine(fleet_name=name, shared=shared),)
         gateways = GatewaysSeen(clock=clock)
-        servers = [
-            FleetServer(
-                url=f"{url.partition('://')[0]}://{endpoint}",
-                credentials=credentials,
-                ca_file=fleet.ca_file,
-                name=f"edge-gateway {name}",
-                inbox=name.inbox,
-            )
-            for url, endpoint in zip(fleet.urls, fleet.endpoints(), strict=True)
-        ]
         connection = FleetConnection(
-            servers=servers,
+            servers=_servers(fleet, name, credentials),
             name=name,
             parts=(events, heartbeat, commands, cards, gateways, *areas),
             clock=clock,
@@ -147,3 +137,16 @@ class FleetParts:
     def status(self) -> FleetStatus:
         """Return the state of the line, with what waits for it. Never waits."""
         return replace(self.connection.status(), waiting=self.events.waiting, sent_to=self.events.sent_to)
+
+
+def _servers(fleet: FleetSection, name: FleetName, credentials: str) -> list[FleetServer]:
+    return [
+        FleetServer(
+            url=f"{url.partition('://')[0]}://{endpoint}",
+            credentials=credentials,
+            ca_file=fleet.ca_file,
+            name=f"edge-gateway {name}",
+            inbox=name.inbox,
+        )
+        for url, endpoint in zip(fleet.urls, fleet.endpoints(), strict=True)
+    ]
