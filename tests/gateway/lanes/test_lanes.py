@@ -236,7 +236,8 @@ async def test_ages_survive_a_setting_of_the_clock(house):
     before = ages()
     for years in (2, -1):
         house.clock.pushed += years * 365 * 86_400_000_000
-        assert all(0 <= after - age < 60_000_000 for age, after in zip(before, ages(), strict=True))
+        # a busy machine may take longer between the two readings of the first ages than between those of the later ones
+        assert all(abs(after - age) < 60_000_000 for age, after in zip(before, ages(), strict=True))
 
 
 async def test_a_reading_of_each_input_reaches_the_lane_in_its_role(tmp_path, monkeypatch):
