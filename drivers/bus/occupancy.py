@@ -154,8 +154,8 @@ class Occupancy:
         """Return the time-out of a probe that would go now; None when it must wait for a longer pause.
 
         `pause` is the time, in seconds, until a live unit is polled. Normally the time-out is a multiple of the slowest
-        live unit's answers. So that a slower unit is found too, the full `allowed` time is spent now and then: on the
-        line at most once in `FULL_PROBE_SECONDS`, and on one unit at most once in that time for each silent unit.
+        live unit's answers. So that a slower unit is found too, one probe in `FULL_PROBE_SECONDS` gets the full
+        `allowed` time. The silent units take turns at it.
         """
         slowest = max((max(s.answers) for s in self._units.values() if s.is_live and s.answers), default=None)
         if slowest is None:
