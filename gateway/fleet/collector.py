@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from gateway.fleet.collected import RefusedRow, Row, row_of
 from gateway.fleet.connection import FleetServer, connected
 from gateway.fleet.database import DatabaseAway, Tables, opened
-from gateway.fleet.line import FleetAway, FleetLine
+from gateway.fleet.line import FleetAway, FleetLine, heed_cancellation
 from gateway.fleet.names import STREAM, STREAM_SUBJECTS
 from gateway.runtime.supervision import Backoff
 
@@ -54,6 +54,7 @@ class Collector:
                 if str(error) != self._trouble:
                     self.told(f"{error}; trying again")
                 self._trouble = str(error)
+            heed_cancellation()  # the database's library raises errors in its place too
             await asyncio.sleep(self.backoff.wait(self._failures))
 
     async def collect(self, *, once: bool) -> None:

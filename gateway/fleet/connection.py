@@ -17,7 +17,7 @@ from nats.aio.msg import Msg
 
 from gateway.domain.errors import StoreError
 from gateway.domain.fleet_status import FleetState, FleetStatus
-from gateway.fleet.line import FleetAway, FleetLine, FleetRefused, SubjectMoved, heed_cancellation
+from gateway.fleet.line import FleetAway, FleetLine, FleetRefused, SubjectMoved, heeding_cancellation
 from gateway.fleet.names import FleetName
 from gateway.runtime.clock import Clock, WallTimes
 from gateway.runtime.connection_faults import connection_words
@@ -237,22 +237,23 @@ async def connected(server: FleetServer) -> AsyncIterator[tuple[FleetLine, Lost]
     trust = await asyncio.to_thread(_trust, server) if server.url.startswith(f"{_TLS}://") else None
     try:
         async with asyncio.timeout(_CONNECT_SECONDS):
-            await client.connect(
-                servers=[server.url],
-                name=server.name,
-                inbox_prefix=server.inbox,
-                error_cb=failed,
-                closed_cb=closed,
-                allow_reconnect=False,
-                connect_timeout=_CONNECT_SECONDS,
-                max_reconnect_attempts=1,
-                reconnect_time_wait=0,
-                ping_interval=_PING_SECONDS,
-                max_outstanding_pings=_UNANSWERED_PINGS,
-                tls=trust,
-                user_credentials=RawCredentials(server.credentials) if server.is_jwt else None,
-                nkeys_seed_str=server.credentials.strip() if server.credentials and not server.is_jwt else None,
-            )
+            with heeding_cancellation():
+                await client.connect(
+                    servers=[server.url],
+                    name=server.name,
+                    inbox_prefix=server.inbox,
+                    error_cb=failed,
+                    closed_cb=closed,
+                    allow_reconnect=False,
+                    connect_timeout=_CONNECT_SECONDS,
+                    max_reconnect_attempts=1,
+                    reconnect_time_wait=0,
+                    ping_interval=_PING_SECONDS,
+                    max_outstanding_pings=_UNANSWERED_PINGS,
+                    tls=trust,
+                    user_credentials=RawCredentials(server.credentials) if server.is_jwt else None,
+                    nkeys_seed_str=server.credentials.strip() if server.credentials and not server.is_jwt else None,
+                )
     except TimeoutError as error:
         await _closed(client)
         raise FleetAway(f"no answer within {_CONNECT_SECONDS} s") from error
@@ -263,7 +264,6 @@ async def connected(server: FleetServer) -> AsyncIterator[tuple[FleetLine, Lost]
         await _closed(client)
         raise
     try:
-        heed_cancellation()
         yield line, lost
     finally:
         await _closed(client)

@@ -9,8 +9,8 @@ import asyncio
 import json
 import secrets as randomness
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -90,7 +90,8 @@ class FleetLine:
         if not self._inbox:
             inbox = self._client.new_inbox()
             try:
-                await self._client.subscribe(f"{inbox}.*", cb=self._take_ack, pending_msgs_limit=_MOST_PENDING)
+                with heeding_cancellation():
+                    await self._client.subscribe(f"{inbox}.*", cb=self._take_ack, pending_msgs_limit=_MOST_PENDING)
             except (nats_errors.Error, OSError) as error:
                 raise FleetAway(_words(error)) from error
             self._inbox = inbox
@@ -231,15 +232,14 @@ class FleetLine:
     ) -> Msg:
         """Request one answer. `refusal`: the sentence for a subject that nobody serves."""
         try:
-            answer = await self._client.request(subject, data, timeout=ANSWER_SECONDS, headers=dict(headers) or None)
+            with heeding_cancellation():
+                return await self._client.request(subject, data, timeout=ANSWER_SECONDS, headers=dict(headers) or None)
         except nats_errors.NoRespondersError as error:
             raise FleetRefused(refusal) from error
         except nats_errors.TimeoutError as error:
             raise self._unanswered(subject) from error
         except (nats_errors.Error, OSError) as error:
             raise FleetAway(_words(error)) from error
-        heed_cancellation()
-        return answer
 
     async def say(self, subject: str, data: bytes, *, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         """Publish without acknowledgement. Raises FleetAway, FleetRefused."""
@@ -266,6 +266,7 @@ class FleetLine:
         try:
             subscription = await self._client.subscribe(subject, cb=take, pending_msgs_limit=pending)
         except (nats_errors.Error, OSError) as error:
+            heed_cancellation()
             raise FleetAway(_words(error)) from error
         try:
             heed_cancellation()
@@ -281,10 +282,10 @@ class FleetLine:
             try:
                 # Twice: the library's first ping may overtake the subscription, which waits for its writing task.
                 for _ in range(2):
-                    await self._client.flush(timeout=int(ANSWER_SECONDS))
+                    with heeding_cancellation():
+                        await self._client.flush(timeout=int(ANSWER_SECONDS))
             except (nats_errors.Error, OSError) as error:
                 raise FleetAway(_words(error)) from error
-            heed_cancellation()
             if denied := self._denial_of(subject):
                 raise FleetRefused(denied)
             yield
@@ -296,14 +297,14 @@ class FleetLine:
         if message.after is not None:
             headers[_EXPECTED_LAST] = str(message.after)
         try:
-            await self._client.publish(message.subject, message.data, reply=reply, headers=headers or None)
+            with heeding_cancellation():
+                await self._client.publish(message.subject, message.data, reply=reply, headers=headers or None)
         except nats_errors.MaxPayloadError as error:
             raise FleetRefused(
                 f"a message of {len(message.data):,} bytes is longer than the server takes: raise its max_payload"
             ) from error
         except (nats_errors.Error, OSError) as error:
             raise FleetAway(_words(error)) from error
-        heed_cancellation()
 
     async def _answered(self, answer: Awaitable[T], subject: str, *, within: float = ANSWER_SECONDS) -> T:
         try:
@@ -323,10 +324,22 @@ class FleetLine:
 
 
 def heed_cancellation() -> None:
-    """Raise CancelledError if this task was cancelled: the library swallows some cancellations."""
+    """Raise CancelledError if this task was cancelled.
+
+    The library swallows some cancellations, and raises an error of its own in the place of others.
+    """
     task = asyncio.current_task()
     if task is not None and task.cancelling():
         raise asyncio.CancelledError
+
+
+@contextmanager
+def heeding_cancellation() -> Iterator[None]:
+    """Heed a cancellation at the end of the context, also instead of an error."""
+    try:
+        yield
+    finally:
+        heed_cancellation()
 
 
 def kept(message: Msg) -> Kept:

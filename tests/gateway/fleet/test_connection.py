@@ -38,9 +38,17 @@ async def test_it_connects_and_says_to_whom(server):
 
 @pytest.mark.parametrize("part", [Idle(), CardsDown(fleet_name=NAME, taker=lambda: None)], ids=lambda part: part.name)
 async def test_it_ends_at_whatever_moment_it_is_ended(server, part):
-    """The library swallows some cancellations."""
-    for turns in range(0, 200, 3):
-        task = asyncio.get_running_loop().create_task(connection(server.url, part).run())
+    await _ends_at_whatever_moment(server.url, part)
+
+
+async def test_it_ends_at_whatever_moment_without_a_server():
+    await _ends_at_whatever_moment(f"nats://127.0.0.1:{free_port()}", Idle())
+
+
+async def _ends_at_whatever_moment(url, part):
+    """The library swallows some cancellations, and raises an error of its own instead of others."""
+    for turns in range(200):
+        task = asyncio.get_running_loop().create_task(connection(url, part).run())
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()
