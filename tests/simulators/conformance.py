@@ -77,15 +77,12 @@ class Heard:
         await self._changed.wait()
 
     async def until(self, condition: Callable[[], object], *, within: float, what: str) -> None:
-        """Wait for reports that make it true, for so many seconds in which the machine let the driver run."""
-        watch = Stopwatch(children=True)
-        while not condition():
-            left = within - watch.seconds()
-            if left <= 0:
-                pytest.fail(f"{what}: not within {within:g} s; the last reports: {self.reports[-8:]}")
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left):
+        try:
+            async with asyncio.timeout(within):
+                while not condition():
                     await self.next()
+        except TimeoutError:
+            pytest.fail(f"{what}: not within {within:g} s; the last reports: {self.reports[-8:]}")
 
 
 @dataclass

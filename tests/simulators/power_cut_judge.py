@@ -15,6 +15,7 @@ from power_cut_traffic import CAMERA, START, Site
 from recorded_disk import Mark
 
 from gateway.camera_worker.segment_file import PART_SUFFIX
+from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage_chain import GENESIS, walked
 from gateway.domain.writes import CAMERA_CREATE
@@ -101,18 +102,19 @@ async def judge(folder: Path, promises: Promises, *, written: dict[str, bytes], 
     """Start, compare, write some more, and end. Raises Broken.
 
     `written`: every file that the camera's recorder made, as it was last. `spoilt`: rows may be gone, but nobody may
-    have more rights.
+    have more rights. A spoilt page that no check reads may be found in use; the next start must rebuild the file.
     """
-    site = Site(folder)
+    site = await _opened(folder)
     try:
-        await site.open()
-    except Exception as error:
-        raise Broken(f"the start fails: {type(error).__name__}: {error}") from error
-    try:
-        await _judge_rights(site, promises, spoilt=spoilt)
-        await _judge_ids(site, promises)
         if spoilt:
+            try:
+                await _judge_use(site, promises, spoilt=True)
+            except StoreError:
+                await site.store.close()
+                site = await _opened(folder)
+                await _judge_use(site, promises, spoilt=True)
             return
+        await _judge_use(site, promises, spoilt=False)
         if site.store.salvaged and not promises.damaged:
             raise Broken(f"a cut counts as damage: {site.store.salvaged}")
         if site.condition is not MediaCondition.READY:
@@ -128,6 +130,20 @@ async def judge(folder: Path, promises: Promises, *, written: dict[str, bytes], 
     finally:
         await site.store.close()
     _judge_file(folder / "site.db")
+
+
+async def _opened(folder: Path) -> Site:
+    site = Site(folder)
+    try:
+        await site.open()
+    except Exception as error:
+        raise Broken(f"the start fails: {type(error).__name__}: {error}") from error
+    return site
+
+
+async def _judge_use(site: Site, promises: Promises, *, spoilt: bool) -> None:
+    await _judge_rights(site, promises, spoilt=spoilt)
+    await _judge_ids(site, promises)
 
 
 async def _judge_events(store: Store, promises: Promises) -> None:

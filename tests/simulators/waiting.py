@@ -1,19 +1,19 @@
 """The way in which tests wait: for a condition, never for a time that happens to be long enough.
 
-A bound on a wait is one on the program's own time: while other work keeps this process and its children from a
-processor, it does not run, for at most `GENEROUS` seconds more. A condition that takes long, such as a request to a
-gateway, is looked at less often, so that waiting leaves the processors to what is waited for.
+A bound on a wait does not run while work waits for a processor of this machine, for at most `GENEROUS` seconds more.
+A condition that takes long, such as a request to a gateway, is looked at less often, so that waiting leaves the
+processors to what is waited for.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TypeVar, cast
-
-from stopwatch import Stopwatch
 
 GENEROUS = 30.0
 """Seconds after which a condition will not come true. A busy machine needs some of them, a healthy one none."""
@@ -31,15 +31,25 @@ class _Patience:
     def __init__(self, within: float, *, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._end = clock() + within
-        self._watch = Stopwatch(children=True)
+        self._stalled = _stalled()
 
     def is_over(self) -> bool:
         over_by = self._clock() - self._end
-        return over_by > 0 and over_by > min(self._watch.held_up(), GENEROUS)
+        return over_by > 0 and over_by > min(_stalled() - self._stalled, GENEROUS)
 
     def pause_after(self, began: float) -> float:
         """Return the pause after a look that began then."""
         return min(max(_PAUSES_PER_LOOK * (self._clock() - began), _SHORTEST_PAUSE), _LONGEST_PAUSE)
+
+
+def _stalled() -> float:
+    """Return for how many seconds work has waited for a processor of this machine; 0 where the kernel does not say.
+
+    One small file tells it. A loop that is watched for delays may wait here too.
+    """
+    with contextlib.suppress(OSError):
+        return int(Path("/proc/pressure/cpu").read_text().partition("total=")[2].split()[0]) / 1e6
+    return 0.0
 
 
 async def until(condition: Callable[[], Answer | Awaitable[Answer]], *, within: float = GENEROUS) -> Answer:
