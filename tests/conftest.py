@@ -62,7 +62,9 @@ def _turn(config: pytest.Config, *, alone: bool) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Run each test in its turn. The wait is outside of the test's time-out."""
+    """Run each test in its turn, where the runner has several processes. The wait is outside of the test's time-out."""
+    if not hasattr(item.config, "workerinput"):
+        return (yield)
     with _turn(item.config, alone=item.get_closest_marker("alone") is not None):
         return (yield)
 
