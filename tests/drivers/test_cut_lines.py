@@ -23,7 +23,7 @@ from drivers.http_session import Account
 from drivers.link import LinkSpec
 
 ANSWER_SECONDS = 0.3
-"""How long the bus waits for an answer."""
+"""The bus's time for an answer."""
 
 
 def unanswered(request=b"close", *, answered=True):

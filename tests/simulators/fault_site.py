@@ -39,7 +39,7 @@ from gateway.runtime.unix_sockets import INTERFACE_SOCKET
 _GATE_PROFILE = load_profile(SHIPPED_PROFILES / "relay-barrier.toml")
 _INPUTS_PROFILE = load_unit_profile(SHIPPED_PROFILES / "inputs-8.toml")
 PATIENT_SECONDS = 0.6
-"""How long an answer on a serial line may take: twice as long as usual, so that a busy machine loses fewer."""
+"""The time for an answer on a serial line: twice the usual, so that a busy machine loses fewer."""
 _TRAVEL_SECONDS = 0.3
 _START_SECONDS = 30.0
 _CAMERA = Credentials("viewer", "demo")

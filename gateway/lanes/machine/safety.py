@@ -11,6 +11,7 @@ from drivers.contract import GatePosition, PointState
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.inputs import InputReading
 from gateway.lanes.machine.state.lane import LaneState
+from gateway.site import PointRef
 
 _MISSED_WHILE_CLOSING = 2
 """A closing gate is opened again after so many polls in a row without an answer."""
@@ -33,7 +34,7 @@ def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa
         return "the gate's position is not known: open it first, then close it"
     if len(state.inputs.safety) != len(rules.lane.safety):
         return "a safety point has not been read yet"
-    for name, point in points_that_forbid(rules, state):
+    for name, point, _ in points_that_forbid(rules, state):
         fresh = point.fresh(now, rules.policy.stale_seconds)
         if fresh is PointState.ON:
             return f"{name} is active"
@@ -93,13 +94,14 @@ def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> st
     return ""
 
 
-def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, InputReading], ...]:
-    """Return each input that must be free for a close, with its name for people."""
-    points = list(obstructions(rules, state))
+def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, InputReading, PointRef], ...]:
+    """Return each input that must be free for a close, with its name for people and its place in the site file."""
+    refs = (rules.lane.closing, *rules.lane.safety)
+    points = [(name, point, ref) for (name, point), ref in zip(obstructions(rules, state), refs, strict=False)]
     if rules.lane.fire is not None:
-        points.append(("the fire input", state.inputs.fire))
+        points.append(("the fire input", state.inputs.fire, rules.lane.fire))
     if rules.lane.local is not None:
-        points.append(("the key switch", state.inputs.local))
+        points.append(("the key switch", state.inputs.local, rules.lane.local))
     return tuple(points)
 
 

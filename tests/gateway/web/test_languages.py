@@ -210,7 +210,7 @@ SAID = {
     "close by the lane: replaced by open before it was sent": "fermeture par la voie : remplacée par une ouverture",
     "Health knows of it: Gate does not answer: it hung up": "Health en a connaissance : Gate ne répond pas",
 }
-"""What is said of a lane, a device, a camera and persons that are called as other texts of the page are."""
+"""Texts about a lane, a device, a camera and persons that have the names of other texts of the page."""
 
 
 @in_one_loop
