@@ -14,6 +14,7 @@ from gateway.store.events.events import Events
 
 _GRANT_COUNTS_MICROS = 60_000_000
 _LOOKED_AT = 64
+_AMONG = 2_000  # of all lanes: no site grants more in a minute
 _ABOUT_GRANTS = (
     int(EventKind.ACCESS_GRANTED),
     int(EventKind.VEHICLE_PASSED),
@@ -54,7 +55,7 @@ async def last_grants(events: Events, *, lane_id: str, now: m.Now) -> tuple[m.Gr
     A grant counts for a minute by the wall clock. Raises StoreError.
     """
     grants: list[m.GrantRemembered] = []
-    for event in await events.lately(types=_ABOUT_GRANTS, lane_id=lane_id, limit=_LOOKED_AT):
+    for event in await events.lately(types=_ABOUT_GRANTS, lane_id=lane_id, limit=_LOOKED_AT, among=_AMONG):
         data = json.loads(event.data)
         credential = str(data.get("credential", ""))
         if event.type == EventKind.ACCESS_GRANTED:

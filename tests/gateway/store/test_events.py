@@ -138,3 +138,18 @@ async def test_an_id_is_not_used_again_after_deletion(store, entry):
     ids = await record(store, entry, 3)
     await store.database.write(lambda connection: connection.execute("DELETE FROM event"))
     assert (await record(store, entry, 1))[0] > ids[-1]
+
+
+async def test_only_so_many_events_of_a_type_are_looked_at_for_a_lane(store, entry):
+    (silent,) = await record(store, entry, 1, lane_id="out")
+    loud = await record(store, entry, 5, lane_id="in")
+
+    async def lately(lane_id, among):
+        found = await store.events.lately(types=[EventKind.VEHICLE_ARRIVED], limit=3, lane_id=lane_id, among=among)
+        return [event.id for event in found]
+
+    assert await lately("out", None) == [silent]
+    assert await lately("out", 6) == [silent]
+    assert await lately("out", 5) == []
+    assert await lately("in", 2) == loud[-2:]
+    assert await lately("in", 5) == loud[-3:]
