@@ -21,6 +21,7 @@ from drivers.rtsp.frames import Entry
 from gateway.domain.viewing import LiveViewing
 from gateway.runtime.clock import ClockOffset
 
+CAMERAS_PER_WORKER = 24
 TOUCHING_MICROS = 50_000
 """Segments follow one another without a gap if one begins no further than this from the other's end."""
 

@@ -123,7 +123,13 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
             ),
         ),
         K.SITE_FILE_NOTICE: Advice(
-            "Site file", Severity.NOTICE, "Lanes work by the site file of the last start.", ("Read the notice above.",)
+            "Site file",
+            Severity.NOTICE,
+            "Lanes work by the site file as it was before.",
+            (
+                "Correct its faults: the page's settings show each at its line, and `edge-gateway check` lists them.",
+                "Then `edge-gateway reload`. If a change needs it, restart the gateway while the lanes are empty.",
+            ),
         ),
         K.ACCOUNT_GUESSABLE: Advice(
             "Default or trivial password",

@@ -12,11 +12,11 @@ from urllib.parse import quote, urlsplit
 import structlog
 
 from gateway.domain.errors import CameraUnavailable, ConfigError
-from gateway.domain.footage import CameraCondition, RtspServing, WorkerCamera
+from gateway.domain.footage import CAMERAS_PER_WORKER, CameraCondition, RtspServing, WorkerCamera
 from gateway.domain.viewing import LiveViewing
 from gateway.recording.watch import CameraWatch
 from gateway.recording.worker_client import WorkerClient
-from gateway.recording.worker_pool import CAMERAS_PER_WORKER, CameraWorker
+from gateway.recording.worker_pool import CameraWorker
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Progress
 from gateway.site import Camera, Secrets, Site

@@ -30,7 +30,6 @@ from gateway.runtime.supervision import Backoff, Progress
 
 log = structlog.get_logger(__name__)
 
-CAMERAS_PER_WORKER = 24
 MOVES_WITHIN_SECONDS = 60.0
 _START_SECONDS = 15.0
 _POLL_SECONDS = 0.03

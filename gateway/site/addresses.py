@@ -53,7 +53,7 @@ def endpoint_of(url: str, *, schemes: Collection[str]) -> Endpoint:
     Raises ValueError, without the URL in its text, for any other URL and for one with credentials, because secrets
     do not belong in the site file.
     """
-    wanted = " or ".join(f"{scheme}://…" for scheme in schemes)
+    wanted = " or ".join(", ".join(f"{scheme}://…" for scheme in schemes).rsplit(", ", 1))
     parts, port = _split(url, wanted)
     if parts.scheme not in schemes or not parts.hostname:
         raise ValueError(f"must be {wanted}")
@@ -193,7 +193,7 @@ def _split(url: str, wanted: str) -> tuple[SplitResult, int | None]:
     try:
         port = parts.port
     except ValueError as error:
-        raise ValueError(f"must be {wanted}, with a port from 1 to 65535 if any") from error
+        raise ValueError("must have a port from 1 to 65535, if any") from error
     return parts, port
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, StringConstraints, field_validator
+from pydantic import Field, field_validator
 
+from gateway.domain.validation_messages import following
 from gateway.site.addresses import Network, is_loopback, listening_host, networks, origin_of
 from gateway.site.fields import Name, Permission, SecretName, Section
 
@@ -30,7 +31,13 @@ class TlsSection(Section):
         return TlsSection(certificate=str(folder / self.certificate), key=str(folder / self.key))
 
 
-HostName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?$")]
+HostName = Annotated[
+    str,
+    following(
+        r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?",
+        "must be a name like gate.example.com, without https:// and port",
+    ),
+]
 
 
 class ApiSection(Section):

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Self
+from typing import Annotated, Self
 from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from gateway.domain.validation_messages import following
 from gateway.site.addresses import endpoint_of
 from gateway.site.fields import SecretName, Section
 
@@ -94,7 +95,9 @@ class BackupSection(Section):
     password: SecretName | None = Field(default=None, description="SFTP: the user's password")
     key: SecretName | None = Field(default=None, description="SFTP: the user's private key, instead of a password")
     endpoint: str | None = Field(default=None, description="S3: `https://host:port` of the store; none: Amazon's")
-    region: str = Field(default="us-east-1", pattern=r"^[a-z0-9-]{1,40}$", description="S3: the bucket's region")
+    region: Annotated[str, following(r"[a-z0-9-]{1,40}", "must be small letters, digits and '-', at most 40")] = Field(
+        default="us-east-1", description="S3: the bucket's region"
+    )
     access_key: SecretName | None = Field(default=None, description="S3: the access key's id")
     secret_key: SecretName | None = Field(default=None, description="S3: the secret of the access key")
     ca_file: str | None = Field(default=None, description="S3: authorities to trust instead of the usual ones")

@@ -43,10 +43,9 @@ def names_in(raw: Mapping[str, object]) -> Mapping[str, str]:
     return names
 
 
-def with_names(fault: Fault, names: Mapping[str, str]) -> str:
-    """Format a fault as one line, with the names of the records that it mentions."""
+def with_names(fault: Fault, names: Mapping[str, str]) -> Fault:
+    """Return a fault for people, with the names of the records that it mentions."""
     found = _RECORD.match(fault.place)
     name = names.get(found.group()) if found else None
     place = f"{fault.place} ({name})" if name else fault.place
-    message = _RECORD.sub(lambda other: names.get(other.group(), other.group()), fault.message)
-    return str(Fault(place, message))
+    return Fault(place, _RECORD.sub(lambda other: names.get(other.group(), other.group()), fault.message))

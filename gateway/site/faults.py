@@ -9,6 +9,8 @@ from types import MappingProxyType, UnionType
 from pydantic import ValidationError
 
 from gateway.domain.errors import ConfigError
+from gateway.domain.footage import CAMERAS_PER_WORKER
+from gateway.domain.validation_messages import words_of
 from gateway.site.addresses import Endpoint, LineKind, real_line
 from gateway.site.draft import Draft, Place, place_in_file, whole
 from gateway.site.fault import Fault, with_names
@@ -56,7 +58,7 @@ class SiteFaults(ConfigError):
     def lines(self) -> Iterator[str]:
         """Yield a line for each fault, with the names of the records that it concerns."""
         for fault in self.faults:
-            yield with_names(fault, self._names)
+            yield str(with_names(fault, self._names))
 
 
 _LAST_UNIT = 247
@@ -84,7 +86,7 @@ def faults_of(error: ValidationError) -> Iterator[Fault]:
     """Convert a validation error to faults with places such as `lanes[1].gate`, without any value of the file."""
     errors = error.errors(include_url=False, include_input=False)
     for item in errors:
-        place, message = item["loc"], item["msg"].removeprefix("Value error, ")
+        place, message = item["loc"], words_of(item)
         match item["type"]:
             case "extra_forbidden":
                 message = "unknown key"
@@ -94,7 +96,7 @@ def faults_of(error: ValidationError) -> Iterator[Fault]:
                 place, message = (*place, "driver"), "is required"
             case "union_tag_invalid":
                 place, message = (*place, "driver"), f"must be one of {', '.join(sorted(DRIVERS))}"
-            case "model_type" | "model_attributes_type":
+            case "model_type" | "model_attributes_type" | "dict_type":
                 message = "must be a table"
             case "tuple_type" if len(place) == 1:
                 message = f"must be tables, each beginning with [[{place[0]}]]"
@@ -102,8 +104,6 @@ def faults_of(error: ValidationError) -> Iterator[Fault]:
                 message = "must be a list in brackets, even of one: [ … ]"
             case "too_short" if any(other["loc"][: len(place)] == place for other in errors if other is not item):
                 continue  # its items were refused, so the list only looks too short
-            case "too_short":
-                message = "must not be empty"
         yield Fault(_shown(place), message)
 
 
@@ -149,10 +149,10 @@ def _address_faults(draft: Draft) -> Iterator[Fault]:
         if isinstance(line, Endpoint) and _is_own(line, draft):
             yield Fault(f"links[{index}].url", f"{line} is where this gateway itself listens ([api] port)")
     if draft.rtsp and draft.api and draft.api.port:
-        last = draft.rtsp.port + max(0, (len(draft.cameras.sound) - 1) // 4)
+        last = draft.rtsp.port + max(0, (len(draft.cameras.sound) - 1) // CAMERAS_PER_WORKER)
         if draft.rtsp.port <= draft.api.port <= last:
-            ports = f"cameras are served on ports {draft.rtsp.port} to {last}"
-            yield Fault("rtsp.port", f"{ports}, and {draft.api.port} is the [api] port")
+            ports = f"cameras are served on ports {draft.rtsp.port} to {last}, and {draft.api.port} is the [api] port"
+            yield Fault("rtsp.port", ports)
     for place, endpoint in _connected_to(draft):
         if _is_own(endpoint, draft):
             yield Fault(place, f"{endpoint} is where this gateway itself listens ([api] port)")
@@ -232,8 +232,8 @@ def _framing_faults(place: str, device: ModbusDevice, link: Link) -> Iterator[Fa
     if device.framing == "rtu" and device.unit == 0:
         yield Fault(f"{place}.unit", "0 addresses all devices of the line, and none answers")
     if device.unit > _LAST_UNIT and (device.framing == "rtu" or device.unit != _SELF):
-        over_tcp = "" if device.framing == "rtu" else f", or {_SELF} for the device itself"
-        yield Fault(f"{place}.unit", f"is {device.unit}; units are 1 to {_LAST_UNIT}{over_tcp}")
+        units = f"is {device.unit}; units are 1 to {_LAST_UNIT}"
+        yield Fault(f"{place}.unit", units if device.framing == "rtu" else f"{units}, or {_SELF} for the device itself")
 
 
 def _lane_faults(draft: Draft) -> Iterator[Fault]:

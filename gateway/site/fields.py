@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-_SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
-_SECRET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-def _slug(value: str) -> str:
-    if not _SLUG.fullmatch(value):
-        raise ValueError("must be 1 to 40 small letters, digits, '-' or '_', a letter or digit first")
-    return value
-
-
-def _secret_name(value: str) -> str:
-    # The error does not repeat the text, because somebody may have written the secret itself here.
-    if not _SECRET_NAME.fullmatch(value):
-        raise ValueError("must be the name of a secret: 1 to 64 letters, digits, '.', '-' or '_'")
-    return value
-
+from gateway.domain.validation_messages import following
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=120, strip_whitespace=True)]
-Slug = Annotated[str, AfterValidator(_slug)]
-SecretName = Annotated[str, AfterValidator(_secret_name)]
+Slug = Annotated[
+    str,
+    following(
+        r"[a-z0-9][a-z0-9_-]{0,39}", "must be 1 to 40 small letters, digits, '-' or '_', a letter or digit first"
+    ),
+]
+SecretName = Annotated[
+    str,
+    following(
+        r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}",
+        "must be the name of a secret: 1 to 64 letters, digits, '.', '-' or '_'",
+    ),
+]
 RecordId = Annotated[int, Field(strict=True, ge=1, lt=2_000_000_000)]
-Permission = Annotated[str, StringConstraints(pattern=r"^(\*|can_[a-z_]{1,60})$")]
+Permission = Annotated[
+    str, following(r"\*|can_[a-z_]{1,60}", "must be '*' or the name of a permission, as 'can_control_devices'")
+]
 
 
 class Section(BaseModel):

@@ -45,8 +45,11 @@ def format_fault(raw: Mapping[str, Any]) -> Fault | None:
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         return Fault(_KEY, f"must be a whole number from 1 to {FORMAT}")
     if number > FORMAT:
-        text = f"is {number}, and this program knows formats up to {FORMAT}: install the newer program again"
-        return Fault(_KEY, f"{text}, or take the site file from before it")
+        return Fault(
+            _KEY,
+            f"is {number}, and this program knows formats up to {FORMAT}: install the newer program again,"
+            " or take the site file from before it",
+        )
     return None
 
 

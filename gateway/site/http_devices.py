@@ -5,11 +5,12 @@ from __future__ import annotations
 import ipaddress
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from gateway.domain.validation_messages import following
 from gateway.site.fields import Name, RecordId, SecretName, Section, Slug
 
-Username = Annotated[Name, StringConstraints(pattern=r"^[^:]+$")]
+Username = Annotated[Name, following(r"[^:]+", "must be without ':'")]
 """A colon cannot be sent in a user name (RFC 7616)."""
 
 

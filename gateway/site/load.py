@@ -136,7 +136,7 @@ def doubtful(site: Site, path: Path) -> Iterator[str]:
     folders = profile_folders(site, path)
     names = names_in(site.model_dump(mode="json"))
     for doubt in doubts(site, partial(find_profile, folders=folders)):
-        yield with_names(doubt, names)
+        yield str(with_names(doubt, names))
     yield from _format_doubts(path)
     yield from _authority_doubts(site)
     yield from _certificate_doubts(site)

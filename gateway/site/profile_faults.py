@@ -111,9 +111,13 @@ def _fault_of_choice(
         return ""
     if not fitting or device.driver in fitting:
         return ""
-    no_gate = "has no commands, so it moves no gate; it " if fitting == ("modbus-io",) else ""
+    if fitting == ("modbus-io",):
+        return (
+            f"profile {device.profile!r} has no commands, so it moves no gate;"
+            f' it is for driver = "modbus-io", not for "{device.driver}"'
+        )
     wanted = " or ".join(f'driver = "{name}"' for name in fitting)
-    return f'profile {device.profile!r} {no_gate}is for {wanted}, not for "{device.driver}"'
+    return f'profile {device.profile!r} is for {wanted}, not for "{device.driver}"'
 
 
 def _fitting_drivers(raw: Mapping[str, object]) -> tuple[str, ...]:

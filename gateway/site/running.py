@@ -193,7 +193,10 @@ class RunningSite:
         """Return the sentences that say why the site file is not in force; empty if it is."""
         last = self._last
         if last.faults:
-            return (f"the site file has faults and is not in use: {'; '.join(last.faults)}",)
+            count, first = len(last.faults), last.faults[0]
+            if count == 1:
+                return (f"the site file has a fault and is not in use: {first}",)
+            return (f"the site file has {count} faults and is not in use; the first: {first}",)
         if last.refused:
             return (f"the site file was changed and is not in use: {'; '.join(last.refused)}",)
         return (self._notice,) if self._notice else ()

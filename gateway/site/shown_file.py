@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gateway.site.fault import names_in, with_names
+from gateway.site.fault import Fault, names_in, with_names
 from gateway.site.faults import SiteFaults
 from gateway.site.statements import Table, tables_of
 
@@ -22,9 +22,16 @@ _HIDDEN = "…"
 
 @dataclass(frozen=True, slots=True)
 class ShownFault:
-    """A fault, and the number of its line from 1; 0 if it concerns no single line."""
+    """A fault for people.
+
+    Attributes:
+        line: the number of its line from 1; 0 if it concerns no single line.
+        place: its place in the file, with the name of the record; "" for the whole file.
+        text: what is wrong.
+    """
 
     line: int
+    place: str
     text: str
 
 
@@ -40,8 +47,8 @@ def shown_file(text: bytes, error: SiteFaults | None) -> ShownFile:
     """Return the file for display. Names of secrets are masked, in faults too: one may be the secret itself."""
     lines = text.decode("utf-8-sig", errors="replace").splitlines()
     hidden = set(_hidden(lines))
-    faults = tuple(ShownFault(line, _without(words, hidden)) for line, words in _faults(lines, error))
-    return ShownFile(tuple(map(_shown, lines)), faults)
+    faults = (ShownFault(line, fault.place, _without(fault.message, hidden)) for line, fault in _faults(lines, error))
+    return ShownFile(tuple(map(_shown, lines)), tuple(faults))
 
 
 def _shown(line: str) -> str:
@@ -65,7 +72,7 @@ def _without(words: str, hidden: set[str]) -> str:
     return _IN_ADDRESS.sub(rf"\1{_HIDDEN}@", words)
 
 
-def _faults(lines: list[str], error: SiteFaults | None) -> Iterator[tuple[int, str]]:
+def _faults(lines: list[str], error: SiteFaults | None) -> Iterator[tuple[int, Fault]]:
     if error is None:
         return
     try:

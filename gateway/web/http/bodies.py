@@ -15,8 +15,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Va
 from pydantic_core import from_json
 
 from gateway.domain.errors import NotFoundError
+from gateway.domain.validation_messages import following, sentence_of
 from gateway.web.http.errors import RequestRefused
-from gateway.web.http.validation_messages import sentence_of
 
 PUBLISHED = web.RequestKey("published", type)
 """The body's model as the OpenAPI description publishes it. Validating with any other model is a bug."""
@@ -39,21 +39,6 @@ def _without_nul(value: str) -> str:
     if "\x00" in value:
         raise ValueError("must not hold the character U+0000")
     return value
-
-
-def following(pattern: str, words: str) -> AfterValidator:
-    """Return a validator that refuses text not matching the pattern, with `words` ("must be …") as the message.
-
-    The pattern is not published by this validator; the field does that with `json_schema_extra`.
-    """
-    compiled = re.compile(pattern)
-
-    def follows(value: str) -> str:
-        if not compiled.fullmatch(value):
-            raise ValueError(words)
-        return value
-
-    return AfterValidator(follows)
 
 
 Fields = dict[str, JsonValue]

@@ -9,7 +9,8 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import NotFoundError
-from gateway.web.http.bodies import LARGEST_ID, following
+from gateway.domain.validation_messages import following
+from gateway.web.http.bodies import LARGEST_ID
 from gateway.web.http.envelope import as_json
 
 PRINTED = r"^[^\x00-\x1f\x7f]*$"

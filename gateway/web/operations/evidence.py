@@ -16,6 +16,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind, Scalar
 from gateway.domain.evidence import Evidence, EvidenceLink, KeptAs, Labels, download_name, shown_in_place, shown_name
 from gateway.domain.passages import CameraEvent
+from gateway.domain.validation_messages import following
 from gateway.domain.writes import RecordWriter
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.runtime.clock import Clock, Stamp, iso_utc
@@ -25,7 +26,7 @@ from gateway.store.footage.camera_events import CameraEvents
 from gateway.store.footage.evidence import EvidenceRows
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import Body, Id, Text, following, path_id, read_body, validated
+from gateway.web.http.bodies import Body, Id, Text, path_id, read_body, validated
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import as_guarded_file

@@ -79,7 +79,7 @@ def test_a_bad_site_gives_every_fault_and_status_2(command, site, tmp_path):
     assert (result.returncode, result.stdout) == (2, "")
     assert sorted(result.stderr.splitlines()) == [
         "api.colour: unknown key",
-        "cameras[0].url (camera 1): must be rtsp://… or rtsps://… or whep://… or wheps://…",
+        "cameras[0].url (camera 1): must be rtsp://…, rtsps://…, whep://… or wheps://…",
         "edge-gateway: site.toml has 2 faults",
     ]
     assert not (tmp_path / "data").exists()

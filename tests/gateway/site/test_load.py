@@ -213,7 +213,7 @@ def test_a_good_site_has_no_fault(place):
         *(
             ('username = "viewer"', f'username = "viewer"\nlive_url = "{url}"', f"cameras[0]{fault}")
             for url, fault in (
-                ("http://127.0.0.1/two", ".live_url: must be rtsp://… or rtsps://… or whep://… or wheps://…"),
+                ("http://127.0.0.1/two", ".live_url: must be rtsp://…, rtsps://…, whep://… or wheps://…"),
                 (
                     "rtsp://127.0.0.1/one",
                     ": 'live_url' is 'url' itself; leave it out, and what is recorded is shown live",
@@ -253,7 +253,7 @@ def test_a_good_site_has_no_fault(place):
         (
             "[central]",
             "[storage]\nmedia_gigabytes = inf\n[central]",
-            "storage.media_gigabytes: Input should be a finite number",
+            "storage.media_gigabytes: must be a finite number",
         ),
     ],
 )
@@ -313,9 +313,9 @@ def test_every_fault_at_once_of_every_kind(place):
     assert sorted(faults(place, text, environ={"EDGE_GATEWAY_SECRET_TECH_PASSWORD": "x"})) == sorted(
         [
             "site.nmae: unknown key",
-            "api.port: Input should be less than or equal to 65535",
+            "api.port: must be at most 65535",
             "lanes[1].gate: no device 103",
-            "devices[1].unit: Input should be less than or equal to 255",
+            "devices[1].unit: must be at most 255",
             "links[0].baudd: unknown key",
             "devices[0].profile: no profile 'other'; 'edge-gateway drivers' lists all profiles",
             f"central.password: {missing_secret(place, 'central-password')}",
@@ -333,15 +333,13 @@ def test_what_a_part_says_as_a_whole_is_not_hidden_by_an_unknown_key(place):
 
 
 def test_a_broken_record_is_not_called_missing_too(place):
-    assert faults(place, changed(("unit = 2", "unit = 999"))) == [
-        "devices[1].unit: Input should be less than or equal to 255"
-    ]
+    assert faults(place, changed(("unit = 2", "unit = 999"))) == ["devices[1].unit: must be at most 255"]
     assert faults(place, changed(("id = 102\n", ""))) == ["devices[1].id: is required"]
     assert faults(place, changed(("tcp://127.0.0.1:5020", "tcp:"))) == [
         "links[0].url: must begin with tcp://, serial:/, http://, https:// or http-listen://"
     ]
     assert faults(place, changed(("rtsp://127.0.0.1/one", "x"))) == [
-        "cameras[0].url: must be rtsp://… or rtsps://… or whep://… or wheps://…"
+        "cameras[0].url: must be rtsp://…, rtsps://…, whep://… or wheps://…"
     ]
 
 
@@ -376,11 +374,18 @@ def test_the_ports_of_served_cameras_are_not_the_gateways_own(place):
     (place / "secrets" / "viewer").chmod(0o600)
     text = GOOD + '[rtsp]\nport = 8480\nusername = "viewer"\npassword = "viewer"\n'
     assert "rtsp.port: cameras are served on ports 8480 to 8480, and 8480 is the [api] port" in faults(place, text)
+    cameras = "".join(f'[[cameras]]\nid = {300 + n}\nname = "C"\nurl = "rtsp://127.0.0.1/{n}"\n' for n in range(2, 25))
+    at_the_port_before = text.replace("[rtsp]\nport = 8480", "[rtsp]\nport = 8479")
+    assert faults(place, at_the_port_before + cameras) == []  # 24 share the first port
+    twenty_fifth = '[[cameras]]\nid = 400\nname = "C"\nurl = "rtsp://127.0.0.1/x"\n'
+    assert faults(place, at_the_port_before + cameras + twenty_fifth) == [
+        "rtsp.port: cameras are served on ports 8479 to 8480, and 8480 is the [api] port"
+    ]
 
 
 def test_a_port_that_is_none_is_told(place):
     assert faults(place, changed(("rtsp://127.0.0.1/one", "rtsp://127.0.0.1:99999/one"))) == [
-        "cameras[0].url: must be rtsp://… or rtsps://… or whep://… or wheps://…, with a port from 1 to 65535 if any"
+        "cameras[0].url: must have a port from 1 to 65535, if any"
     ]
 
 
@@ -408,8 +413,8 @@ def test_people_are_told_which_record_is_meant(place):
     with pytest.raises(SiteFaults) as caught:
         load(path, secrets=Secrets(folder=place / "secrets", environ=SECRETS))
     assert sorted(caught.value.lines()) == [
-        "api.port: Input should be greater than or equal to 0",
-        "devices[1].unit (device 102): Input should be less than or equal to 255",
+        "api.port: must be at least 0",
+        "devices[1].unit (device 102): must be at most 255",
         "lanes[1].gate (lane exit): 101 is already used by lane entry",
     ]
 

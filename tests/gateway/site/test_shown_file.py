@@ -39,15 +39,16 @@ def looked(tmp_path, text):
 
 def test_faults_are_at_their_lines_and_no_secret_is_shown(tmp_path):
     shown = looked(tmp_path, FILE)
-    words = "\n".join((*shown.lines, *(fault.text for fault in shown.faults)))
+    words = "\n".join((*shown.lines, *(f"{fault.place} {fault.text}" for fault in shown.faults)))
     for secret in ("hunter2", "HUNTER2", "s3cret", "s-e-c", "S_E_C"):
         assert secret not in words
     assert shown.lines[6] == 'key = "gate.key"'
     assert shown.lines[9] == 'password = "…"  # oh'
-    by_line = {fault.line: fault.text for fault in shown.faults}
-    assert "time zone" in by_line[4]
-    assert "secret" in by_line[10]
-    assert "link" in by_line[15]
+    by_line = {fault.line: (fault.place, fault.text) for fault in shown.faults}
+    assert by_line[4] == ("site.timezone", "no time zone 'Nowhere'; write one like 'America/Toronto'")
+    assert by_line[10][0] == "api.accounts[0].password"
+    assert "secret" in by_line[10][1]
+    assert by_line[15] == ("devices[0].link (device 1)", "no link 'none'")
 
 
 def test_a_slip_of_the_pen_is_at_its_line(tmp_path):

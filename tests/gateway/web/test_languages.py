@@ -13,6 +13,7 @@ from playwright.async_api import expect
 
 from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind
+from gateway.domain.footage import WHY_AWAY, WHY_MISSING
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import CommandSnapshot
 from gateway.problems.problem import ADVICE, Part, Problem
@@ -88,9 +89,9 @@ def test_a_mark_has_its_space_in_french():
     assert [french for _, french in catalogue() if bare.search(french)] == []
 
 
-def test_events_and_problems_have_their_french():
+def test_events_problems_and_missing_footage_have_their_french():
     known = {entry for entry, _ in catalogue()}
-    wanted = {kind.label for kind in EventKind}
+    wanted = {kind.label for kind in EventKind} | set(WHY_MISSING.values()) | set(WHY_AWAY.values())
     for advice in ADVICE.values():
         wanted |= {advice.title, advice.means, *advice.steps}
     assert sorted(wanted - known) == []

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from gateway.domain.validation_messages import sentence_of
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.http.bodies import MOST_VALUES, validated
 from gateway.web.http.errors import RequestRefused
-from gateway.web.http.validation_messages import sentence_of
 from gateway.web.legacy.answers import PageQuery
 from gateway.web.legacy.video import RecordingsQuery
 from gateway.web.operations.evidence import EvidenceForm

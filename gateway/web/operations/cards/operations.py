@@ -10,8 +10,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
 
 from gateway.domain.credentials import CardStatus
+from gateway.domain.validation_messages import following
 from gateway.runtime.clock import iso_utc
-from gateway.web.http.bodies import Body, ById, Id, Line, Number, Paged, Plain, Text, Word, WriteBody, Yes, following
+from gateway.web.http.bodies import Body, ById, Id, Line, Number, Paged, Plain, Text, Word, WriteBody, Yes
 from gateway.web.operation import XLSX, Operation, Rule, needs
 from gateway.web.operations.answers import Answer, Listed
 

@@ -16,7 +16,7 @@ export function setUpSettings() {
   onComeBack("settings", () => {
     if (known === null) attempt(load);
   });
-  byId("settings-forms").addEventListener("input", () => setText(byId("settings-said"), ""));
+  byId("settings-forms").addEventListener("input", () => showFound(null));
   byId("settings-forms").addEventListener("submit", (event) => {
     event.preventDefault();
     attempt(dryRun);
@@ -70,22 +70,35 @@ async function load() {
 }
 
 function showFile({ lines, faults, notices }) {
-  const faulty = new Map(faults.filter((fault) => fault.line).map((fault) => [fault.line, fault.text]));
+  const faulty = new Map(faults.filter((fault) => fault.line).map((fault) => [fault.line, fault]));
   keyed(byId("settings-lines"), lines.map((text, index) => ({ text, line: index + 1 })), {
     key: ({ line }) => line,
     create: () => make("li"),
     update: (row, { text, line }) => {
       row.className = faulty.has(line) ? "faulty" : "";
       row.replaceChildren(make("code", "", text || " "));
-      if (faulty.has(line)) row.append(make("span", "fault", faulty.get(line)));
+      if (faulty.has(line)) row.append(told(faulty.get(line)));
     },
   });
-  const told = [...faults.map((fault) => (fault.line ? `Line ${fault.line}: ${fault.text}` : fault.text)), ...notices];
-  keyed(byId("settings-faults"), told.map((text) => ({ text })), {
-    key: ({ text }) => text,
-    create: () => make("li", "fault"),
-    update: (row, { text }) => setText(row, text),
-  });
+  const rows = [...faults.map((fault) => (fault.line ? [make("span", "", `Line ${fault.line}:`), " ", told(fault)] : [told(fault)])), ...notices.map((text) => [text])];
+  byId("settings-faults").replaceChildren(...rows.map((parts) => {
+    const row = make("li", "fault");
+    row.append(...parts);
+    return row;
+  }));
+}
+
+// A fault in the reader's language: also at the lines of the file, which stay as they are, as keys do.
+function told({ place, text }) {
+  const node = make("span", "fault");
+  node.translate = true;
+  if (place) {
+    const where = make("span", "", place);
+    where.translate = place.includes(" ("); // the name of a record, as "lane entry"
+    node.append(where, ": ");
+  }
+  node.append(text);
+  return node;
 }
 
 const wanted = () => ({ digest: known.digest, edits: collected(byId("settings-parts"), known.parts) });
@@ -115,7 +128,7 @@ function showFound(found) {
     update: (row, { text }) => setText(row, text),
   });
   const bad = [...(found?.faults ?? []), ...(found?.refused ?? [])];
-  if (bad.length) setText(byId("settings-fault"), bad.join("; "));
+  byId("settings-fault").replaceChildren(...bad.map((text) => make("span", "each", text)));
   byId("settings-apply").hidden = !changes.length || bad.length > 0;
   setText(byId("settings-said"), found && !changes.length && !bad.length ? "Nothing is different from what is in force." : "");
 }

@@ -1,4 +1,4 @@
-"""Validation errors as one sentence: the field's place, and what would be right. Never the value that was sent."""
+"""Validation errors in our own words: what would be right. Never the value that was sent, which may be a secret."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from pydantic import ValidationError
+from pydantic import AfterValidator, ValidationError
 from pydantic_core import ErrorDetails
 
 _IS_NAME = re.compile(r"\w+")
@@ -15,10 +15,25 @@ _MUST_BE = "must be "
 _OTHERWISE = "cannot be taken as it is"
 
 
+def following(pattern: str, words: str) -> AfterValidator:
+    """Return a validator that refuses text not matching the pattern, with `words` ("must be …") as the message.
+
+    The pattern is not published by this validator; a field of the interface does that with `json_schema_extra`.
+    """
+    compiled = re.compile(pattern)
+
+    def follows(value: str) -> str:
+        if not compiled.fullmatch(value):
+            raise ValueError(words)
+        return value
+
+    return AfterValidator(follows)
+
+
 def _counted(fault: ErrorDetails, limit: str) -> str:
     """Return the limit with its unit: "3 characters" of a text, "1 item" of an array."""
     number = fault["ctx"][limit]
-    what = "character" if isinstance(fault["input"], str) else "item"
+    what = "character" if fault["type"].startswith("string") else "item"
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
@@ -47,8 +62,12 @@ _WORDS: Mapping[str, str | Callable[[ErrorDetails], str]] = MappingProxyType(
         "float_type": "must be a valid number",
         "float_parsing": "must be a valid number",
         "finite_number": "must be a finite number",
-        "bool_type": "must be a valid boolean",
+        "bool_type": "must be true or false",
         "bool_parsing": "must be true or false",
+        "date_type": "must be a date like 2026-01-31",
+        "date_parsing": "must be a date like 2026-01-31",
+        "date_from_datetime_parsing": "must be a date like 2026-01-31",
+        "date_from_datetime_inexact": "must be a date like 2026-01-31",
         "tuple_type": "must be an array",
         "list_type": "must be an array",
         "dict_type": "must be an object",
@@ -67,23 +86,24 @@ _WORDS: Mapping[str, str | Callable[[ErrorDetails], str]] = MappingProxyType(
         "value_error": lambda fault: str(fault["ctx"]["error"]),
     }
 )
-"""Sentences by pydantic's error type. Patterns have no entry: `bodies.following` explains each in its own words."""
+"""Sentences by pydantic's error type. Patterns have no entry: `following` explains each in its own words."""
 
 
 def sentence_of(error: ValidationError) -> str:
-    """Describe the first error with its place; never the value, which may be a secret."""
+    """Describe the first error with its place."""
     faults = error.errors(include_url=False)
     place = _place(faults[0]["loc"])
     here = [fault for fault in faults if _place(fault["loc"]) == place]  # a union gives one error per type
     meant = [fault for fault in here if not fault["type"].endswith("_type")] or here
-    said = list(dict.fromkeys(_words(fault) for fault in meant))
+    said = list(dict.fromkeys(words_of(fault) for fault in meant))
     if said[0].startswith(_MUST_BE):
         kinds = (words.removeprefix(_MUST_BE) for words in said if words.startswith(_MUST_BE))
         return f"{place}: {_MUST_BE}{' or '.join(kinds)}"
     return f"{place}: {said[0]}"
 
 
-def _words(fault: ErrorDetails) -> str:
+def words_of(fault: ErrorDetails) -> str:
+    """Describe one error, without its place."""
     words = _WORDS.get(fault["type"], _OTHERWISE)
     return words if isinstance(words, str) else words(fault)
 
