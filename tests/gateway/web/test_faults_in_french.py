@@ -84,7 +84,7 @@ SHOWN = {
     ),
     "the site file has 2 faults and is not in use; the first: lanes[0].far (lane entry): only a two-way lane has a"
     " second arming loop": (
-        "le fichier du site a 2 fautes et n'est pas en service ; la première : lanes[0].far (voie entry) :"
+        "le fichier du site a 2 fautes et n'est pas en vigueur ; la première : lanes[0].far (voie entry) :"
         " seule une voie à deux sens a une seconde boucle d'approche"
     ),
 }

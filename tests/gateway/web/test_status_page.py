@@ -1,5 +1,7 @@
 """The page in a real browser: signing in, watching, commanding, playing, and losing the line."""
 
+import re
+
 import pytest
 import pytest_asyncio
 from page_visitor import sign_in
@@ -420,3 +422,14 @@ async def test_a_problem_offers_what_the_page_can_do_about_it(gateway, browser_p
         await page.locator("#problems").get_by_role("link", name="Show the lane").click()
         await expect(page).to_have_url(f"{gateway.url}/status/lanes/entry")
     gateway.problems.clear()
+
+
+@pytest.mark.parametrize(
+    ("zone", "told"), [("America/New_York", None), ("Europe/Paris", re.compile("Site time GMT-0[45]:00"))]
+)
+async def test_where_clocks_show_other_hours_the_sites_are_named(gateway, browser_page, zone, told):
+    async with browser_page(zone=zone) as page:
+        await sign_in(page, gateway)
+        await expect(page.locator("#pill-gateway")).to_be_visible()
+        pill = page.locator("#pill-zone")
+        await (expect(pill).to_be_hidden() if told is None else expect(pill).to_have_text(told))

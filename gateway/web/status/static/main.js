@@ -21,7 +21,7 @@ import { setUpRefused, showRefused } from "./refused.js";
 import { ageConsumers, showConsumers } from "./consumers.js";
 import { forgetSettings, setUpSettings, showSettings } from "./settings.js";
 import { ageEquipment, makeRoom, refusesUs, setUpEquipment, showEquipment } from "./equipment.js";
-import { clock, follow } from "./time.js";
+import { clock, follow, otherZone } from "./time.js";
 import { setUpLog, showLog } from "./log.js";
 import { setUpReceivers, showReceivers } from "./receivers.js";
 import { setUpTrends, showTrends } from "./trends.js";
@@ -134,6 +134,8 @@ function showBar({ gateway, central, problems, user }) {
   setText(byId("pill-gateway"), gateway.headline);
   const colour = gateway.ready && problems.every((problem) => problem.severity === "notice") ? "good" : "warn";
   setClass(byId("pill-gateway"), `pill ${gateway.ready ? colour : "bad"}`);
+  byId("pill-zone").hidden = otherZone() === "";
+  setText(byId("pill-zone"), `Site time ${otherZone()}`);
   byId("pill-central").hidden = central === null;
   if (central) {
     const there = refusesUs(central) ? ["Central refuses sign-in", "warn"] : ["Central", "good"];

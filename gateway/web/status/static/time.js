@@ -10,6 +10,15 @@ export function follow(now, timezone = zone) {
 
 export const now = () => Date.now() + offset;
 
+// The site's distance from Greenwich, as "GMT-05:00", where clocks beside the reader show other hours; else "".
+export function otherZone() {
+  const [site, here] = [zone, undefined].map((timeZone) => {
+    const parts = new Intl.DateTimeFormat("en-GB", { timeZone, timeZoneName: "longOffset" }).formatToParts(now());
+    return parts.find((part) => part.type === "timeZoneName").value;
+  });
+  return site === here ? "" : site;
+}
+
 export function seconds(since) {
   return Math.max(0, (Date.now() + offset - Date.parse(since)) / 1000);
 }

@@ -32,10 +32,10 @@ def browser_page(browser):
     """Opens a page with no past and fails on whatever the console calls an error."""
 
     @asynccontextmanager
-    async def opened(size=None, scheme="light", tolerate=(), language="en-GB"):
+    async def opened(size=None, scheme="light", tolerate=(), language="en-GB", zone=None):
         faults = []
         size = size or {"width": 1280, "height": 900}
-        context = await browser.new_context(viewport=size, color_scheme=scheme, locale=language)
+        context = await browser.new_context(viewport=size, color_scheme=scheme, locale=language, timezone_id=zone)
         context.set_default_timeout(PATIENCE)
         page = await context.new_page()
         page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
