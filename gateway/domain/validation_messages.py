@@ -33,7 +33,8 @@ def following(pattern: str, words: str) -> AfterValidator:
 def _counted(fault: ErrorDetails, limit: str) -> str:
     """Return the limit with its unit: "3 characters" of a text, "1 item" of an array."""
     number = fault["ctx"][limit]
-    what = "character" if fault["type"].startswith("string") else "item"
+    is_text = fault["type"].startswith("string") or isinstance(fault.get("input"), str)
+    what = "character" if is_text else "item"
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 

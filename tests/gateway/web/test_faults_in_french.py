@@ -10,13 +10,14 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from pydantic import ValidationError
-from test_languages import ENGLISH, catalogue
 
 import gateway.site
 from gateway.site import Site
 from gateway.site.faults import faults_of
 from gateway.site.formats import understood
+from tests.gateway.web.test_languages import ENGLISH, catalogue
 
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
 
@@ -36,10 +37,12 @@ SAID_ELSEWHERE = {
     "secrets.NewSecret": "likewise",
     "difference": "changes, which the catalogue knows without the brackets around a section",
     "edits": "likewise",
+    "new_site": "the text of a new file",
+    "own_authority": "certificates of a new site",
     "shown_file": "only patterns",
 }
 """Parts of `gateway.site` whose sentences are no faults of the site file, each with its reason."""
-WRONG = ("no good", "", -1, 10**9, 1.5, True, [], {}, [{}], ["", ""])
+WRONG = ("x y", "", -1, 10**9, 1.5, True, [], {}, [{}], ["", ""])
 LIBRARY = ("Input", "should", "nable to", "tuple", "Value error", "pattern", "Field", "cannot be taken", "array")
 """Words of pydantic, and of programs."""
 SHOWN = {
@@ -48,8 +51,8 @@ SHOWN = {
     "devices[1].unit (device 102): is 250; units are 1 to 247, or 255 for the device itself": (
         "devices[1].unit (appareil 102) : est 250 ; les modules vont de 1 à 247, ou 255 pour l'appareil même"
     ),
-    "Line 4: lanes[1].gate (lane exit): 101 is already used by lane entry": (
-        "Ligne 4 : lanes[1].gate (voie exit) : 101 est déjà utilisé par la voie entry"
+    "lanes[1].gate (lane exit): 101 is already used by lane entry": (
+        "lanes[1].gate (voie exit) : 101 est déjà utilisé par la voie entry"
     ),
     "devices[0].profile (device 1): no profile 'barier'; did you mean 'barrier'?": (
         "devices[0].profile (appareil 1) : pas de profil 'barier' ; vouliez-vous dire 'barrier' ?"
@@ -60,8 +63,8 @@ SHOWN = {
     "cameras[0].url: must be rtsp://…, rtsps://…, whep://… or wheps://…": (
         "cameras[0].url : doit être rtsp://…, rtsps://…, whep://… ou wheps://…"
     ),
-    "devices[1].link: 'camera' must be tcp://host:port or serial:/dev/… for this device": (
-        "devices[1].link : 'camera' doit être tcp://host:port ou serial:/dev/… pour cet appareil"
+    "'camera' must be tcp://host:port or serial:/dev/… for this device": (
+        "'camera' doit être tcp://host:port ou serial:/dev/… pour cet appareil"
     ),
     "devices[2].key: secret 'k' is the key that every new reader knows; `edge-gateway osdp provision` makes another": (
         "devices[2].key : le secret 'k' est la clé que connaît tout lecteur neuf ;"
@@ -78,9 +81,8 @@ SHOWN = {
     "lanes[0].arming.device (lane entry): device 201 is not a device with points": (
         "lanes[0].arming.device (voie entry) : l'appareil 201 n'est pas un appareil à points"
     ),
-    "lanes[0].safety[0].point: 'open' is the gate's closed limit in its profile, not a safety point": (
-        "lanes[0].safety[0].point : 'open' est le fin de course de fermeture de la barrière dans son profil,"
-        " pas un point de sécurité"
+    "'open' is the gate's closed limit in its profile, not a safety point": (
+        "'open' est le fin de course de fermeture de la barrière dans son profil, pas un point de sécurité"
     ),
     "the site file has 2 faults and is not in use; the first: lanes[0].far (lane entry): only a two-way lane has a"
     " second arming loop": (
@@ -88,6 +90,12 @@ SHOWN = {
         " seule une voie à deux sens a une seconde boucle d'approche"
     ),
 }
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def gateway(open_gateway):
+    async with open_gateway() as opened:
+        yield opened
 
 
 def sentences():

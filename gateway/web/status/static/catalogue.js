@@ -107,7 +107,7 @@ export class Catalogue {
     for (const joint of JOINTS) {
       const parts = text.split(joint);
       if (parts.length === 1) continue;
-      const found = parts.map((part) => (this.names.has(part) ? null : this.find(part)) ?? (joint === ". " ? this.find(`${part}.`)?.slice(0, -1) ?? null : null));
+      const found = parts.map((part) => this.names.has(part) ? null : joint === ". " ? this.find(`${part}.`)?.slice(0, -1) ?? null : this.find(part));
       if (found.some(Boolean)) return found.map((one, place) => one ?? this.number(parts[place])).join(this.mark(joint));
     }
     return null;
