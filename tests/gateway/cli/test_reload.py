@@ -102,7 +102,7 @@ def test_the_site_file_is_read_again_by_the_command_and_by_a_signal(gateway):
     seen = gateway.page(port)
     assert [camera["name"] for camera in seen["cameras"]] == ["Gate"]
     (notice,) = notices(seen)
-    assert "has faults" in notice
+    assert "has 2 faults and is not in use" in notice
     gateway.site.unlink()
     assert "cannot be read" in gateway.reload(status=2)
 
