@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-import structlog
-
+from gateway.app.run_records import recalled
 from gateway.app.running_field import ended
 from gateway.central import wiring
 from gateway.central.central_status import CentralLink
@@ -23,15 +22,12 @@ from gateway.central.push.writes import CentralWrites
 from gateway.central.relay.relay import CentralRelay, RelayLimits
 from gateway.central.runner import Sync
 from gateway.domain.commands import GateAction
-from gateway.domain.errors import StoreError
 from gateway.lanes import Lanes
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.runtime.clock import Clock, WallTimes
 from gateway.runtime.supervision import Supervisor
 from gateway.site import CentralSection, Secrets, Site
 from gateway.store import Store
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,9 +170,6 @@ class CentralTasks:
         await ended(self._tasks)
         self._tasks.clear()
         self.parts = self._make()
-        try:
-            await self.parts.writes.recall()
-        except StoreError as error:
-            log.error("start_not_remembered", error=str(error))  # noqa: TRY400 (the sentence says it all)
+        await recalled(self.parts.writes.recall)
         if self._services is not None:
             self.start(self._services)

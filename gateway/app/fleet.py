@@ -7,12 +7,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-import structlog
-
 from gateway.app.central import CentralTasks
+from gateway.app.run_records import recalled
 from gateway.app.running_field import ended
 from gateway.central.pull.card_notices import CardNotices
-from gateway.domain.errors import ConfigError, StoreError
+from gateway.domain.errors import ConfigError
 from gateway.domain.fleet_status import FleetSeen, FleetStatus
 from gateway.lanes import Lanes
 from gateway.problems.problem import Verdict
@@ -28,8 +27,6 @@ from gateway.support.bundle import SupportBundle
 if TYPE_CHECKING:
     from gateway.fleet.wiring import FleetParts
     from gateway.proof_package.of_events import ProofPackages
-
-log = structlog.get_logger(__name__)
 
 
 class FleetTask:
@@ -94,10 +91,7 @@ class FleetTask:
         """End the task, build the parts again, and start them. Nothing is lost: what waits is in the store."""
         await ended([self._task] if self._task is not None else [])
         self._task, self._parts = None, self._made()
-        try:
-            await self.recall()
-        except StoreError as error:
-            log.error("start_not_remembered", error=str(error))  # noqa: TRY400 (the sentence says it all)
+        await recalled(self.recall)
         if self._services is not None:
             self.start(self._services)
 

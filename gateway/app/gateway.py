@@ -21,8 +21,9 @@ from gateway.app.devices import build_field
 from gateway.app.expiry import event_keeping, expiry_limits
 from gateway.app.fleet import FleetTask
 from gateway.app.machine_watch import MachineWatch
+from gateway.app.mqtt import MirrorTask
 from gateway.app.parts import clock_of, polled_lines, proof_packages_of, recording_of, store_of, webhooks_of
-from gateway.app.run_records import RunRecords, recall_acknowledged
+from gateway.app.run_records import RunRecords, recall_acknowledged, recalled
 from gateway.app.running_field import RunningField, ended
 from gateway.app.served_interface import ServedInterface
 from gateway.app.site_changes import SiteChanges, hindrances, reload_when_asked
@@ -30,7 +31,6 @@ from gateway.app.site_state import SiteStateReader
 from gateway.app.systemd import Notify, Readiness
 from gateway.app.traces import traces_of
 from gateway.app.watchdog import Watchdog, feed_watchdog
-from gateway.domain.errors import StoreError
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
 from gateway.lanes.incidents import Incidents
@@ -158,13 +158,14 @@ class Gateway:
 
     def _add_watches(self) -> None:
         """Build the parts that watch all others: the list of problems, readiness for systemd, and daily counts."""
-        self._problems: ProblemWatch
         problems = lambda: self._problems.now()  # noqa: E731, PLW0108 (it is made behind those who ask it)
         desk = partial(FleetTask, lanes=self.lanes, site_file=self.site_file, bundle=self._support_bundle)
         made = partial(desk, central=self._central, secrets=self._secrets, store=self.store, recording=self._recording)
         self._fleet = made(site=lambda: self.site, verdict=problems, proofs=self._proofs, clock=self._clock)
+        mirror = partial(MirrorTask, secrets=self._secrets, store=self.store, lanes=self.lanes, clock=self._clock)
+        self._mirror = mirror(site=lambda: self.site, verdict=problems)
         self._site_state = self._state_reader()
-        self._problems = ProblemWatch(
+        self._problems: ProblemWatch = ProblemWatch(
             state=self._site_state.now,
             refresh=self._site_state.refresh,
             changes=self.store.changes,
@@ -198,6 +199,7 @@ class Gateway:
             recording=self._recording,
             central=self._central.parts.link,
             fleet=self._fleet,
+            mirror=self._mirror,
             store=self.store,
             clock=self._clock,
             interface_fault=lambda: self.interface.fault,
@@ -244,8 +246,8 @@ class Gateway:
         self.field.start(services, reports=self.lanes.report)
         services.keep("recording", self._recording.run)
         self._services = services
-        self._central.start(services)
-        self._fleet.start(services)
+        for outwards in (self._central, self._fleet, self._mirror):
+            outwards.start(services)
         services.keep("trusted time", self._trusted_time.run)
         services.keep("webhooks", self._webhooks.sender.run)
         services.keep("event keeping", self._keeping.run)
@@ -324,18 +326,15 @@ class Gateway:
         self._records.started(
             self.site.site.name, was_unclean=store.was_unclean, returned=notice, salvaged=store.salvaged
         )
-        for recall in (
+        await recalled(
             self.lanes.areas.recall,
             self.lanes.settle_unfinished,
             self.lanes.resume,
             self._central.parts.writes.recall,
             self._fleet.recall,
+            self._mirror.recall,
             partial(recall_acknowledged, self._problems, self.store.events),
-        ):
-            try:
-                await recall()
-            except StoreError as error:  # a part that cannot be read must not keep the others from being restored
-                log.error("start_not_remembered", error=str(error))  # noqa: TRY400 (the sentence says it all)
+        )
         log.info("gateway_started", site=self.site.site.name, data=str(self._folder.path))
 
     def _running_site(self, loaded: LoadedSite, *, files: TrialFiles, locks: LineLocks | None) -> RunningSite:
@@ -377,8 +376,9 @@ class Gateway:
             await self._central.start_anew()
         elif self._central.parts.sync is not None:
             await self._central.parts.sync.trust_anew()
-        if found.fleet:
-            await self._fleet.start_anew()
+        for is_changed, task in ((found.fleet, self._fleet), (found.mqtt, self._mirror)):
+            if is_changed:
+                await task.start_anew()
         self._site_state.change(site, lines=self.field.field.lines, central=self._central.parts.link)
         if found.interface and self._services is not None:
             self._services.once("interface anew", self._serve_anew(self._services))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
 import structlog
 
+from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes.recorder import Recorder
 from gateway.problems.watch import ProblemWatch
@@ -65,6 +66,15 @@ class RunRecords:
     def _event(self, kind: EventKind, text: str) -> Event:
         stamp = self.clock.wall()
         return Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
+
+
+async def recalled(*parts: Callable[[], Awaitable[object]]) -> None:
+    """Let parts restore what the last run left. One that cannot be read does not keep the others from it."""
+    for recall in parts:
+        try:
+            await recall()
+        except StoreError as error:
+            log.error("start_not_remembered", error=str(error))  # noqa: TRY400 (the sentence says it all)
 
 
 async def recall_acknowledged(problems: ProblemWatch, events: Events) -> None:

@@ -14,6 +14,7 @@ from drivers.bus.bus import Bus
 from drivers.osdp.line import OsdpLine
 from gateway.app.fleet import FleetTask
 from gateway.app.machine_watch import MachineWatch
+from gateway.app.mqtt import MirrorTask
 from gateway.backup.last_backup import last_backup
 from gateway.central.central_status import CentralLink
 from gateway.domain.errors import ConfigError, StoreError
@@ -56,6 +57,7 @@ class SiteStateReader:
         recording: Recording,
         central: CentralLink | None,
         fleet: FleetTask,
+        mirror: MirrorTask,
         store: Store,
         clock: SystemClock,
         interface_fault: Callable[[], str],
@@ -70,6 +72,7 @@ class SiteStateReader:
         self._lanes = lanes
         self._recording = recording
         self._fleet = fleet
+        self._mirror = mirror
         self._store = store
         self._clock = clock
         self._interface_fault = interface_fault
@@ -113,6 +116,7 @@ class SiteStateReader:
             storage=self._recording.storage(),
             central=None if self._central is None else self._central.snapshot(),
             fleet=self._fleet.status(),
+            broker=self._mirror.status(),
             store_failing=self._store.failing,
             interface_fault=self._interface_fault(),
             site_notices=self._site_file.notices(),
@@ -154,6 +158,7 @@ class SiteStateReader:
         try:
             self._refused_records = (await self._store.outbox.books()).parked
             await self._fleet.count()
+            await self._mirror.count()
             hooks = await self._store.webhooks.all()
             self._weak_accounts = await self._weak_now()
             if now >= self._travels_read_at + _TRAVELS_SECONDS:

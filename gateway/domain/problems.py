@@ -87,3 +87,5 @@ class ProblemKind(StrEnum):
     RECORDS_REFUSED = "records_refused"
     FLEET_AWAY = "fleet_away"
     FLEET_REFUSES = "fleet_refuses"
+    MQTT_AWAY = "mqtt_away"
+    MQTT_REFUSES = "mqtt_refuses"

@@ -1,4 +1,4 @@
-"""Advice for each kind of problem with central and the fleet: consequences for drivers, and steps for a technician."""
+"""Advice for each kind of problem with central, the fleet and the MQTT broker: consequences for drivers, and steps."""
 
 from __future__ import annotations
 
@@ -135,6 +135,25 @@ CENTRAL_ADVICE: Mapping[K, Advice] = MappingProxyType(
                 "Read the reason above: credentials, certificate, permissions or a missing stream.",
                 "Check the secret that `[fleet] credentials` names, and `[fleet] ca_file`.",
                 "Ask whoever runs the fleet's servers; `edge-gateway fleet prepare` makes what a server lacks.",
+            ),
+        ),
+        K.MQTT_AWAY: Advice(
+            "MQTT broker away",
+            Severity.NOTICE,
+            "Lanes work; the systems behind the broker do not see this site, and events wait here.",
+            (
+                "Check that the broker runs, and the network to it.",
+                "Check the address in `[mqtt] url`, and that a firewall lets it through.",
+            ),
+        ),
+        K.MQTT_REFUSES: Advice(
+            "MQTT broker refuses",
+            Severity.WARNING,
+            "Lanes work; the systems behind the broker do not see all of this site, and events may wait here.",
+            (
+                "Read the reason above: user, password, certificate, rights or name.",
+                "Check `username`, `password` and `ca_file` in `[mqtt]`, and `certificate` if the broker asks for one.",
+                "Ask whoever runs the broker: the gateway's user must publish below its own topic, with MQTT 5.",
             ),
         ),
     }

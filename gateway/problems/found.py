@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from gateway.domain.broker_status import BrokerStatus
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.events import EventKind
 from gateway.domain.fleet_status import FleetState, FleetStatus
@@ -40,6 +41,7 @@ class SiteState:
         storage: the storage forecast, None before the first or without cameras.
         central: the state of central, None for a site without central.
         fleet: the state of the line to the fleet, None for a gateway without one.
+        broker: the state of the line to the MQTT broker, None for a gateway without one.
         store_failing: why nothing can be recorded now, "" while recording works.
         interface_fault: why the interface is not served, "" while it is.
         site_notices: sentences about parts of the site file that are not in force.
@@ -84,6 +86,7 @@ class SiteState:
     backup_overdue_hours: float = 0.0
     weak_accounts: WeakAccounts = field(default_factory=WeakAccounts)
     fleet: FleetStatus | None = None
+    broker: BrokerStatus | None = None
 
 
 def verdict(site: SiteState) -> Verdict:
@@ -115,6 +118,8 @@ def _problems(site: SiteState) -> Iterator[Problem]:
         yield from _of_central(site, site.central)
     if site.fleet is not None:
         yield from _of_fleet(site.fleet)
+    if site.broker is not None:
+        yield from _of_broker(site.broker)
 
 
 def _of_slow_gates(site: SiteState) -> Iterator[Problem]:
@@ -244,6 +249,16 @@ def _of_fleet(fleet: FleetStatus) -> Iterator[Problem]:
         kind, text = kinds[fleet.state]
         text = f"{text}: {fleet.reason}" if fleet.reason else text
         yield Problem(kind=kind, part=Part.FLEET, id="", name="Fleet", text=text, since=fleet.since)
+
+
+def _of_broker(broker: BrokerStatus) -> Iterator[Problem]:
+    kinds = {
+        FleetState.AWAY: (ProblemKind.MQTT_AWAY, "the MQTT broker does not answer"),
+        FleetState.REFUSED: (ProblemKind.MQTT_REFUSES, "the MQTT broker refuses"),
+    }
+    if broker.state in kinds:
+        kind, text = kinds[broker.state]
+        yield replace(_gateway(kind, f"{text}: {broker.reason}"), since=broker.since)
 
 
 def _central(kind: ProblemKind, text: str, *, since: int = 0, subject: str = "") -> Problem:

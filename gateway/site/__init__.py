@@ -45,6 +45,7 @@ from gateway.site.models import (
     Site,
     SiteSection,
 )
+from gateway.site.mqtt_section import MqttSection
 from gateway.site.osdp_keys import key_of
 from gateway.site.secrets import NewSecret, Secrets
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
@@ -72,6 +73,7 @@ __all__ = [
     "ModbusDevice",
     "ModbusGateDevice",
     "ModbusIoDevice",
+    "MqttSection",
     "NewSecret",
     "OsdpReaderDevice",
     "PlateCamera",

@@ -20,6 +20,8 @@ _DEFAULT_PORTS = {
     "wheps": 443,
     "nats": 4222,
     "tls": 4222,
+    "mqtt": 1883,
+    "mqtts": 8883,
 }
 _SERIAL = "serial:"
 _LISTEN = "http-listen://"

@@ -69,6 +69,7 @@ class Difference:
         interface: whether the interface is restarted; the page reconnects by itself.
         central: whether the line to central is restarted.
         fleet: whether the line to the fleet is restarted.
+        mqtt: whether the line to the MQTT broker is restarted.
     """
 
     changes: tuple[Change, ...] = ()
@@ -79,6 +80,7 @@ class Difference:
     interface: bool = False
     central: bool = False
     fleet: bool = False
+    mqtt: bool = False
 
     @property
     def touches_more_than_cameras(self) -> bool:
@@ -118,6 +120,8 @@ def difference(before: LoadedSite, after: LoadedSite) -> Difference:
         fleet=fleet != now
         or _shared(before.site) != _shared(after.site)
         or (now is not None and (now.credentials in secrets or _renamed_site(before.site, after.site))),
+        mqtt=before.site.mqtt != after.site.mqtt
+        or (after.site.mqtt is not None and after.site.mqtt.password in secrets),
     )
 
 

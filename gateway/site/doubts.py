@@ -35,6 +35,10 @@ def doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
                 at = f"{window.start:%H:%M}"
                 message = f"from {at} to {at} is 24 hours, until {at} of the next day"
                 yield Fault(f"schedules[{index}].windows[{number}]", message)
+    mqtt = site.mqtt
+    if mqtt is not None and not mqtt.is_encrypted and not mqtt.endpoint().is_this_machine():
+        message = "events and the password cross the network unencrypted; write mqtts:// if the broker has it"
+        yield Fault("mqtt.url", message)
     endpoint = site.backup.endpoint or ""
     if endpoint.startswith("http://") and not endpoint_of(endpoint, schemes=("http",)).is_this_machine():
         yield Fault(

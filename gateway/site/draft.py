@@ -21,6 +21,7 @@ from gateway.site.central_sections import CentralSection
 from gateway.site.fleet_section import FleetSection
 from gateway.site.footage_sections import RtspSection
 from gateway.site.models import DRIVERS, Device, LaneSection, Link, Site, SiteSection
+from gateway.site.mqtt_section import MqttSection
 
 Row = TypeVar("Row")
 Place = tuple[int | str, ...]
@@ -55,6 +56,7 @@ class Draft:
     central: CentralSection | None
     fleet: FleetSection | None
     has_fleet: bool
+    mqtt: MqttSection | None
     rtsp: RtspSection | None
     backup: BackupSection | None
     accounts: Rows[Account]
@@ -80,6 +82,7 @@ def whole(site: Site) -> Draft:
         central=site.central,
         fleet=site.fleet,
         has_fleet=site.fleet is not None,
+        mqtt=site.mqtt,
         rtsp=site.rtsp,
         backup=site.backup,
         accounts=_all(site.api.accounts),
@@ -131,6 +134,7 @@ def _salvaged(tree: Tree, error: ValidationError) -> Draft:
         central=_section(tree, "central", CentralSection, broken),
         fleet=_section(tree, "fleet", FleetSection, broken),
         has_fleet="fleet" in tree,
+        mqtt=_section(tree, "mqtt", MqttSection, broken),
         rtsp=_section(tree, "rtsp", RtspSection, broken),
         backup=_section(tree, "backup", BackupSection, broken),
         accounts=_rows(api_tree, ("api", "accounts"), "username", TypeAdapter(Account), broken),

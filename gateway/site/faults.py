@@ -168,6 +168,8 @@ def _connected_to(draft: Draft) -> Iterator[tuple[str, Endpoint]]:
     if draft.fleet:
         for index, endpoint in enumerate(draft.fleet.endpoints()):
             yield f"fleet.urls[{index}]", endpoint
+    if draft.mqtt:
+        yield "mqtt.url", draft.mqtt.endpoint()
 
 
 def _is_own(endpoint: Endpoint, draft: Draft) -> bool:

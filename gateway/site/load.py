@@ -153,6 +153,8 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
         named += [("central.totp", draft.central.totp)] if draft.central.totp else []
     if draft.fleet and draft.fleet.credentials:
         named.append(("fleet.credentials", draft.fleet.credentials))
+    if draft.mqtt and draft.mqtt.password:
+        named.append(("mqtt.password", draft.mqtt.password))
     if draft.backup:
         named += [(f"backup.{key}", name) for key, name in draft.backup.secrets()]
     if draft.rtsp:
@@ -201,6 +203,9 @@ def _authority_doubts(site: Site) -> Iterator[str]:
     ca_file = site.fleet.ca_file if site.fleet else None
     if ca_file is not None and (words := _unusable(ca_file)):
         yield f"fleet.ca_file: {ca_file}: {words}; until this is fixed there is no line to the fleet"
+    ca_file = site.mqtt.ca_file if site.mqtt else None
+    if ca_file is not None and (words := _unusable(ca_file)):
+        yield f"mqtt.ca_file: {ca_file}: {words}; until this is fixed there is no line to the MQTT broker"
     ca_file = site.backup.ca_file
     if ca_file is not None and (words := _unusable(ca_file)):
         yield f"backup.ca_file: {ca_file}: {words}; until this is fixed no backup is sent to the S3 store"

@@ -77,6 +77,8 @@ def _digests(site: Site, secrets: Secrets) -> Iterator[tuple[str, str]]:
         names |= {site.central.password} | ({site.central.totp} if site.central.totp else set())
     if site.fleet is not None and site.fleet.credentials is not None:
         names.add(site.fleet.credentials)
+    if site.mqtt is not None and site.mqtt.password is not None:
+        names.add(site.mqtt.password)
     names |= {name for _, name in site.backup.secrets()}
     for name in sorted(names):
         try:

@@ -18,6 +18,7 @@ from gateway.site.fields import Section as _Section
 from gateway.site.fleet_section import FleetSection
 from gateway.site.footage_sections import LiveSection, RtspSection, StorageSection
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
+from gateway.site.mqtt_section import MqttSection
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 from gateway.site.tracing_section import TracingSection
 
@@ -278,6 +279,7 @@ class Site(_Section):
     api: ApiSection = ApiSection()
     central: CentralSection | None = None
     fleet: FleetSection | None = None
+    mqtt: MqttSection | None = None
     storage: StorageSection = StorageSection()
     live: LiveSection = LiveSection()
     rtsp: RtspSection | None = None

@@ -159,7 +159,7 @@ def test_a_site_file_of_the_documents_is_good(document, part, tmp_path):
     authorities.write_bytes(made.authority)
     path = tmp_path / "site.toml"
     path.write_text(part.replace("/etc/edge-gateway/receivers-ca.pem", str(authorities)))
-    named = ("TECHNICIAN_PASSWORD", "CENTRAL", "BACKUP_KEY", "BACKUP_ACCESS_KEY", "BACKUP_SECRET_KEY")
+    named = ("TECHNICIAN_PASSWORD", "CENTRAL", "MQTT_PASSWORD", "BACKUP_KEY", "BACKUP_ACCESS_KEY", "BACKUP_SECRET_KEY")
     secrets = Secrets(folder=tmp_path, environ={f"EDGE_GATEWAY_SECRET_{name}": "x" for name in named})
     lanes = [lane.name for lane in load(path, secrets=secrets).lanes]
     assert lanes == (["Entry"] if "[[lanes]]" in part else [])

@@ -224,6 +224,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if True:\n",
         tests=("tests/gateway/fleet/test_thirty_days.py",),
     ),
+    Mutation(
+        3,
+        "an event that the MQTT broker refuses taken for a sent one",
+        "gateway/mqtt/line.py",
+        "            if answer.is_refusal:\n",
+        "            if answer.is_refusal and False:\n",
+        tests=("tests/gateway/mqtt/test_mirror.py",),
+    ),
     # 4: the books balance
     Mutation(
         4,

@@ -53,6 +53,7 @@ from gateway.domain.errors import ConfigError, GatewayError, StoreError
 from gateway.fleet.cards_down import Notice
 from gateway.fleet.signed_commands import SENDER, FleetCommand, sender_of, signed
 from gateway.fleet.signed_commands import SIGNATURE as FLEET_SIGNATURE
+from gateway.mqtt.packets import Answers, MalformedPacket
 from gateway.proof_package.links import ProofBroken
 from gateway.proof_package.manifest import MANIFEST, PUBLIC_KEY, SIGNATURE
 from gateway.proof_package.verify import verify
@@ -451,6 +452,13 @@ PARSERS = (
             b"\1" + f"{_SIGNED[SENDER]}\n{_SIGNED[FLEET_SIGNATURE]}\n".encode() + _COMMAND,
             b'\0\n\n{"ids": [4002, 7], "number": 17}',
         ),
+    ),
+    Parser(
+        "mqtt-answers",
+        lambda data: list(Answers().feed(data)),
+        (MalformedPacket,),
+        (bytes.fromhex("20 0b 00 00 08 21 00 14 27 00 10 00 00"), bytes.fromhex("40 02 00 07 d0 00 e0 02 8b 00")),
+        600,
     ),
     Parser("site-file", _site_file, (ConfigError,), ((_ROOT / "config" / "site.example.toml").read_bytes(),), 60_000),
     Parser("proof-package", _on_disk(verify, "package.zip"), (ProofBroken,), (_zipped(),), 20_000),

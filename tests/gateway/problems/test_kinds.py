@@ -35,6 +35,8 @@ _NOT_MADE_AT_A_SITE = {
     K.CARDS_UNREADABLE: "`central/test_sync.py` has it",
     K.FLEET_AWAY: "`fleet/test_connection.py` has it with a server that is killed",
     K.FLEET_REFUSES: "`fleet/test_connection.py` has it with a key that is revoked",
+    K.MQTT_AWAY: "`mqtt/test_mirror.py` has it with a broker that is killed",
+    K.MQTT_REFUSES: "`mqtt/test_mirror.py` has it with a wrong password",
     K.RECORDS_REFUSED: "`central/test_outbox_sender.py` has records that central refuses",
 }
 

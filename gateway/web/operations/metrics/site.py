@@ -8,6 +8,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
 from drivers.bus.line_quality import REPLY_BOUNDS
+from gateway.domain.broker_status import BrokerStatus
 from gateway.domain.fleet_status import FleetState, FleetStatus
 from gateway.domain.footage import CameraCondition
 from gateway.problems.found import SiteState
@@ -35,6 +36,8 @@ def site_metrics(site: SiteState, verdict: Verdict, books: Books | None, *, vers
     yield from _of_central(site, books)
     if site.fleet is not None:
         yield from _of_fleet(site.fleet)
+    if site.broker is not None:
+        yield from _of_broker(site.broker)
 
 
 def _labels(problem: Problem) -> Labels:
@@ -132,6 +135,12 @@ def _of_fleet(fleet: FleetStatus) -> Iterator[Metric]:
     yield gauge(
         "fleet_waiting", "Events and camera events that wait for the fleet, up to 10,000.", [({}, fleet.waiting)]
     )
+
+
+def _of_broker(broker: BrokerStatus) -> Iterator[Metric]:
+    connected = broker.state is FleetState.CONNECTED
+    yield gauge("mqtt_connected", "1 while the MQTT broker is connected, else 0.", [({}, connected)])
+    yield gauge("mqtt_waiting", "Events that wait for the MQTT broker, up to 10,000.", [({}, broker.waiting)])
 
 
 def _of_central(site: SiteState, books: Books | None) -> Iterator[Metric]:

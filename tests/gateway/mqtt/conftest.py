@@ -1,0 +1,18 @@
+"""A store for the tests of the mirror."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from fleet_scene import opened
+
+from gateway.store import Store
+
+
+@pytest.fixture
+async def store(tmp_path) -> AsyncIterator[Store]:
+    folder = tmp_path / "store"
+    folder.mkdir()
+    async with opened(folder) as store:
+        yield store
