@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -31,8 +31,8 @@ class Source(Protocol):
         """Connect and start the stream; return the format as announced, or None when it comes in-band only."""
         ...
 
-    def frames(self) -> Iterator[EncodedFrame | EncodedAudio | FootageLost]:
-        """Iterate over frames as they arrive: access units in decoding order from a keyframe on, and sound."""
+    def batches(self) -> Iterator[Sequence[EncodedFrame | EncodedAudio | FootageLost]]:
+        """Iterate over what arrives together: access units in decoding order from a keyframe on, and sound."""
         ...
 
     def gather(self, size: int) -> None:
@@ -43,7 +43,7 @@ class Source(Protocol):
         ...
 
     def interrupt(self) -> None:
-        """End `open` or `frames` in the thread that waits in them."""
+        """End `open` or `batches` in the thread that waits in them."""
         ...
 
     def close(self) -> None:

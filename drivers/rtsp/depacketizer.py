@@ -129,50 +129,52 @@ class Depacketizer:
             self._units.append(unit)
         return taken
 
-    def whole(self, packets: Sequence[bytes | memoryview], at: int) -> tuple[Picture, int] | None:
-        """Return the picture whose packets begin at place `at`, with the place after them; None for an unusual one.
+    def wholes(self, packets: Sequence[bytes | memoryview], at: int) -> tuple[list[Picture], int]:
+        """Return the usual pictures whose packets begin at place `at`, and the place of the packet after them.
 
-        Usual is one slice of no entry point, in fragments that are all there and in order. Packets of any other picture
-        must be given to `push`, which would also make the same picture of these, at several times the cost.
+        Usual is one slice of no entry point, in fragments that are all there and in order. The packet at the returned
+        place must be given to `push`, which would also make the same pictures, at several times the cost.
         """
+        found: list[Picture] = []
         if not self._expects_picture:
-            return None
-        unpack, codec, first = _COMMON.unpack_from, self.codec, packets[at]
+            return found, at
+        unpack, codec, least = _COMMON.unpack_from, self.codec, _COMMON.size
         bits, middle, begin = _MIDDLE_OF[codec]
         first_bits, first_value, last_bits, last_value = _ENDS_OF[codec]
-        try:
-            wanted, payload = unpack(first)
-            timestamp = wanted & 0xFFFFFFFF
-            follows = wanted >> 32 == self._wanted >> 32 and timestamp != self._timestamp
-            if not follows or payload & first_bits != first_value:
-                return None
-            wanted += _NEXT
-            parts = [_START + _unit_head(codec, first), first[begin:]]
-            head = 0
-            for packet in packets[at + 1 : at + _MOST_AT_ONCE]:
-                head, payload = unpack(packet)
-                if head != wanted or payload & bits != middle:
-                    break
-                wanted += _NEXT
+        follows, timestamp = self._wanted >> 32, self._timestamp
+        wanted, parts, following = -1, list[bytes | memoryview](), _NEXT
+        for packet in packets[at:] if at else packets:
+            if len(packet) < least:
+                break
+            head, payload = unpack(packet)
+            if head == wanted and payload & bits == middle:
                 parts.append(packet[begin:])
-        except struct.error:
-            return None  # too short to be usual
-        if head != wanted | _MARK or payload & last_bits != last_value:
-            return None
-        parts.append(packet[begin:])
-        unit = b"".join(parts)
-        if len(unit) > LARGEST_PICTURE:
-            return None
-        count = len(parts) - 1
-        self._sequence = wanted >> 32 & 0xFFFF
-        self._timestamp = self._ended_at = timestamp
-        is_b = codec is VideoCodec.H264 and _is_b([unit])
-        return Picture((unit,), (), timestamp, keyframe=False, damaged=False, bidirectional=is_b), at + count
+                wanted += following
+            elif not parts and head >> 32 == follows and payload & first_bits == first_value:
+                if head & 0xFFFFFFFF == timestamp or not follows & 0xFFFF:  # no new picture, or the sequence wraps
+                    break
+                parts = [_unit_head(codec, payload), packet[begin:]]
+                wanted = head + _NEXT
+            elif head == wanted | _MARK and payload & last_bits == last_value and wanted >> 48 == follows >> 16:
+                unit = b"".join((*parts, packet[begin:]))
+                if len(unit) > LARGEST_PICTURE:
+                    break
+                is_b = codec is VideoCodec.H264 and h264.is_bidirectional(unit[_UNIT_AT : _UNIT_AT + _SLICE_HEAD])
+                follows, timestamp = (wanted >> 32) + 1, head & 0xFFFFFFFF
+                found.append(Picture((unit,), (), timestamp, keyframe=False, damaged=False, bidirectional=is_b))
+                at += len(parts)
+                wanted, parts = -1, []
+            else:
+                break
+        if found:
+            self._sequence = follows - 1 & 0xFFFF
+            self._timestamp = self._ended_at = timestamp
+        return found, at
 
     @property
     def _expects_picture(self) -> bool:
-        """True when the last picture is complete, nothing was lost since, and the sequence does not wrap soon."""
-        if self._sequence is None or self._sequence > 0xFFFF - _MOST_AT_ONCE - 1:
+        """True when the last picture is complete, and nothing was lost since."""
+        if self._sequence is None:
             return False
         in_picture = self._units or self._fragment is not None or self._lost_slice
         return not (in_picture or self._damaged or self._after_loss or self._marker_lies)
@@ -367,12 +369,11 @@ class Depacketizer:
         return picture
 
 
-def _unit_head(codec: VideoCodec, packet: bytes | memoryview) -> bytes:
-    """Return the header of the unit whose first fragment is in this packet, which has RTP's plain header."""
-    at = _PLAIN_HEAD
+def _unit_head(codec: VideoCodec, payload: int) -> bytes:
+    """Return the start code and header of the unit whose first fragment has this payload's begin."""
     if codec is VideoCodec.H264:
-        return bytes((packet[at] & 0xE0 | packet[at + 1] & 0x1F,))
-    return bytes((packet[at] & 0x81 | (packet[at + 2] & 0x3F) << 1, packet[at + 1]))
+        return _START + bytes((payload >> 24 & 0xE0 | payload >> 16 & 0x1F,))
+    return _START + bytes((payload >> 24 & 0x81 | payload >> 7 & 0x7E, payload >> 16 & 0xFF))
 
 
 def _is_b(units: list[bytes]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 TICKS_PER_SECOND = 90_000
 """The unit of all presentation and decoding times here: 1/90000 s, as in RTP and MPEG-TS for video."""
@@ -60,9 +61,8 @@ class Entry(StrEnum):
     """No known entry point. A keyframe of this kind cuts a stream that has had no entry point for a long time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """One picture as its packets carried it.
+class Picture(NamedTuple):
+    """One picture as its packets carried it. A tuple, because one is made some thirty times a second for each camera.
 
     Attributes:
         units: its NAL units, each behind a start code.

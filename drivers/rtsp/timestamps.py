@@ -64,10 +64,10 @@ class Timestamps:
             clock: the rate of the RTP clock.
         """
         pts = self._presentation(raw, arrived, clock)
-        if not self._reordering:
-            dts = pts if self._last_dts is None else max(pts, self._last_dts + 1)
-        else:
+        if self._reordering:
             dts = self._decoding(pts)
+        else:
+            dts = pts if self._last_dts is None or pts > self._last_dts else self._last_dts + 1
         self._last_dts = dts
         return max(pts, dts), dts
 
@@ -78,7 +78,10 @@ class Timestamps:
         else:
             step = (raw - self._raw + 0x80000000 & 0xFFFFFFFF) - 0x80000000
             # The counter wraps in units of its own clock, so the step is scaled, never the counter.
-            ticks, self._part_of_tick = divmod(step * TICKS_PER_SECOND + self._part_of_tick, clock)
+            if clock == TICKS_PER_SECOND and not self._part_of_tick:
+                ticks = step
+            else:
+                ticks, self._part_of_tick = divmod(step * TICKS_PER_SECOND + self._part_of_tick, clock)
             self._by_camera += ticks
             self._judge(ticks, arrived)
             if self._is_true(step, arrived):

@@ -7,7 +7,7 @@ are reported. When a stream has had no entry point for LONGEST_GROUP_SECONDS, it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from drivers.contract import ProtocolViolation
@@ -82,8 +82,7 @@ class VideoTrack:
         self._entered_at = now
         self._entered_pts = 0
         self._looked_at: list[tuple[Picture, float]] | None = []
-        self.latest: PictureTime | None = None
-        """The times of the last frame that came out."""
+        self._latest: tuple[int, int, int, float] | None = None
         self.has_output = False
         """True once a frame came out."""
         self.received_at = now
@@ -102,37 +101,46 @@ class VideoTrack:
         return self._format
 
     @property
+    def latest(self) -> PictureTime | None:
+        """The times of the last frame that came out."""
+        return None if self._latest is None else PictureTime(*self._latest)
+
+    @property
     def waits_for_keyframe(self) -> bool:
         """True while pictures are dropped until the camera sends a keyframe."""
         return self._waits_for_keyframe
 
-    def frames(self, packets: list[bytes | memoryview], now: float) -> Iterator[EncodedFrame | FootageLost]:
-        """Iterate over the frames that these packets complete. `now` is when they arrived, in monotonic seconds."""
-        for picture in self._pictures(packets):
+    def frames(self, packets: list[bytes | memoryview], now: float) -> list[EncodedFrame | FootageLost]:
+        """Return the frames that these packets complete. `now` is when they arrived, in monotonic seconds."""
+        found: list[EncodedFrame | FootageLost] = []
+        at, count = 0, len(packets)
+        while (at := self._packets.take(packets, at)) < count:
+            pictures, at = self._packets.wholes(packets, at)
+            self._take_pictures(pictures, now, found)
+            if at < count:
+                self._take_pictures(self._push(packets[at]), now, found)
+                at += 1
+        return found
+
+    def _push(self, packet: bytes | memoryview) -> list[Picture]:
+        if len(packet) > 1 and packet[1] & 0x7F != self._payload_type and payload_offset(packet) is not None:
+            if packet[1] & 0x7F not in self._encodings:
+                return []
+            self._turn_to(packet[1] & 0x7F)
+        return self._packets.push(packet)
+
+    def _take_pictures(self, pictures: list[Picture], now: float, found: list[EncodedFrame | FootageLost]) -> None:
+        """Add the frames of these pictures to those found."""
+        for picture in pictures:
             self.received_at = now
             if self._looked_at is None:
-                yield from self._frames_of(picture, now)
+                self._take_picture(picture, now, found)
                 continue
             self._looked_at.append((picture, now))
             if self._knows_order(self._looked_at):
                 looked_at, self._looked_at = self._looked_at, None
                 for earlier, at in looked_at:
-                    yield from self._frames_of(earlier, at)
-
-    def _pictures(self, packets: list[bytes | memoryview]) -> Iterator[Picture]:
-        at, count = 0, len(packets)
-        while (at := self._packets.take(packets, at)) < count:
-            if (whole := self._packets.whole(packets, at)) is not None:
-                picture, at = whole
-                yield picture
-                continue
-            packet = packets[at]
-            at += 1
-            if len(packet) > 1 and packet[1] & 0x7F != self._payload_type and payload_offset(packet) is not None:
-                if packet[1] & 0x7F not in self._encodings:
-                    continue
-                self._turn_to(packet[1] & 0x7F)
-            yield from self._packets.push(packet)
+                    self._take_picture(earlier, at, found)
 
     def _turn_to(self, payload_type: int) -> None:
         """Begin the stream, or continue it in another encoding, for which a keyframe is needed."""
@@ -185,25 +193,15 @@ class VideoTrack:
             self._reordering = _ASSUMED_REORDERING
         return self._reordering is not None or len(looked_at) >= _LOOKED_AT
 
-    def _frames_of(self, picture: Picture, arrived: float) -> Iterator[EncodedFrame | FootageLost]:
-        whole_sets = self._take_sets(picture.others)
+    def _take_picture(self, picture: Picture, arrived: float, found: list[EncodedFrame | FootageLost]) -> None:
+        whole_sets = bool(picture.others) and self._take_sets(picture.others)
         if picture.bidirectional and not self._reordering:
             self._reorder_by(_ASSUMED_REORDERING)
-        hole = self.has_output and arrived - self.came_through_at > _LONGEST_HOLE_SECONDS
-        self.damaged += picture.damaged or picture.after_loss
-        if picture.damaged:
-            self._waits_for_keyframe = self._waits_for_keyframe or picture.keyframe or hole
-            self._misses_some = self._waits_for_keyframe
-            return
-        if picture.after_loss and hole:
-            self._waits_for_keyframe = self._misses_some = True
-        waited_long = arrived - self._entered_at >= LONGEST_GROUP_SECONDS
-        if self._waits_for_keyframe and not (self._format and (picture.keyframe or waited_long)):
-            self.damaged += self.has_output
-            self._misses_some = True
-            return
-        if self._misses_some and self.has_output:
-            yield FootageLost(by_network=self._lossy)
+        if picture.damaged or picture.after_loss or self._waits_for_keyframe or self._misses_some:
+            if not self._can_follow(picture, arrived):
+                return
+            if self._misses_some and self.has_output:
+                found.append(FootageLost(by_network=self._lossy))
         begins, self._waits_for_keyframe = self._waits_for_keyframe, False
         self._misses_some = False
         self.has_output = True
@@ -213,8 +211,9 @@ class VideoTrack:
         repaired = self._times.repaired
         pts, dts = self._times.times(picture.timestamp, arrived, clock=self._clock)
         jumped = self._times.repaired > repaired
-        self.keeps_time = self.keeps_time and not self._times.repaired
-        self.latest = PictureTime(picture.timestamp, self._clock, pts, arrived)
+        if jumped:
+            self.keeps_time = False
+        self._latest = (picture.timestamp, self._clock, pts, arrived)
         overlong = pts - self._entered_pts >= LONGEST_GROUP_SECONDS * TICKS_PER_SECOND and not picture.bidirectional
         keyframe = picture.keyframe or begins or overlong
         data = picture.data
@@ -223,7 +222,24 @@ class VideoTrack:
             if not whole_sets and self._format is not None:
                 data = self._format.head + data
         codec = self._packets.codec
-        yield EncodedFrame(data, pts, dts, keyframe, arrived, codec, picture.entry, picture.recovery, jumped)
+        found.append(EncodedFrame(data, pts, dts, keyframe, arrived, codec, picture.entry, picture.recovery, jumped))
+
+    def _can_follow(self, picture: Picture, arrived: float) -> bool:
+        """Return whether a picture can follow the last frame, although something was lost or a keyframe is awaited."""
+        hole = self.has_output and arrived - self.came_through_at > _LONGEST_HOLE_SECONDS
+        self.damaged += picture.damaged or picture.after_loss
+        if picture.damaged:
+            self._waits_for_keyframe = self._waits_for_keyframe or picture.keyframe or hole
+            self._misses_some = self._waits_for_keyframe
+            return False
+        if picture.after_loss and hole:
+            self._waits_for_keyframe = self._misses_some = True
+        waited_long = arrived - self._entered_at >= LONGEST_GROUP_SECONDS
+        if self._waits_for_keyframe and not (self._format and (picture.keyframe or waited_long)):
+            self.damaged += self.has_output
+            self._misses_some = True
+            return False
+        return True
 
 
 def _names(videos: Iterable[Media]) -> str:

@@ -10,7 +10,7 @@ import contextlib
 import ipaddress
 import socket
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
 
 from drivers.contract import ProtocolViolation
@@ -79,8 +79,8 @@ class WhepSource:
         self._track = VideoTrack(encodings=video.encodings, lossy=True, now=self._monotonic())
         return self._track.format
 
-    def frames(self) -> Iterator[EncodedFrame | FootageLost]:
-        """Iterate over complete access units as they arrive, in decoding order from a keyframe on.
+    def batches(self) -> Iterator[Sequence[EncodedFrame | FootageLost]]:
+        """Iterate over complete access units that arrive together, in decoding order from a keyframe on.
 
         A keyframe is requested whenever a picture was lost.
 
@@ -99,10 +99,10 @@ class WhepSource:
                 line.receive(_POLL_SECONDS, wants_keyframe=wants_keyframe), "the event loop of the session hangs"
             )
             now = self._monotonic()
-            for frame in track.frames(packets, now):
-                if isinstance(frame, EncodedFrame) and frame.keyframe:
+            if frames := track.frames(packets, now):
+                if any(isinstance(frame, EncodedFrame) and frame.keyframe for frame in frames):
                     wants_keyframe = False
-                yield frame
+                yield frames
             wants_keyframe = wants_keyframe or track.damaged > damaged
             damaged = track.damaged
             if now - track.received_at > self._stall_seconds:
@@ -114,7 +114,7 @@ class WhepSource:
         """Do nothing: WebRTC's library reads each packet as it comes."""
 
     def interrupt(self) -> None:
-        """End `open` or `frames` in the thread that waits in them; callable from any thread."""
+        """End `open` or `batches` in the thread that waits in them; callable from any thread."""
         self._interrupted = True
         self._session.interrupt()
         if self._loop is not None:

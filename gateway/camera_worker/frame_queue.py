@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
@@ -17,6 +18,7 @@ MOST_BYTES = 32_000_000
 WAKE_BYTES = 500_000
 _MOST_ITEMS_A_FRAME = 4
 """The limit on all items is this times the limit on frames, because sound comes in more pieces than pictures."""
+_MOST_TAKEN = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +91,12 @@ class FrameQueue:
         self._items: deque[QueueItem] = deque()
         self._bytes = 0
         self._frames = 0
+        self._taken: list[QueueItem] = []
         self._shedding = False
         self._dropped = 0
         self._changed = threading.Condition()
         self.hurried = False
-        """True if each frame wakes the thread that calls `get`, because somebody watches what it writes."""
+        """True if frames wake the thread that calls `take` as they come, because somebody watches what it writes."""
 
     @property
     def dropped(self) -> int:
@@ -101,25 +104,29 @@ class FrameQueue:
         return self._dropped
 
     @property
-    def is_empty(self) -> bool:
-        """True while nothing waits. Only for the thread that calls `get`."""
-        return not self._items
+    def is_done(self) -> bool:
+        """True when nothing waits, and `take` was called again after the last item."""
+        return not self._items and not self._taken
 
-    def put_frame(self, frame: EncodedFrame) -> None:
-        """Add a frame, or drop it when there is no room or a keyframe is missing."""
+    def put_frames(self, frames: Sequence[EncodedFrame]) -> None:
+        """Add frames. One for which there is no room, or for which a keyframe is missing, is dropped."""
+        wakes = self.hurried
         with self._changed:
-            full = self._frames >= self._most_frames or self._bytes + len(frame.data) > self._most_bytes
-            if full or (self._shedding and not frame.keyframe):
-                self._shedding = True
-                self._dropped += 1
-                return
-            if self._shedding:
-                self._shedding = False
-                self._items.append(FramesDropped())
-            self._items.append(frame)
-            self._frames += 1
-            self._bytes += len(frame.data)
-            if frame.keyframe or self.hurried or self._bytes >= WAKE_BYTES:
+            for frame in frames:
+                size = len(frame.data)
+                full = self._frames >= self._most_frames or self._bytes + size > self._most_bytes
+                if full or (self._shedding and not frame.keyframe):
+                    self._shedding = True
+                    self._dropped += 1
+                    continue
+                if self._shedding:
+                    self._shedding = False
+                    self._items.append(FramesDropped())
+                self._items.append(frame)
+                self._frames += 1
+                self._bytes += size
+                wakes = wakes or frame.keyframe
+            if wakes or self._bytes >= WAKE_BYTES:
                 self._changed.notify()
 
     def put_sound(self, sound: EncodedAudio) -> None:
@@ -143,20 +150,22 @@ class FrameQueue:
             self._items.append(item)
             self._changed.notify()
 
-    def get(self, timeout: float) -> QueueItem | None:
-        """Return the next item, or None when there is none after `timeout` seconds.
+    def take(self, timeout: float) -> Sequence[QueueItem]:
+        """Return the next items, none when there are none after `timeout` seconds.
+
+        They count as waiting until the next call, because they are in memory until they are written.
 
         A waiting thread is not woken for every frame, since that would cost more than writing it. It is woken by a
         keyframe (which ends a segment), by WAKE_BYTES of frames, by other items, or by the time-out. Only while it is
-        `hurried`, each frame wakes it.
+        `hurried`, frames wake it as they come.
         """
         with self._changed:
+            for item in self._taken:
+                if isinstance(item, EncodedFrame | EncodedAudio):
+                    self._bytes -= len(item.data)
+                    self._frames -= isinstance(item, EncodedFrame)
+            self._taken = []
             if not self._items:
                 self._changed.wait(timeout)
-            if not self._items:
-                return None
-            item = self._items.popleft()
-            if isinstance(item, EncodedFrame | EncodedAudio):
-                self._bytes -= len(item.data)
-                self._frames -= isinstance(item, EncodedFrame)
-            return item
+            self._taken = [self._items.popleft() for _ in range(min(len(self._items), _MOST_TAKEN))]
+            return self._taken

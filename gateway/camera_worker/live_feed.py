@@ -1,6 +1,6 @@
 """Live frames of a camera for its viewers: the present group of pictures, and each frame that follows.
 
-The reading thread offers every frame. While nobody watches, that costs only a lock and an append.
+The reading thread offers all frames. While nobody watches, that costs only a lock, and an append for each.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -146,23 +146,26 @@ class LiveFeed:
             if self._watched:
                 self._loop.call_soon_threadsafe(self._publish_sound, sound)
 
-    def offer(self, frame: EncodedFrame) -> None:
-        """Keep a frame with its group, and pass it to the viewers. Never blocks for long."""
+    def offer(self, frames: Sequence[EncodedFrame]) -> None:
+        """Keep frames with their group, and pass them to the viewers. Never blocks for long."""
         with self._lock:
-            self._number += 1
-            item = (self._number, frame)
-            if frame.keyframe and (frame.entry is Entry.IDR or not self._begins_with_idr):
-                self._group = []
-                self._bytes = 0
-                self._plain_groups = min(self._plain_groups + 1, _PLAIN_GROUPS)
-                self._shown = frame.pts
-            if frame.pts < self._shown:
-                self._plain_groups = 0
-            self._shown = max(self._shown, frame.pts)
-            if frame.keyframe or self._group:
-                self._keep(item)
+            items = []
+            for frame in frames:
+                self._number += 1
+                items.append((self._number, frame))
+                if frame.keyframe and (frame.entry is Entry.IDR or not self._begins_with_idr):
+                    self._group = []
+                    self._bytes = 0
+                    self._plain_groups = min(self._plain_groups + 1, _PLAIN_GROUPS)
+                    self._shown = frame.pts
+                if frame.pts < self._shown:
+                    self._plain_groups = 0
+                else:
+                    self._shown = frame.pts
+                if frame.keyframe or self._group:
+                    self._keep(items[-1])
             if self._watched:
-                self._loop.call_soon_threadsafe(self._publish, item)
+                self._loop.call_soon_threadsafe(self._publish, items)
 
     @property
     def _begins_with_idr(self) -> bool:
@@ -234,9 +237,10 @@ class LiveFeed:
         for view in self._views:
             view.hear(sound)
 
-    def _publish(self, item: tuple[int, EncodedFrame]) -> None:
+    def _publish(self, items: list[tuple[int, EncodedFrame]]) -> None:
         for view in self._views:
-            view.take(*item)
+            for number, frame in items:
+                view.take(number, frame)
 
 
 def why_not_live(group: tuple[tuple[int, EncodedFrame], ...], *, reorders: bool = False) -> str:

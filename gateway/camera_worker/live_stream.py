@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import structlog
 
@@ -99,7 +100,7 @@ class LiveStream:
             log.info("live_stream_lost", camera_id=self._camera.camera_id, condition=condition, detail=item.detail)
         self._lost = item if isinstance(item, CameraLost) else None
 
-    def put_frame(self, frame: EncodedFrame) -> None:
+    def put_frames(self, frames: Sequence[EncodedFrame]) -> None:
         """Do nothing: the reader itself passes frames to the feed, and nothing records them."""
 
     def put_sound(self, sound: EncodedAudio) -> None:

@@ -8,7 +8,7 @@ is over. Segments that are never pinned are dropped. Everything here belongs to 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -32,8 +32,8 @@ class OpenFile(Protocol):
 
     size: int
 
-    def write(self, data: bytes) -> None:
-        """Append all of `data`."""
+    def write(self, pieces: Sequence[bytes | bytearray]) -> None:
+        """Append these pieces."""
         ...
 
     def finish(self, final: Path) -> None:
@@ -105,16 +105,16 @@ class BufferedFile:
             self._file.abandon()  # after a failure its file may still be there, because it could not be removed
         self._begun = True
         self._file.create()
-        self._file.write(b"".join(self._pieces))
+        self._file.write(self._pieces)
         self._on_disk = True
 
-    def write(self, data: bytes) -> None:
-        """Append all of `data`. Memory keeps it even when the disk fails."""
-        self._pieces.append(data)
-        self.size += len(data)
+    def write(self, pieces: Sequence[bytes | bytearray]) -> None:
+        """Append these pieces. Memory keeps them even when the disk fails."""
+        self._pieces += (bytes(piece) for piece in pieces)  # an array may hold more room than it uses
+        self.size += sum(map(len, pieces))
         if self._on_disk:
             try:
-                self._file.write(data)
+                self._file.write(pieces)
             except DiskFailed as error:
                 self._on_disk = False
                 self._failed(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Protocol
 
@@ -48,8 +49,8 @@ class Sink(Protocol):
         """Take a change of the connection: it is up, or lost."""
         ...
 
-    def put_frame(self, frame: EncodedFrame) -> None:
-        """Take the next frame."""
+    def put_frames(self, frames: Sequence[EncodedFrame]) -> None:
+        """Take the next frames."""
         ...
 
     def put_sound(self, sound: EncodedAudio) -> None:
@@ -162,25 +163,40 @@ class CameraReader:
             if self._live is not None:
                 self._live.sound = sound
             gathered = 1
-            for frame in source.frames():
+            for batch in source.batches():
                 if self._stopping.is_set():
                     return
                 wanted = 1 if self._live is not None and self._live.watched else GATHER_BYTES
                 if wanted != gathered:
                     gathered = wanted
                     source.gather(wanted)
-                if isinstance(frame, FootageLost):
-                    self._sink.put_loss(GapReason.PACKETS if frame.by_network else GapReason.CAMERA)
-                elif isinstance(frame, EncodedAudio):
-                    for each in encoder.encode(frame) if encoder else (frame,):
-                        self._sink.put_sound(each)
-                        if self._live is not None:
-                            self._live.offer_sound(each)
-                else:
-                    self._pictures = (self._pictures[0] if self._pictures else frame.arrived, frame.arrived)
-                    self._sink.put_frame(frame)
-                    if self._live is not None:
-                        self._live.offer(frame)
+                self._pass_on(batch, encoder)
+
+    def _pass_on(self, batch: Sequence[EncodedFrame | EncodedAudio | FootageLost], encoder: AacEncoder | None) -> None:
+        """Give what came together to the sink and the live viewers, in its order."""
+        frames: list[EncodedFrame] = []
+        for item in batch:
+            if isinstance(item, EncodedFrame):
+                frames.append(item)
+                continue
+            self._pass_frames(frames)
+            frames = []
+            if isinstance(item, FootageLost):
+                self._sink.put_loss(GapReason.PACKETS if item.by_network else GapReason.CAMERA)
+                continue
+            for each in encoder.encode(item) if encoder else (item,):
+                self._sink.put_sound(each)
+                if self._live is not None:
+                    self._live.offer_sound(each)
+        self._pass_frames(frames)
+
+    def _pass_frames(self, frames: Sequence[EncodedFrame]) -> None:
+        if not frames:
+            return
+        self._pictures = (self._pictures[0] if self._pictures else frames[0].arrived, frames[-1].arrived)
+        self._sink.put_frames(frames)
+        if self._live is not None:
+            self._live.offer(frames)
 
     def _sound_of(self, source: Source) -> tuple[AudioFormat | None, AacEncoder | None]:
         """Return the sound format for the sink, and an encoder where the camera's sound is not AAC."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import structlog
@@ -14,6 +14,7 @@ from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import (
     CameraConnected,
     CameraLost,
+    Control,
     FootagePinned,
     FrameQueue,
     FramesDropped,
@@ -107,7 +108,9 @@ class CameraRecorder:
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-write", daemon=True)
         self._condition = CameraCondition.STARTING
         self._detail = ""
-        self._why_silent = ""
+        self._silent = ""
+        self._arrived = Stamp(0, trusted=False)
+        self._arrived_at = float("-inf")
         self._faults = StreamFaults()
         self._faults_reported: tuple[StreamFault, ...] = ()
         self._why = GapReason.NONE
@@ -188,27 +191,14 @@ class CameraRecorder:
         )
         self._set(CameraCondition.STARTING, "connecting")
         while True:
-            is_first = self._queue.is_empty
-            item = self._queue.get(_TICK_SECONDS)
+            items = self._queue.take(_TICK_SECONDS)
             began = self._clock.monotonic()
-            if is_first:
-                self._now, self._wall = self._both_clocks()
-            try:
-                ended = self._take(segmenter, item)
-                if not ended and self._queue.is_empty:
-                    segmenter.flush()
-            except DiskFailed as error:
-                self._disk_failed(error)
-                ended = isinstance(item, RecordingStopped)
-            except ProtocolViolation as error:
-                log.warning("camera_frame_refused", camera_id=self.camera.camera_id, error=str(error))
-                self._dropped += 1
-                ended = False
-            if ended:
+            self._now, self._wall = self._both_clocks()
+            if self._record(segmenter, items):
                 return
             if segmenter.part_ticks and self._clock.monotonic() >= self._parts_until:
                 self._hurry(segmenter, part_seconds=0.0)
-            self._mind_time(began, received=item is not None)
+            self._mind_time(began, received=bool(items))
             if self._pre_roll is not None:
                 self._mind_disk(self._pre_roll)
             self._refresh()
@@ -224,19 +214,36 @@ class CameraRecorder:
             self._report(segment)
         return found
 
-    def _take(self, segmenter: Segmenter, item: QueueItem | None) -> bool:
-        """Handle one item; return True after the last one."""
-        if item is None:
-            return False
+    def _record(self, segmenter: Segmenter, items: Sequence[QueueItem]) -> bool:
+        """Handle items that waited together, and write their frames; return True after the last one of all."""
+        for item in items:
+            try:
+                if isinstance(item, EncodedFrame):
+                    self._frame(segmenter, item)
+                elif self._take(segmenter, item):
+                    return True
+            except DiskFailed as error:
+                self._disk_failed(error)
+                if isinstance(item, RecordingStopped):
+                    return True
+            except ProtocolViolation as error:
+                log.warning("camera_frame_refused", camera_id=self.camera.camera_id, error=str(error))
+                self._dropped += 1
+        try:
+            segmenter.flush()
+        except DiskFailed as error:
+            self._disk_failed(error)
+        return False
+
+    def _take(self, segmenter: Segmenter, item: EncodedAudio | FramesDropped | Control) -> bool:
+        """Handle one item that is no frame; return True after the last one."""
         match item:
-            case EncodedFrame():
-                self._frame(segmenter, item)
             case EncodedAudio():
                 if self._takes_frames() and segmenter.push_sound(item):
                     self._bytes_since_report += len(item.data)
             case CameraConnected(announced=announced, sound=sound, why_silent=why_silent):
                 self._connections += 1
-                self._why_silent = why_silent
+                self._silent = f"its sound is not recorded: {why_silent}" if why_silent else ""
                 segmenter.connect(announced, sound)
             case CameraLost(condition=condition, detail=detail, gap=gap):
                 try:
@@ -298,25 +305,27 @@ class CameraRecorder:
                 self._pre_roll.retry()  # the last chance to write pinned footage that is still in memory
 
     def _frame(self, segmenter: Segmenter, frame: EncodedFrame) -> None:
-        if not self._takes_frames():
+        if self._disk_failures and not self._takes_frames():
             self._dropped += 1
             return
-        late = int((self._now - frame.arrived) * 1_000_000)
-        arrived = Stamp(micros=self._wall.micros - late, trusted=self._wall.trusted)
+        if frame.arrived != self._arrived_at:  # frames that came together have one time of arrival
+            self._arrived_at = frame.arrived
+            late = int((self._now - frame.arrived) * 1_000_000)
+            self._arrived = Stamp(self._wall.micros - late, self._wall.trusted)
         try:
-            recorded = segmenter.push(frame, arrived)
+            recorded = segmenter.push(frame, self._arrived)
         except ProtocolViolation:
             segmenter.disconnect(GapReason.CAMERA)
             raise
-        if recorded:
-            self._frames += 1
-            self._bytes_since_report += len(frame.data)
-            self._judge(frame)
-            if not self._disk_failures:
-                silent = f"its sound is not recorded: {self._why_silent}" if self._why_silent else ""
-                self._set(CameraCondition.RECORDING, silent)
-        else:
+        if not recorded:
             self._dropped += 1
+            return
+        self._frames += 1
+        self._bytes_since_report += len(frame.data)
+        if frame.jumped or (frame.keyframe and frame.entry is Entry.NONE):
+            self._judge(frame)
+        if not self._disk_failures:
+            self._set(CameraCondition.RECORDING, self._silent)
 
     def _both_clocks(self) -> tuple[float, Stamp]:
         """Read both clocks at one moment, for all frames that wait together.

@@ -60,7 +60,7 @@ class _Open:
         """Note a frame that goes into the segment, at this offset of its file."""
         self.last_pts = max(self.last_pts, frame.pts)
         self.parts.note(frame, at=at)
-        if self.frames and self._recovers_in and (frame.codec is VideoCodec.H265 or h264.is_reference(frame.data)):
+        if self._recovers_in and self.frames and (frame.codec is VideoCodec.H265 or h264.is_reference(frame.data)):
             self._recovers_in -= 1
             self._whole_pts = max(self._whole_pts, frame.pts)
         self.frames += 1
@@ -223,7 +223,7 @@ class Segmenter:
             return
         try:
             if pieces:
-                current.file.write(b"".join(pieces))
+                current.file.write(pieces)
         except OSError:
             self._open = None
             self.missing(GapReason.DISK)

@@ -56,15 +56,9 @@ def stuffing(size: int) -> bytes:
 
 def written_time(ticks: int, *, mark: int) -> bytes:
     """Encode a time for a PES header (2.4.3.6). `mark` is 0x20 for a single time, 0x30 and 0x10 for a pair."""
-    return bytes(
-        (
-            mark | 0x01 | ticks >> 29 & 0x0E,
-            ticks >> 22 & 0xFF,
-            0x01 | ticks >> 14 & 0xFE,
-            ticks >> 7 & 0xFF,
-            0x01 | ticks << 1 & 0xFE,
-        )
-    )
+    # three parts of 3, 15 and 15 bits, each with a one behind it
+    parts = (ticks & 0x1_C000_0000) << 3 | (ticks & 0x3FFF_8000) << 2 | (ticks & 0x7FFF) << 1
+    return (mark << 32 | 0x01_0001_0001 | parts).to_bytes(5, "big")
 
 
 def decoded_time(stamp: bytes) -> int:

@@ -24,7 +24,8 @@ class Timeline:
         self._pts = pts
         self._at = at
         self._earliest: int | None = None
-        self._window: tuple[int, int] | None = None
+        self._from: int | None = None
+        self._until = 0
         self._least: int | None = None
         self._owed = 0
 
@@ -34,9 +35,12 @@ class Timeline:
 
     def observe(self, *, pts: int, arrived: int) -> None:
         """Note a frame's presentation time and its arrival in microseconds."""
-        offset = arrived - self.moment_of(pts)
-        self._earliest = offset if self._earliest is None else min(self._earliest, offset)
-        self._window = (pts, pts) if self._window is None else (self._window[0], pts)
+        offset = arrived - self._at - (pts - self._pts) * 100 // 9
+        if self._earliest is None or offset < self._earliest:
+            self._earliest = offset
+        if self._from is None:
+            self._from = pts
+        self._until = pts
 
     @property
     def lateness(self) -> int:
@@ -68,19 +72,19 @@ class Timeline:
 
     def _renew(self, by: int) -> None:
         self._at += by
-        self._window = self._least = None
+        self._from = self._least = None
         self._owed = 0
 
     def _follow(self, offset: int) -> bool:
         """Move the anchor a step towards the arrivals, once they have differed from it for long enough."""
         self._least = offset if self._least is None else min(self._least, offset)
-        if self._window is not None and self._window[1] - self._window[0] >= WINDOW_TICKS:
+        if self._from is not None and self._until - self._from >= WINDOW_TICKS:
             if self._least > LONGEST_DRIFT_MICROS:
                 self._renew(self._least)
                 return True
             beyond = max(0, abs(self._least) - EASY_DRIFT_MICROS)
             self._owed = beyond if self._least > 0 else -beyond
-            self._window = self._least = None
+            self._from = self._least = None
         step = max(-LONGEST_SLEW_MICROS, min(LONGEST_SLEW_MICROS, self._owed))
         self._at += step
         self._owed -= step

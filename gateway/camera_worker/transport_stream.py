@@ -33,7 +33,10 @@ _DELIMITERS = {VideoCodec.H264: b"\x00\x00\x00\x01\x09\xf0", VideoCodec.H265: b"
 """Access unit delimiters that allow all kinds of slices (2.14.1 demands one for each picture of H.264)."""
 _PROGRAMS = b"\x00\xb0\x0d\x00\x01\xc1\x00\x00" + bytes((0x00, 0x01, 0xE0 | TABLE_PID >> 8, TABLE_PID & 0xFF))
 _RANDOM_ACCESS, _HAS_CLOCK = 0x40, 0x10
+_FIRST_HEADS = [packet_head(_PICTURE_PID, counter, begins=True, field=True) for counter in range(16)]
+_LAST_HEADS = [packet_head(_PICTURE_PID, counter, field=True) for counter in range(16)]
 _MIDDLE_HEAD = bytearray(packet_head(_PICTURE_PID, 0))
+_STUFFING = [stuffing(size) for size in range(PACKET_ROOM)]
 _MOST_AT_ONCE = 128
 _CUT = [Struct(f"{PACKET_ROOM}s" * count).unpack_from for count in range(_MOST_AT_ONCE + 1)]
 """By index: a function that cuts that many packet payloads out of a buffer at once, which is the fastest way."""
@@ -100,8 +103,7 @@ class TransportMuxer:
         """
         first = PACKET_ROOM - 1 - len(field) - len(head)
         field += b"\xff" * (first - len(data))
-        begin += packet_head(_PICTURE_PID, self._counter, begins=True, field=True), bytes((len(field),)), field
-        begin += head, data[:first]
+        begin += _FIRST_HEADS[self._counter], bytes((len(field),)), field, head, data[:first]
         pieces = [b"".join(begin)]
         whole = max(0, len(data) - first) // PACKET_ROOM
         until = first + whole * PACKET_ROOM
@@ -114,7 +116,7 @@ class TransportMuxer:
         counter = counter + whole & 0x0F
         if until < len(data):
             rest = data[until:]
-            packets += packet_head(_PICTURE_PID, counter, field=True) + stuffing(PACKET_ROOM - len(rest)) + rest
+            packets += _LAST_HEADS[counter] + _STUFFING[PACKET_ROOM - len(rest)] + rest
             counter = counter + 1 & 0x0F
         self._counter = counter
         return packets

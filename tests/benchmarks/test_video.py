@@ -376,13 +376,14 @@ def rate_of(pids: list[int], seconds: float = 15.0) -> float:
 
 VIEWER = """
 import sys, time
+from itertools import chain
 from contextlib import closing
 from drivers.webrtc.whep_source import WhepSource
 address, _, token = sys.argv[1].removeprefix("http://").partition("?token=")
 source = WhepSource(url=f"whep://:{token}@{address}")
 with closing(source):
     source.open()
-    for number, frame in enumerate(source.frames()):
+    for number, frame in enumerate(chain.from_iterable(source.batches())):
         if number == 10:
             print("playing", flush=True)
 """

@@ -154,6 +154,25 @@ ssize_t pwrite64(int descriptor, const void *data, size_t count, off64_t at) {
     IN_TURN(ssize_t, pwrite64, (descriptor, data, count, at), wrote(descriptor, data, result, at))
 }
 
+/* One record for each piece: a power cut may tear a write between any two sectors of it, also between pieces. */
+static ssize_t wrote_pieces(int descriptor, const struct iovec *pieces, int count, ssize_t written) {
+    int saved = errno;
+    ssize_t left = written;
+    off_t at = written > 0 ? lseek(descriptor, 0, SEEK_CUR) - written : 0;
+    for (int piece = 0; piece < count && left > 0; piece++) {
+        ssize_t length = left < (ssize_t)pieces[piece].iov_len ? left : (ssize_t)pieces[piece].iov_len;
+        wrote(descriptor, pieces[piece].iov_base, length, at);
+        at += length;
+        left -= length;
+    }
+    errno = saved;
+    return written;
+}
+
+ssize_t writev(int descriptor, const struct iovec *pieces, int count) {
+    IN_TURN(ssize_t, writev, (descriptor, pieces, count), wrote_pieces(descriptor, pieces, count, result))
+}
+
 static int cut(int descriptor, int result, off_t size) {
     int saved = errno;
     if (result == 0) record(CUT, descriptor, size, 0, NULL, 0);
@@ -236,7 +255,6 @@ int rename(const char *path, const char *to) { return renameat(AT_FDCWD, path, A
 /* What nothing recorded does today. */
 #define REFUSE_FILE(type, name, arguments, call) \
     type name arguments { if (is_known(descriptor)) fail(#name); return REAL(name) call; }
-REFUSE_FILE(ssize_t, writev, (int descriptor, const struct iovec *parts, int count), (descriptor, parts, count))
 REFUSE_FILE(ssize_t, pwritev, (int descriptor, const struct iovec *parts, int count, off_t at), (descriptor, parts, count, at))
 REFUSE_FILE(int, fallocate, (int descriptor, int mode, off_t at, off_t length), (descriptor, mode, at, length))
 REFUSE_FILE(int, posix_fallocate, (int descriptor, off_t at, off_t length), (descriptor, at, length))

@@ -7,7 +7,7 @@ lost and why.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from drivers.rtsp.audio_track import AudioTrack, audible
 from drivers.rtsp.client.viewing import RtspViewing, Transport
@@ -78,8 +78,8 @@ class RtspSource:
         """The format of the sound that comes with the frames; None without sound, and before `open`."""
         return None if self._sound is None else self._sound.format
 
-    def frames(self) -> Iterator[EncodedFrame | EncodedAudio | FootageLost]:
-        """Iterate over complete access units as they arrive, in decoding order from a keyframe on, and over the sound.
+    def batches(self) -> Iterator[Sequence[EncodedFrame | EncodedAudio | FootageLost]]:
+        """Iterate over what arrives together: complete access units in decoding order from a keyframe on, and sound.
 
         Raises:
             CameraStalled: no picture came within `stall_seconds`, or no complete one within half a minute.
@@ -93,15 +93,18 @@ class RtspSource:
             arrived = self._viewing.receive()
             now = self._monotonic()
             self._read_at_once(track)
+            batch: list[EncodedFrame | EncodedAudio | FootageLost] = []
             for came in arrived:
                 if self._sound is not None and came.report is not None:
                     (self._sound.clock.sound_reported if came.medium else self._sound.clock.picture_reported)(
                         came.report
                     )
                 if not came.medium:
-                    yield from track.frames(came.packets, now)
+                    batch += track.frames(came.packets, now)
                 elif self._sound is not None:
-                    yield from self._sound.sounds(came.packets, now, track.latest)
+                    batch += self._sound.sounds(came.packets, now, track.latest)
+            if batch:
+                yield batch
             if now - track.received_at > self._stall_seconds:
                 hint = "" if track.has_output else self._viewing.why_nothing_came
                 raise CameraStalled(f"no video for {self._stall_seconds:g} s{hint}")
@@ -131,7 +134,7 @@ class RtspSource:
             self.gather(self._wanted)
 
     def interrupt(self) -> None:
-        """End `open` or `frames` in the thread that waits in them; callable from any thread."""
+        """End `open` or `batches` in the thread that waits in them; callable from any thread."""
         self._viewing.interrupt()
 
     def close(self) -> None:

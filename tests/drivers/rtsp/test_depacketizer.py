@@ -118,12 +118,11 @@ def all_at_once(back, packets):
     """The pictures of packets that came together."""
     pictures, at = [], 0
     while (at := back.take(packets, at)) < len(packets):
-        if (whole := back.whole(packets, at)) is not None:
-            pictures.append(whole[0])
-            at = whole[1]
-            continue
-        pictures += back.push(packets[at])
-        at += 1
+        whole, at = back.wholes(packets, at)
+        pictures += whole
+        if at < len(packets):
+            pictures += back.push(packets[at])
+            at += 1
     return pictures
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from contextlib import asynccontextmanager, closing, suppress
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import pytest
 from lacks import lacks
@@ -50,7 +50,7 @@ async def run(program, *arguments, package):
 def read(source, count):
     with closing(source):
         announced = source.open()
-        frames = source.frames()
+        frames = chain.from_iterable(source.batches())
         return announced, [next(frames) for _ in range(count)]
 
 
@@ -101,7 +101,7 @@ async def test_each_fault_of_a_camera_is_told_apart():
         async def after_frames(fault):
             with closing(RtspSource(url=url, stall_seconds=0.5)) as source:
                 await asyncio.to_thread(source.open)
-                frames = source.frames()
+                frames = chain.from_iterable(source.batches())
                 await asyncio.to_thread(next, frames)
                 fault()
                 await asyncio.to_thread(lambda: [frame for frame in frames if frame is None])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import pytest
 from hostile_camera import HostileCamera, Script, film, sound
@@ -26,7 +26,7 @@ def read(url, seconds, **more):
     with closing(RtspSource(url=url, audio=True, stall_seconds=2.0, **more)) as source:
         source.open()
         frames, sounds = [], []
-        for each in source.frames():
+        for each in chain.from_iterable(source.batches()):
             (sounds if isinstance(each, EncodedAudio) else frames).append(each)
             if isinstance(each, EncodedFrame) and each.pts - frames[0].pts >= seconds * 90_000:
                 return source, frames, sounds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
-from itertools import islice
+from itertools import chain, islice
 
 import pytest
 from hostile_camera import TICKS, HostileCamera, Script, Sound, film
@@ -23,7 +23,7 @@ def read(url, count):
     with closing(RtspSource(url=url, audio=True)) as source:
         source.open()
         source.gather(AS_A_RECORDER)
-        return list(islice(source.frames(), count))
+        return list(islice(chain.from_iterable(source.batches()), count))
 
 
 @pytest.mark.parametrize(

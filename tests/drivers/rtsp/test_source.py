@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from contextlib import closing
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import av
 import pytest
@@ -32,7 +32,7 @@ def read(url, count, **more):
     with closing(RtspSource(url=url, **{"stall_seconds": 1.0, "open_seconds": 2.0, **more})) as source:
         source.open()
         found = []
-        for frame in source.frames():
+        for frame in chain.from_iterable(source.batches()):
             found.append(frame)
             if len(found) == count:
                 return found
@@ -297,7 +297,7 @@ async def test_reading_ends_at_once_from_another_thread():
             with closing(source):
                 source.open()
                 with pytest.raises(CameraUnreachable):
-                    came.extend(source.frames())
+                    came.extend(chain.from_iterable(source.batches()))
 
         thread = threading.Thread(target=run)
         thread.start()

@@ -52,6 +52,21 @@ def test_pictures_lost_for_long_are_a_gap_until_the_next_keyframe():
     assert frames[at + 1].keyframe
 
 
+def test_packets_of_another_encoding_are_no_pictures_also_where_the_sequence_wraps():
+    track = VideoTrack(encodings={PAYLOAD_TYPE: Encoding("H264", 90_000)}, lossy=True, now=0.0)
+    first, others = film()[:3], film()[3:5]
+    count = sum(
+        len(packets) for packets in map(Packetizer(ssrc=7, sequence=0, timestamp=0, largest=300).packets, first)
+    )
+    packetizer = Packetizer(ssrc=7, sequence=0x10000 - count, timestamp=0, largest=300)
+    came = [packet for frame in first for packet in packetizer.packets(frame)]
+    assert came[-1][2:4] == b"\xff\xff"
+    came += [
+        packet[:1] + bytes((packet[1] + 1,)) + packet[2:] for frame in others for packet in packetizer.packets(frame)
+    ]
+    assert len(track.frames(came, 1.0)) == len(first)
+
+
 def test_a_video_that_can_be_recorded_is_found_behind_one_that_cannot():
     media = parse_description(
         b"m=application 0 RTP/AVP 107\na=control:metadata\n"

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from contextlib import closing
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import aioice.ice
 import av
@@ -40,7 +40,7 @@ def read(url, count, **more):
     with closing(WhepSource(url=url, **{"stall_seconds": 1.0, "open_seconds": 5.0, **more})) as source:
         source.open()
         found = []
-        for frame in source.frames():
+        for frame in chain.from_iterable(source.batches()):
             found.append(frame)
             if len(found) == count:
                 return found
@@ -193,7 +193,7 @@ async def test_a_burst_that_a_slow_reader_is_late_for_is_not_lost():
             with closing(WhepSource(url=camera.url(), stall_seconds=2.0)) as source:
                 source.open()
                 found = []
-                for frame in source.frames():
+                for frame in chain.from_iterable(source.batches()):
                     found.append(frame)
                     if len(found) in (20, 45):
                         time.sleep(0.3)  # noqa: TID251  # what a busy machine does to a thread
@@ -262,7 +262,7 @@ async def test_reading_ends_at_once_from_another_thread(told):
             with closing(source):
                 try:
                     source.open()
-                    came.extend(source.frames())
+                    came.extend(chain.from_iterable(source.batches()))
                 except CameraUnreachable as error:
                     failed.append(str(error))
 

@@ -28,10 +28,10 @@ class Scripted:
         if self._seconds is None:
             raise self._error
 
-    def frames(self):
+    def batches(self):
         (first, second) = film(frames=2)
-        yield first
-        yield replace(second, arrived=self._seconds)
+        yield [first]
+        yield [replace(second, arrived=self._seconds)]
         raise self._error
 
     def gather(self, size):
@@ -53,7 +53,7 @@ class Sink:
     def put(self, item):
         pass
 
-    put_frame = put_sound = put_loss = put
+    put_frames = put_sound = put_loss = put
 
 
 def waits(monkeypatch, script):

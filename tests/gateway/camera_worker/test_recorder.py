@@ -79,7 +79,7 @@ class Written:
         for _ in range(seconds * 10):
             frame = next(self._frames)
             ticks = self._pushed * 9_000
-            self.queue.put_frame(replace(frame, pts=ticks, dts=ticks, arrived=100 + self._pushed / 10))
+            self.queue.put_frames([replace(frame, pts=ticks, dts=ticks, arrived=100 + self._pushed / 10)])
             self._pushed += 1
 
     def segments(self):
@@ -87,7 +87,7 @@ class Written:
 
     def drain(self):
         until = time.monotonic() + DEADLINE_SECONDS
-        while not self.queue.is_empty:
+        while not self.queue.is_done:
             assert time.monotonic() < until
             threading.Event().wait(0.01)
 

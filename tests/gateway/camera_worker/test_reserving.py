@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from contextlib import closing
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import pytest
 from free_ports import free_port
@@ -34,7 +34,7 @@ async def served(start_worker, gst_camera):
 def frames_of(url: str, *, transport: str, number: int) -> list:
     with closing(RtspSource(url=url, transport=transport)) as source:
         source.open()
-        return [frame for frame, _ in zip(source.frames(), range(number), strict=False)]
+        return [frame for frame, _ in zip(chain.from_iterable(source.batches()), range(number), strict=False)]
 
 
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
@@ -80,7 +80,7 @@ async def test_sound_that_is_recorded_is_served_on_in_step_with_its_pictures(sta
             with closing(RtspSource(url=url, transport=transport, audio=True)) as source:
                 source.open()
                 assert source.sound is not None
-                found = [item for item, _ in zip(source.frames(), range(120), strict=False)]
+                found = [item for item, _ in zip(chain.from_iterable(source.batches()), range(120), strict=False)]
                 return source.sound, found
 
         kind, items = await asyncio.to_thread(heard)

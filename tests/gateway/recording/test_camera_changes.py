@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import threading
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import pytest
 from waiting import until
@@ -68,7 +68,7 @@ class RtspViewer:
     def _watch(self):
         with contextlib.closing(RtspSource(url=self._url)) as source:
             source.open()
-            for frame in source.frames():
+            for frame in chain.from_iterable(source.batches()):
                 self.times.append(frame.dts)
                 if self._enough.is_set():
                     return

@@ -98,7 +98,7 @@ def live(open_gateway):
         async def sends():
             while True:
                 for frame in frames() if frames else card.encode():
-                    feed.offer(frame)
+                    feed.offer([frame])
                 await asyncio.sleep(0.1)  # the pace of the camera
 
         async with asyncio.TaskGroup() as tasks:
