@@ -24,7 +24,7 @@ from gateway.app.machine_watch import MachineWatch
 from gateway.app.mqtt import MirrorTask
 from gateway.app.parts import clock_of, polled_lines, proof_packages_of, recording_of, store_of, webhooks_of
 from gateway.app.run_records import RunRecords, recall_acknowledged, recalled
-from gateway.app.running_field import RunningField, ended
+from gateway.app.running_field import RunningField
 from gateway.app.served_interface import ServedInterface
 from gateway.app.site_changes import SiteChanges, hindrances, reload_when_asked
 from gateway.app.site_state import SiteStateReader
@@ -101,8 +101,6 @@ class Gateway:
         self._machine = MachineWatch(folders={"data folder": folder.path, "media folder": folder.media})
         self.stopping = asyncio.Event()
         self._reload_asked = asyncio.Event()
-        self._services: Supervisor | None = None
-        self._web: asyncio.Task[None] | None = None
         self.store = store_of(site, folder=folder, clock=self._clock)
         self.interface = ServedInterface(
             site=site,
@@ -245,7 +243,6 @@ class Gateway:
         self.lanes.start(services)
         self.field.start(services, reports=self.lanes.report)
         services.keep("recording", self._recording.run)
-        self._services = services
         for outwards in (self._central, self._fleet, self._mirror):
             outwards.start(services)
         services.keep("trusted time", self._trusted_time.run)
@@ -259,7 +256,7 @@ class Gateway:
         services.keep("line scans", self._lines.scans.run)
         services.keep("site file", partial(reload_when_asked, self.site_file, self._reload_asked))
         services.keep("site file on trial", self.site_file.run)
-        self._web = services.keep("web", self.interface.run)
+        self.interface.start(services)
         services.once("readiness", self._readiness.tell())
 
     def _watch(self, services: Supervisor) -> None:
@@ -321,7 +318,7 @@ class Gateway:
         )
 
     async def _remember_start(self) -> None:
-        """Record the start, and restore the state that the last run left. A failing disk does not prevent the start."""
+        """Record the start, and restore the state that the last run left."""
         store, notice = self.store, self._start_of_site.notice
         self._records.started(
             self.site.site.name, was_unclean=store.was_unclean, returned=notice, salvaged=store.salvaged
@@ -380,8 +377,8 @@ class Gateway:
             if is_changed:
                 await task.start_anew()
         self._site_state.change(site, lines=self.field.field.lines, central=self._central.parts.link)
-        if found.interface and self._services is not None:
-            self._services.once("interface anew", self._serve_anew(self._services))
+        if found.interface:
+            self.interface.start_anew()
 
     def _central_parts(self) -> CentralParts:
         return central_parts(
@@ -392,9 +389,3 @@ class Gateway:
             evidence_files=self._recording.evidence_files,
             lanes=self.lanes,
         )
-
-    async def _serve_anew(self, services: Supervisor) -> None:
-        """Build and serve the interface again, after running requests have ended."""
-        self.interface.is_changing = True
-        await ended([self._web] if self._web is not None else [])
-        self._web = services.keep("web", self.interface.run)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from gateway.app.running_field import ended
 from gateway.domain.errors import StoreError
 from gateway.runtime.process_memory import import_beside
+from gateway.runtime.supervision import Supervisor
 from gateway.site import Secrets, Site
 from gateway.store.accounts.accounts import Accounts
 from gateway.store.engine.changes import Changes
@@ -52,6 +54,23 @@ class ServedInterface:
     is_changing: bool = field(default=False, init=False)
     port: int = field(default=0, init=False)
     site_accounts: SiteFileAccounts | None = field(default=None, init=False)
+    _services: Supervisor | None = field(default=None, init=False)
+    _task: asyncio.Task[None] | None = field(default=None, init=False)
+
+    def start(self, services: Supervisor) -> None:
+        """Serve under the supervisor of the services."""
+        self._services = services
+        self._task = services.keep("web", self.run)
+
+    def start_anew(self) -> None:
+        """Build and serve the interface again, after running requests have ended. One of them may have asked for it."""
+        if self._services is not None:
+            self._services.once("interface anew", self._end_and_start(self._services))
+
+    async def _end_and_start(self, services: Supervisor) -> None:
+        self.is_changing = True
+        await ended([self._task] if self._task is not None else [])
+        self.start(services)
 
     async def run(self) -> None:
         """Serve until cancelled. A port that the system chose (port 0 in the site file) is used again by later runs."""
