@@ -95,6 +95,7 @@ class Gateway:
         self._notify = notify
         self._secrets = secrets
         self._clock = clock_of(folder)
+        self._started_at = self._clock.monotonic()
         self._trusted_time = TrustedTimeFile(folder=folder.path, clock=self._clock, boot_id=boot_id())
         self.progress = Progress(clock=self._clock)
         self._loop_watch = LoopWatch()
@@ -282,6 +283,7 @@ class Gateway:
             central=self._central.parts.link,
             writes=self._central.parts.writes,
             clock=self._clock,
+            started_at=self._started_at,
             accounts=accounts,
             data=self._folder.path,
             verdict=self._problems.now,

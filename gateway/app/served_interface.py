@@ -65,10 +65,10 @@ class ServedInterface:
     def start_anew(self) -> None:
         """Build and serve the interface again, after running requests have ended. One of them may have asked for it."""
         if self._services is not None:
+            self.is_changing = True
             self._services.once("interface anew", self._end_and_start(self._services))
 
     async def _end_and_start(self, services: Supervisor) -> None:
-        self.is_changing = True
         await ended([self._task] if self._task is not None else [])
         self.start(services)
 

@@ -22,13 +22,13 @@ log = structlog.get_logger(__name__)
 class CentralLink:
     """Status of the link to central, read without waiting, and the actions of a technician on it.
 
-    `started_at`: when the gateway started (monotonic seconds).
+    `made_at`: when this link was made, at the gateway's start or after a change of [central] (monotonic seconds).
     """
 
     client: CentralClient
     down: DownSync
     sync: Sync
-    started_at: float
+    made_at: float
     wall_times: WallTimes
 
     def snapshot(self) -> CentralStatus:
@@ -36,7 +36,7 @@ class CentralLink:
         state, report = self.client.state, self.down.report
         return CentralStatus(
             reachable=state.reachable,
-            since=self.wall_times.of(self.started_at if state.since is None else state.since),
+            since=self.wall_times.of(self.made_at if state.since is None else state.since),
             error=state.last_error,
             last_sign_in=state.signed_in_at.micros if state.signed_in_at else None,
             pulled_at=report.at.micros if report else None,

@@ -22,7 +22,8 @@ class CentralStatus:
 
     Attributes:
         reachable: whether the last exchange reached central; None before the first.
-        since: when `reachable` took its value; before the first exchange, the gateway's start.
+        since: when `reachable` took its value; before the first exchange, when the link was made: at the
+            gateway's start, or when [central] of the site file changed.
         error: why the last exchange failed; "" after a success.
         last_sign_in: time of the last successful sign-in, None for never.
         pulled_at: when the last pull ended, None for never.

@@ -107,6 +107,7 @@ class Interface:
         central: the line to central; None for a site without central.
         writes: the writer of records that central also keeps.
         clock: the monotonic clock and the wall clock.
+        started_at: when the gateway started (monotonic seconds).
         accounts: the site file's accounts.
         data: the data folder.
         verdict: returns the present problems of the site.
@@ -136,6 +137,7 @@ class Interface:
     central: Central | None
     writes: RecordWriter
     clock: Clock
+    started_at: float
     accounts: Accounts
     data: Path
     verdict: Callable[[], Verdict]
@@ -235,6 +237,7 @@ class Interface:
             central_status=self._central_status,
             fleet_status=lambda: self.site_state().fleet,
             clock=self.clock,
+            started_at=self.started_at,
             verdict=self.verdict,
             version=_release(),
             demo_cards=self.demo_cards,

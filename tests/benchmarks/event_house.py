@@ -11,8 +11,9 @@ import asyncio
 import json
 import sys
 from contextlib import nullcontext
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import structlog
 from aiohttp import web
@@ -36,29 +37,17 @@ async def real(folder: Path) -> None:
     await store.open()
     clock = SystemClock()
     now = clock.wall().micros
-    unused = cast(Any, _Unused())
-    app = Interface(
-        site=SITE,
-        store=store,
-        lanes=unused,
-        areas=unused,
-        recording=unused,
-        central=None,
-        writes=unused,
-        webhooks=unused,
-        outbox=unused,
-        clock=clock,
-        accounts=await hash_accounts(SITE.api.accounts, lambda name: name),
-        data=folder,
-        verdict=lambda: Verdict((), lanes=0),
-        site_state=unused,
-        acknowledge=unused,
-        incidents=unused,
-        lines=unused,
-        loop=unused,
-        support=unused,
-        proofs=unused,
-    ).build()
+    parts: dict[str, Any] = {field.name: _Unused() for field in fields(Interface) if field.default is MISSING}
+    parts |= {
+        "site": SITE,
+        "store": store,
+        "central": None,
+        "clock": clock,
+        "accounts": await hash_accounts(SITE.api.accounts, lambda name: name),
+        "data": folder,
+        "verdict": lambda: Verdict((), lanes=0),
+    }
+    app = Interface(**parts).build()
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     serving = asyncio.get_running_loop().create_task(
         serve(
@@ -81,7 +70,7 @@ async def real(folder: Path) -> None:
 
 
 class _Unused:
-    """The rooms beside the store: nothing asks them anything here."""
+    """A part of the gateway that the event list does not ask."""
 
     viewing = live = evidence_files = figures = None
 

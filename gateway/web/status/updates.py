@@ -119,12 +119,16 @@ class Watch:
         central_status: Callable[[], CentralStatus] | None,
         fleet_status: Callable[[], FleetStatus | None],
         clock: Clock,
+        started_at: float,
         verdict: Callable[[], Verdict],
         version: str,
         demo_cards: tuple[DemoCard, ...],
         consumers: Callable[[], Awaitable[tuple[ConsumerShown, ...]]],
     ) -> None:
-        """`store_failing` returns why commits fail now, else ""; `consumers` returns the consumers with read marks."""
+        """`started_at`: when the gateway started (monotonic seconds).
+
+        `store_failing` returns why commits fail now, else ""; `consumers` returns the consumers with read marks.
+        """
         self._consumers = consumers
         self._site = site
         self._changes = changes
@@ -142,7 +146,7 @@ class Watch:
         self._version = version
         self._demo = DemoState(demo_cards) if demo_cards else None
         self._wall_times = WallTimes(clock)
-        self._started_at = clock.monotonic()
+        self._started_at = started_at
         self._lock = asyncio.Lock()
         self._last: Look | None = None
         self._last_at = float("-inf")

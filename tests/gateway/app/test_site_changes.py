@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from datetime import datetime, timedelta
 
 import pytest
-from changing_site import LANE, a_house
+from aiohttp import ClientSession
+from changing_site import LANE, PASSWORD, a_house
 from far_end_site import a_barrier
 
 from drivers.contract import GatePosition
@@ -199,6 +201,26 @@ async def test_a_change_after_which_the_interface_is_not_served_is_taken_back(ho
     assert outcome.why == f"cannot serve on 127.0.0.1 port {port}: Address already in use"
     assert house.path.read_bytes() == before
     await house.sees(lambda: not interface.fault and not interface.is_changing)
+
+
+async def test_the_gateway_runs_since_its_own_start_after_the_interface_is_served_anew(house):
+    interface = house.gateway.interface
+
+    async def running_since() -> datetime:
+        await house.sees(lambda: interface.port and not interface.fault and not interface.is_changing)
+        account = {"username": "chief", "password": PASSWORD}
+        async with ClientSession(f"http://127.0.0.1:{interface.port}") as client:
+            async with client.post("/v1/auth/login", json=account) as answer:
+                session = (await answer.json())["session"]
+            async with client.get("/status/now", headers={"SessionID": session}) as answer:
+                snapshot = (await answer.json())["snapshot"]
+        assert snapshot["gateway"]["site"] == house.gateway.site.site.name
+        return datetime.fromisoformat(snapshot["gateway"]["started_at"])
+
+    before = await running_since()
+    house.edit('name = "Small"', 'name = "Large"')
+    assert (await house.site_file.reload()).is_taken
+    assert abs(await running_since() - before) < timedelta(seconds=0.1)
 
 
 async def test_a_person_confirms_or_the_change_returns(house, monkeypatch):

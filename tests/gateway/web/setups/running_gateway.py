@@ -303,6 +303,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             central=central,
             writes=central_writes(client=client, store=store, clock=clock, zone=ZoneInfo(SITE.site.timezone)),
             clock=clock,
+            started_at=clock.monotonic(),
             accounts=accounts,
             data=tmp_path,
             verdict=verdict,
