@@ -67,7 +67,7 @@ class EventKind(IntEnum):
     VEHICLE_STUCK = 134
     INPUT_STUCK = 135
     INPUT_CHATTERS = 136
-    LOCAL_CONTROL = 137
+    KEY_SWITCH_ON = 137
     FIRE_INPUT = 138
     TROUBLE_ENDED = 139
     ORDER_BEGAN = 140
@@ -193,7 +193,7 @@ _NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
         EventKind.VEHICLE_STUCK: ("Vehicle stuck under the gate", Category.LANE, Severity.WARNING),
         EventKind.INPUT_STUCK: ("Input stuck", Category.LANE, Severity.WARNING),
         EventKind.INPUT_CHATTERS: ("Input chatters", Category.LANE, Severity.WARNING),
-        EventKind.LOCAL_CONTROL: ("Gate under local control", Category.LANE, Severity.NOTICE),
+        EventKind.KEY_SWITCH_ON: ("Key switch in use", Category.LANE, Severity.NOTICE),
         EventKind.FIRE_INPUT: ("Fire input active", Category.LANE, Severity.ALARM),
         EventKind.TROUBLE_ENDED: ("Trouble ended", Category.LANE, Severity.INFO),
         EventKind.ORDER_BEGAN: ("Standing order began", Category.LANE, Severity.NOTICE),

@@ -23,7 +23,7 @@ class ProblemKind(StrEnum):
     VEHICLE_STUCK = "vehicle_stuck"
     INPUT_STUCK = "input_stuck"
     INPUT_CHATTERS = "input_chatters"
-    LOCAL_CONTROL = "local_control"
+    KEY_SWITCH_ON = "key_switch_on"
     FIRE_INPUT_ACTIVE = "fire_input_active"
     SCHEDULE_DOUBTED = "schedule_doubted"
     LINE_DOWN = "line_down"

@@ -24,7 +24,7 @@ _NAMES = {
     m.Role.CLOSING: "Closing loop",
     m.Role.SAFETY: "Safety point",
     m.Role.FIRE: "Fire input",
-    m.Role.LOCAL: "Key switch",
+    m.Role.KEY_SWITCH: "Key switch",
 }
 _REOPENING = frozenset({GatePosition.OPENING, GatePosition.OPEN})
 
@@ -115,7 +115,8 @@ def _watches(rules: LaneRules, *, can_stop: bool) -> tuple[tuple[CommissioningSt
     lane = rules.lane
     loops = [(role, ref) for role, ref in ((m.Role.ARMING, lane.arming), (m.Role.FAR, lane.far)) if ref is not None]
     closing = [(m.Role.CLOSING, 0), *((m.Role.SAFETY, index) for index in range(len(lane.safety)))]
-    switches = [(role, ref) for role, ref in ((m.Role.FIRE, lane.fire), (m.Role.LOCAL, lane.local)) if ref is not None]
+    wired = ((m.Role.FIRE, lane.fire), (m.Role.KEY_SWITCH, lane.key_switch))
+    switches = [(role, ref) for role, ref in wired if ref is not None]
     steps: list[tuple[CommissioningStep, _Watch | None]] = [
         (_OPEN, _Travel(GateAction.OPEN, GatePosition.OPEN)),
         (_CLOSE, _Travel(GateAction.CLOSE, GatePosition.CLOSED)),

@@ -274,7 +274,7 @@ def _routes(lanes: Iterable[tuple[LaneSection, LaneRunner]]) -> dict[tuple[int, 
     for lane, runner in lanes:
         routes.setdefault((lane.arming.device, lane.arming.point), []).append(_Route(runner, m.Role.ARMING))
         routes.setdefault((lane.closing.device, lane.closing.point), []).append(_Route(runner, m.Role.CLOSING))
-        for role, point in ((m.Role.FAR, lane.far), (m.Role.FIRE, lane.fire), (m.Role.LOCAL, lane.local)):
+        for role, point in ((m.Role.FAR, lane.far), (m.Role.FIRE, lane.fire), (m.Role.KEY_SWITCH, lane.key_switch)):
             if point is not None:
                 routes.setdefault((point.device, point.point), []).append(_Route(runner, role))
         for index, ref in enumerate(lane.safety):

@@ -40,7 +40,7 @@ def _inputs(rules: LaneRules, inputs: Inputs) -> Iterator[tuple[Role, PointRef, 
         (Role.FAR, lane.far, inputs.far),
         (Role.CLOSING, lane.closing, inputs.closing),
         (Role.FIRE, lane.fire, inputs.fire),
-        (Role.LOCAL, lane.local, inputs.local),
+        (Role.KEY_SWITCH, lane.key_switch, inputs.key_switch),
     )
     yield from ((role, ref, reading) for role, ref, reading in one_each if ref is not None)
     unread = InputReading()

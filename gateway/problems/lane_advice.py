@@ -145,7 +145,7 @@ LANE_ADVICE: Mapping[K, Advice] = MappingProxyType(
                 "Change the frequency of the loop detector: a neighbouring loop may disturb it.",
             ),
         ),
-        K.LOCAL_CONTROL: Advice(
+        K.KEY_SWITCH_ON: Advice(
             "Key switch in use",
             Severity.NOTICE,
             "Whoever has the key moves the gate; the gateway does not close it.",

@@ -39,7 +39,7 @@ _TOLD_BY_OWNER = frozenset(
         K.VEHICLE_STUCK,
         K.INPUT_STUCK,
         K.INPUT_CHATTERS,
-        K.LOCAL_CONTROL,
+        K.KEY_SWITCH_ON,
         K.FIRE_INPUT_ACTIVE,
         K.SCHEDULE_DOUBTED,
         K.DEVICE_NOT_SEEN,

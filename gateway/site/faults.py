@@ -279,11 +279,11 @@ def _lane_way_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
         if reader not in lane.readers:
             yield Fault(f"{place}.far_readers[{position}]", f"{reader} is not one of this lane's readers")
     loops = (lane.arming, lane.far, lane.closing, *lane.safety)
-    for field, ref in (("fire", lane.fire), ("local", lane.local)):
+    for field, ref in (("fire", lane.fire), ("key_switch", lane.key_switch)):
         if ref is not None and ref in loops:
             yield Fault(f"{place}.{field}", "is the same point as a loop or safety point of the lane")
-    if lane.fire is not None and lane.fire == lane.local:
-        yield Fault(f"{place}.local", "is the same point as the fire input")
+    if lane.fire is not None and lane.fire == lane.key_switch:
+        yield Fault(f"{place}.key_switch", "is the same point as the fire input")
     yield from _limit_faults(place, lane)
     if lane.vend != "momentary" and lane.closes == "device":
         yield Fault(
@@ -297,7 +297,7 @@ def _limit_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
         yield Fault(f"{place}.{missing}", "is missing: the gate's position needs both of its limit switches")
     if lane.closed_limit is not None and lane.closed_limit == lane.open_limit:
         yield Fault(f"{place}.open_limit", "is the same point as closed_limit")
-    others = (lane.arming, lane.far, lane.closing, *lane.safety, lane.fire, lane.local)
+    others = (lane.arming, lane.far, lane.closing, *lane.safety, lane.fire, lane.key_switch)
     for field, ref in (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit)):
         if ref is not None and ref in others:
             yield Fault(f"{place}.{field}", "is the same point as another input of the lane")
@@ -321,7 +321,7 @@ def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, _Kind, str]]:
     for position, ref in enumerate(lane.safety):
         yield f"safety[{position}].device", ref.device, PointDevice, "a device with points"
     limits = (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit))
-    for field, extra in (("far", lane.far), ("fire", lane.fire), ("local", lane.local), *limits):
+    for field, extra in (("far", lane.far), ("fire", lane.fire), ("key_switch", lane.key_switch), *limits):
         if extra is not None:
             yield f"{field}.device", extra.device, PointDevice, "a device with points"
 

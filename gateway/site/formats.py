@@ -33,7 +33,7 @@ class Renamed:
         return f"[{self.section}] {self.old}: this setting is called {self.new} since format {self.since}"
 
 
-RENAMED = (Renamed(2, "keep", "reader_days", "consumer_days"),)
+RENAMED = (Renamed(2, "keep", "reader_days", "consumer_days"), Renamed(3, "lanes", "local", "key_switch"))
 """All renamed keys, in the order of their formats."""
 FORMAT = RENAMED[-1].since
 """The newest format that this program knows."""

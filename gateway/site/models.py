@@ -235,7 +235,9 @@ class LaneSection(_Section):
     far: PointRef | None = Field(default=None, description="two-way lanes: the arming loop of leaving vehicles")
     far_readers: tuple[RecordId, ...] = Field(default=(), description="those of 'readers' that stand on that side")
     fire: PointRef | None = Field(default=None, description="opens the gate and keeps it open while it is on")
-    local: PointRef | None = Field(default=None, description="the gate's key switch: on while somebody works at it")
+    key_switch: PointRef | None = Field(
+        default=None, description="the gate's key switch: on while somebody works at it"
+    )
     hold_open_schedule: Name | None = Field(default=None, description="while it is open the gate is held open")
     lock_down_schedule: Name | None = Field(default=None, description="while it is open nobody is let in")
     vend: Literal["momentary", "counted", "supervised"] = "momentary"
@@ -267,7 +269,7 @@ class LaneSection(_Section):
     @property
     def devices(self) -> tuple[int, ...]:
         """The ids of the lane's gate, readers, and devices with its points (without limit switches), the gate first."""
-        points = (self.arming, self.closing, self.far, self.fire, self.local, *self.safety)
+        points = (self.arming, self.closing, self.far, self.fire, self.key_switch, *self.safety)
         devices = (self.gate, *self.readers, *(point.device for point in points if point is not None))
         return tuple(dict.fromkeys(devices))
 

@@ -180,7 +180,7 @@ def _named_points(lane: LaneSection) -> Iterator[tuple[str, PointRef, str]]:
         if ref is not None
     )
     others = (("far", lane.far, "an arming loop"), ("fire", lane.fire, "a fire input"))
-    for field, named, role in (*others, ("local", lane.local, "a key switch")):
+    for field, named, role in (*others, ("key_switch", lane.key_switch, "a key switch")):
         if named is not None:
             yield field, named, role
 

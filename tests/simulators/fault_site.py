@@ -55,7 +55,7 @@ LANES = (
     "stuck",
     "held",
     "noisy",
-    "local",
+    "switch",
     "fire",
     "readers",
     "modules",

@@ -28,7 +28,7 @@ _LANE_SETTINGS = {
     "pushed": {"forced_seconds": 0.5},
     "held": {"vehicle_stuck_seconds": 5},
     "stuck": {"stuck_seconds": 10},
-    "local": {"local": '{ device = 181, point = "input_5" }'},
+    "switch": {"key_switch": '{ device = 181, point = "input_5" }'},
     "fire": {"fire": '{ device = 191, point = "fire" }'},
     "readers": {"readers": "[800]"},
 }
@@ -169,12 +169,12 @@ def of_lanes(site: FaultSite) -> dict[str, list[Fault]]:
             ),
         ],
         "noisy": [lane("noisy", K.INPUT_CHATTERS, chatter, quiet, after=3.0)],
-        "local": [
+        "switch": [
             lane(
-                "local",
-                K.LOCAL_CONTROL,
-                lambda: lanes["local"].module.turn("input_5", on=True),
-                lambda: lanes["local"].module.turn("input_5", on=False),
+                "switch",
+                K.KEY_SWITCH_ON,
+                lambda: lanes["switch"].module.turn("input_5", on=True),
+                lambda: lanes["switch"].module.turn("input_5", on=False),
             ),
         ],
         "fire": [

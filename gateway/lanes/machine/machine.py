@@ -136,7 +136,7 @@ def _input_reported(lane: Transition, event: m.InputReported) -> None:
             _closing_reported(lane, event)
         case m.Role.FIRE:
             orders.fire_reported(lane, event)
-        case m.Role.SAFETY | m.Role.LOCAL:
+        case m.Role.SAFETY | m.Role.KEY_SWITCH:
             lane.observe(event)
         case _:
             assert_never(event.role)

@@ -33,7 +33,7 @@ class Role(StrEnum):
     CLOSING = "closing"
     SAFETY = "safety"
     FIRE = "fire"
-    LOCAL = "local"
+    KEY_SWITCH = "key_switch"
 
 
 # Events

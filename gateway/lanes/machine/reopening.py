@@ -135,8 +135,8 @@ def follow(lane: Transition, job: Closing) -> bool:
 def may_keep_open(lane: Transition) -> bool:
     """Return whether a gate may be opened to keep it open.
 
-    A fire opens a gate of unknown position too. An order does not, nor does it open a gate under local control. Neither
-    opens a gate that a person stopped.
+    A fire opens a gate of unknown position too. An order does not, nor does it open a gate while its key switch is on.
+    Neither opens a gate that a person stopped.
     """
     state = lane.state
     if state.stop.is_in_force:
@@ -144,7 +144,7 @@ def may_keep_open(lane: Transition) -> bool:
     if state.inputs.on_fire:
         return True
     known = state.inputs.gate.fresh(lane.now.at, lane.rules.policy.stale_seconds) is not GatePosition.UNKNOWN
-    return known and (lane.rules.lane.local is None or state.inputs.local.state is PointState.OFF)
+    return known and (lane.rules.lane.key_switch is None or state.inputs.key_switch.state is PointState.OFF)
 
 
 def gate_regained(lane: Transition) -> None:

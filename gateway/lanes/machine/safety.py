@@ -100,8 +100,8 @@ def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, I
     points = [(name, point, ref) for (name, point), ref in zip(obstructions(rules, state), refs, strict=False)]
     if rules.lane.fire is not None:
         points.append(("the fire input", state.inputs.fire, rules.lane.fire))
-    if rules.lane.local is not None:
-        points.append(("the key switch", state.inputs.local, rules.lane.local))
+    if rules.lane.key_switch is not None:
+        points.append(("the key switch", state.inputs.key_switch, rules.lane.key_switch))
     return tuple(points)
 
 

@@ -27,7 +27,7 @@ _LIMITS = frozenset({GatePosition.CLOSED, GatePosition.OPEN})
 _PROBLEMS = MappingProxyType(
     {
         EventKind.FIRE_INPUT: ProblemKind.FIRE_INPUT_ACTIVE,
-        EventKind.LOCAL_CONTROL: ProblemKind.LOCAL_CONTROL,
+        EventKind.KEY_SWITCH_ON: ProblemKind.KEY_SWITCH_ON,
         EventKind.SCHEDULE_DOUBTED: ProblemKind.SCHEDULE_DOUBTED,
         EventKind.POSITION_UNKNOWN: ProblemKind.GATE_POSITION_UNKNOWN,
         EventKind.HELD_OPEN: ProblemKind.GATE_HELD_OPEN,
@@ -114,8 +114,8 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
 
     if state.inputs.on_fire:
         when(EventKind.FIRE_INPUT, "", "the fire input is active, so the gate must be open", state.inputs.fire.since)
-    if rules.lane.local is not None and state.inputs.local.is_on():
-        when(EventKind.LOCAL_CONTROL, "", "the key switch controls the gate", state.inputs.local.since)
+    if rules.lane.key_switch is not None and state.inputs.key_switch.is_on():
+        when(EventKind.KEY_SWITCH_ON, "", "the key switch controls the gate", state.inputs.key_switch.since)
     if state.orders.doubt:
         when(EventKind.SCHEDULE_DOUBTED, "", state.orders.doubt, state.orders.doubted_since + DOUBTED_SECONDS)
     if (
@@ -169,7 +169,7 @@ def _is_wanted(lane: Transition) -> bool:
         or state.commands.flight
         or state.closing
         or state.reason_kept_open
-        or state.inputs.local.is_on()
+        or state.inputs.key_switch.is_on()
     )
 
 

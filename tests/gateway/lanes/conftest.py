@@ -79,8 +79,8 @@ class Script:
             self.do(m.InputReported(m.Role.FAR, self.state.inputs.far.state, self.at))
         if self.rules.lane.fire is not None:
             self.do(m.InputReported(m.Role.FIRE, self.state.inputs.fire.state, self.at))
-        if self.rules.lane.local is not None:
-            self.do(m.InputReported(m.Role.LOCAL, self.state.inputs.local.state, self.at))
+        if self.rules.lane.key_switch is not None:
+            self.do(m.InputReported(m.Role.KEY_SWITCH, self.state.inputs.key_switch.state, self.at))
         for index, point in enumerate(self.state.inputs.safety):
             self.do(m.InputReported(m.Role.SAFETY, point.state, self.at, index))
         self.do(m.GateReported(self.state.inputs.gate.position, self.at))
@@ -100,8 +100,8 @@ class Script:
     def fire(self, state: PointState) -> None:
         self.do(m.InputReported(m.Role.FIRE, state, self.at))
 
-    def local(self, state: PointState) -> None:
-        self.do(m.InputReported(m.Role.LOCAL, state, self.at))
+    def key_switch(self, state: PointState) -> None:
+        self.do(m.InputReported(m.Role.KEY_SWITCH, state, self.at))
 
     def order(self, kind: OrderKind | None, reason: str = "market day") -> None:
         order = None if kind is None else Order(kind, "user:guard", reason)
@@ -138,8 +138,8 @@ class Script:
             self.far(PointState.OFF)
         if self.rules.lane.fire is not None:
             self.fire(PointState.OFF)
-        if self.rules.lane.local is not None:
-            self.local(PointState.OFF)
+        if self.rules.lane.key_switch is not None:
+            self.key_switch(PointState.OFF)
         self.gate(GatePosition.CLOSED)
         self.wait(self.rules.lane.clear_after_loss_seconds)
         self.out.clear()

@@ -317,10 +317,10 @@ def test_controller_that_was_lost_with_a_close_under_way_is_told_to_stay_open(ke
 
 
 def test_order_to_hold_open_undoes_no_close_while_somebody_works_at_the_gate(rules, make_script):
-    lane = make_script(changed(rules, local=POINT))
+    lane = make_script(changed(rules, key_switch=POINT))
     lane.ready()
     closing_gate(lane)
-    lane.local(ON)
+    lane.key_switch(ON)
     lane.order(OrderKind.HOLD_OPEN)
     assert lane.actions() == [OPEN, CLOSE]
     lane.safety(ON)

@@ -63,7 +63,7 @@ SITE = Site.model_validate(
                 "far": {"device": 101, "point": "far"},
                 "closing": {"device": 101, "point": "under"},
                 "fire": {"device": 101, "point": "fire"},
-                "local": {"device": 101, "point": "key"},
+                "key_switch": {"device": 101, "point": "key"},
                 "closes": "gateway",
             }
         ],
@@ -717,7 +717,7 @@ async def test_of_two_commands_the_later_one_is_followed(house):
 
 async def test_points_of_a_lane_are_told_with_their_age(house):
     points = {point.role: point for point in house.lanes.points("main")}
-    assert points.keys() == {"gate", "arming", "far", "closing", "fire", "local"}
+    assert points.keys() == {"gate", "arming", "far", "closing", "fire", "key_switch"}
     await until(lambda: house.lanes.points("main")[1].state is PointState.OFF)
     arming = house.lanes.points("main")[1]
     assert (arming.device_id, arming.name) == (101, "near")

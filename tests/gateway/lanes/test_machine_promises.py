@@ -28,7 +28,7 @@ ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
 STALE = 5.0
 CLEAR, CLEAR_AFTER_LOSS = 1.0, 3.0
 FINAL = {CommandState.DONE, CommandState.REFUSED, CommandState.UNKNOWN}
-GUARDS = ((m.Role.CLOSING, 0), (m.Role.SAFETY, 0), (m.Role.SAFETY, 1), (m.Role.FIRE, 0), (m.Role.LOCAL, 0))
+GUARDS = ((m.Role.CLOSING, 0), (m.Role.SAFETY, 0), (m.Role.SAFETY, 1), (m.Role.FIRE, 0), (m.Role.KEY_SWITCH, 0))
 OBSTRUCTIONS = GUARDS[:3]
 INPUTS = (*GUARDS, (m.Role.ARMING, 0), (m.Role.FAR, 0))
 often_off = st.sampled_from([OFF, OFF, ON, UNKNOWN])
@@ -77,7 +77,7 @@ class LaneLife(RuleBasedStateMachine):
             boot=f"boot{self.boots}",
             safety_points=2,
             fire=POINT,
-            local=POINT,
+            key_switch=POINT,
             clear_seconds=CLEAR,
             clear_after_loss_seconds=CLEAR_AFTER_LOSS,
             stale_seconds=STALE,

@@ -148,10 +148,10 @@ def test_gate_that_opens_late_is_not_forced_and_is_closed_again(lane):
 
 
 def test_key_switch_explains_movement_and_keeps_the_lane_from_closing(rules, make_script):
-    lane = make_script(changed(rules, local=POINT))
+    lane = make_script(changed(rules, key_switch=POINT))
     lane.ready()
-    lane.local(ON)
-    assert lane.events == [E.LOCAL_CONTROL]
+    lane.key_switch(ON)
+    assert lane.events == [E.KEY_SWITCH_ON]
     lane.gate(GatePosition.OPENING)
     lane.gate(GatePosition.OPEN)
     lane.wait(10)
@@ -159,7 +159,7 @@ def test_key_switch_explains_movement_and_keeps_the_lane_from_closing(rules, mak
     lane.wish(CLOSE)
     assert lane.sent == []
     assert "key switch is active" in lane.texts[-1]
-    lane.local(OFF)
+    lane.key_switch(OFF)
     assert lane.events[-1] is E.TROUBLE_ENDED
     lane.wish(CLOSE)
     assert lane.actions() == [CLOSE]

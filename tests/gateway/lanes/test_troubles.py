@@ -22,7 +22,7 @@ PHOTOCELL, FIRE, KEY_SWITCH = (PointRef(device=number, point="x") for number in 
 
 @pytest.mark.parametrize("is_read", [False, True], ids=["never read", "read once"])
 def test_an_unknown_safety_input_is_told_with_its_own_device(is_read):
-    rules = lane_rules(safety=(PHOTOCELL,), fire=FIRE, local=KEY_SWITCH)
+    rules = lane_rules(safety=(PHOTOCELL,), fire=FIRE, key_switch=KEY_SWITCH)
     inputs = Inputs()
     if is_read:
         reading = m.InputReported(role=m.Role.SAFETY, index=0, state=PointState.UNKNOWN, at=1.0)

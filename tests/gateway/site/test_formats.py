@@ -60,6 +60,23 @@ def test_it_is_rewritten_with_its_comments_and_the_old_one_is_kept(old):
     assert old.read_text() == text
 
 
+def test_the_key_switch_of_each_lane_had_another_name():
+    text = """\
+[[lanes]]
+id = "entry"
+local = { device = 1, point = "key" } # locked
+[[lanes]]
+id = "exit"
+[[lanes]]
+id = "yard"
+local = { device = 2, point = "key" }
+"""
+    assert rewritten(text) == f"format = {FORMAT}\n\n" + text.replace("local", "key_switch")
+    assert [lane.get("key_switch") for lane in understood(tomllib.loads(text))["lanes"]] == [
+        {"device": 1, "point": "key"}, None, {"device": 2, "point": "key"},
+    ]  # fmt: skip
+
+
 def test_a_file_with_faults_is_not_rewritten(old):
     old.write_text(OLD + "typo = 1\n")
     before = old.read_text()

@@ -146,7 +146,7 @@ class Inputs:
         closing: the closing loop.
         safety: the safety points in the site file's order; empty before the first reading of one.
         fire: the fire input.
-        local: the key switch.
+        key_switch: the key switch.
         on_fire: whether the fire input was on when its state was last known.
     """
 
@@ -157,7 +157,7 @@ class Inputs:
     closing: InputReading = field(default_factory=InputReading)
     safety: tuple[InputReading, ...] = ()
     fire: InputReading = field(default_factory=InputReading)
-    local: InputReading = field(default_factory=InputReading)
+    key_switch: InputReading = field(default_factory=InputReading)
     on_fire: bool = False
 
     def loop(self, side: Side) -> InputReading:
@@ -200,8 +200,8 @@ class Inputs:
                 return replace(self, far=change(self.far))
             case m.Role.CLOSING:
                 return replace(self, closing=change(self.closing))
-            case m.Role.LOCAL:
-                return replace(self, local=change(self.local))
+            case m.Role.KEY_SWITCH:
+                return replace(self, key_switch=change(self.key_switch))
             case m.Role.FIRE:
                 fire = change(self.fire)
                 # A fire that was seen ends only when its input is seen off: losing the input is no all-clear.

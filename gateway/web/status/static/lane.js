@@ -10,7 +10,7 @@ import { onComeBack, onEnter } from "./views.js";
 const POINTS_EVERY = 2000;
 const ROLES = {
   gate: "Gate", arming: "Arming loop", far: "Arming loop, other side", closing: "Closing loop", safety: "Safety",
-  fire: "Fire input", local: "Local control", output: "Output to the gate",
+  fire: "Fire input", key_switch: "Key switch", output: "Output to the gate",
 };
 const LAMPS = { on: "on", off: "off" };
 const STATES = { on: "on", off: "off", unknown: "unknown" };
