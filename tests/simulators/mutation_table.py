@@ -450,7 +450,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         10,
         "what was granted recorded as denied",
-        "gateway/lanes/machine/visits.py",
+        "gateway/lanes/machine/answers.py",
         "EventKind.ACCESS_GRANTED",
         "EventKind.ACCESS_DENIED",
     ),

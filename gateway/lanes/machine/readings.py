@@ -5,16 +5,16 @@ Only a vehicle on an arming loop may ask, and only from its own side of a two-wa
 
 from __future__ import annotations
 
-from drivers.contract import Feedback, GatePosition, PointState
+from drivers.contract import GatePosition, PointState
 from gateway.domain.credentials import Credential
 from gateway.domain.events import EventKind
+from gateway.lanes.machine import answers, visits
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine import visits
 from gateway.lanes.machine.rules import LaneRules, Side
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.readings import AwaitedPin, EarlyCard
 from gateway.lanes.machine.state.visits import Visit
-from gateway.lanes.machine.transition import Transition, named
+from gateway.lanes.machine.transition import Transition
 from gateway.lanes.snapshots import Phase
 
 _LONGEST_PIN = 16
@@ -128,7 +128,8 @@ def watch(lane: Transition) -> None:
     if awaited is not None:
         if now >= awaited.until:
             lane.put(lane.state.readings.awaiting_pin(None))
-            _missing(lane, state.visits.present, f"no PIN within {lane.rules.lane.pin_seconds:g} s", "pin_missing")
+            why = f"no PIN within {lane.rules.lane.pin_seconds:g} s"
+            answers.denied(lane, state.visits.present, why, reason="pin_missing")
         return
     best = state.readings.votes.best()
     if (
@@ -145,7 +146,7 @@ def watch(lane: Transition) -> None:
     lane.put(state.readings.voted(state.readings.votes.asked_on(best)))
     if state.locked_down:
         lane.put(state.visits.with_present(visit))
-        visits.deny_locked(lane, visit)
+        answers.denied_locked(lane, visit)
     else:
         _ask(lane, visit, credential)
 
@@ -173,11 +174,10 @@ def _presented(lane: Transition, visit: Visit, reader_id: int, credential: Crede
     lane.put(lane.state.readings.holding(None))
     if lane.state.locked_down:
         lane.put(lane.state.visits.with_present(visit))
-        visits.deny_locked(lane, visit)
+        answers.denied_locked(lane, visit)
     elif lane.rules.lane.pin:
         lane.put(lane.state.visits.with_present(visit))
-        lane.note("waiting for the PIN")
-        lane.commands.append(m.Show(reader_id, Feedback.AWAITING))
+        answers.pin_awaited(lane, reader_id)
         awaited = AwaitedPin(credential, until=lane.now.at + lane.rules.lane.pin_seconds)
         lane.put(lane.state.readings.awaiting_pin(awaited))
     else:
@@ -189,9 +189,7 @@ def _presented_unless_suppressed(lane: Transition, visit: Visit, reader_id: int,
         _presented(lane, visit, reader_id, credential)
         return
     lane.put(lane.state.readings.holding(None))
-    lane.note(f"{named(credential)} does not count {_COMES_OUT}")
-    lane.commands.append(m.Show(reader_id, Feedback.DENIED))
-    _ignored(lane, reader_id, _COMES_OUT, credential)
+    answers.suppressed(lane, reader_id, credential, _COMES_OUT)
 
 
 def _is_suppressed(lane: Transition) -> bool:
@@ -264,12 +262,8 @@ def _watch_second(lane: Transition) -> None:
         return
     lane.put(state.readings.awaiting_second(None))
     if state.visits.present is not None:
-        _missing(
-            lane,
-            state.visits.present,
-            f"no second card or plate within {lane.rules.lane.second_seconds:g} s",
-            "second_missing",
-        )
+        why = f"no second card or plate within {lane.rules.lane.second_seconds:g} s"
+        answers.denied(lane, state.visits.present, why, reason="second_missing")
 
 
 def _ask(lane: Transition, visit: Visit, credential: Credential, *, pin: str = "") -> None:
@@ -316,20 +310,6 @@ def _stands(lane: Transition, side: Side) -> bool:
     return lane.state.inputs.loop(side).fresh(lane.now.at, lane.rules.policy.stale_seconds) is PointState.ON
 
 
-def _missing(lane: Transition, visit: Visit, text: str, reason: str) -> None:
-    """Deny a visit whose PIN or second credential timed out."""
-    who, shown = named(visit.credential), visit.credential.shown() if visit.credential else ""
-    lane.note(f"{who} denied: {text}")
-    lane.commands.append(m.Show(visit.asked_by, Feedback.DENIED))
-    lane.tell(
-        EventKind.ACCESS_DENIED,
-        f"{who}: {text}",
-        filmed_from=lane.now.stamp.micros,
-        credential=shown,
-        reason=reason,
-    )
-
-
 _COMES_OUT = "while a vehicle that came the other way is on the closing loop"
 _WAY_IS_GIVEN = "a vehicle that was let in has not passed yet"
 _NO_VEHICLE = "without a vehicle on the arming loop"
@@ -342,13 +322,8 @@ def _why_nobody_stands(lane: Transition) -> str:
 
 
 def _ignored(lane: Transition, reader_id: int, reason: str, credential: Credential) -> None:
-    text = f"{named(credential)} was read {reason}"
-    kind = EventKind.CARD_IGNORED
-    if reason == _LOOP_UNKNOWN:
-        kind = EventKind.READING_UNUSABLE
-        lane.note(text)
-        lane.commands.append(m.Show(reader_id, Feedback.DENIED))
-    lane.tell(kind, text, device_id=reader_id, credential=credential.shown())
+    answer = answers.unusable if reason == _LOOP_UNKNOWN else answers.ignored
+    answer(lane, reader_id, credential, reason)
 
 
 def _plate_ignored(lane: Transition, reading: m.PlateRead, reason: str) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from drivers.contract import Feedback, GatePosition
-from gateway.domain.access import AccessRules, Coming, Decision, Reason
+from drivers.contract import GatePosition
+from gateway.domain.access import AccessRules, Coming, Decision
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
-from gateway.domain.grants import listed_id
 from gateway.domain.passages import PassageOutcome
-from gateway.lanes.machine import closing, commands_in_flight, intruders, reopening, stopping, troubles
+from gateway.lanes.machine import answers, closing, commands_in_flight, intruders, reopening, stopping, troubles
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LEAVING_SECONDS, LaneRules, Side
 from gateway.lanes.machine.state.lane import LaneState
@@ -95,29 +94,14 @@ def decided(lane: Transition, event: m.Decided) -> None:
         visit = visit.decided(event.decision)
         if lane.state.locked_down:
             lane.enter(Phase.ARMED, visit)
-            deny_locked(lane, visit)
+            answers.denied_locked(lane, visit)
         elif event.decision.granted:
             _open(lane, visit)
         else:
             lane.enter(Phase.ARMED, visit)
-            _tell_decision(lane, visit)
+            answers.decided(lane, visit)
     elif queued is not None and queued[0] == event.number:
         _queued_decided(lane, queued[1].decided(event.decision))
-
-
-def deny_locked(lane: Transition, visit: Visit) -> None:
-    """Deny a visit while the lane is locked down."""
-    shown = visit.credential.shown() if visit.credential else ""
-    why = lane.state.locked_down
-    lane.note(f"{named(visit.credential)} denied: {why}")
-    _show(lane, visit, Feedback.DENIED)
-    lane.tell(
-        EventKind.ACCESS_DENIED,
-        f"{named(visit.credential)}: {why}",
-        filmed_from=lane.now.stamp.micros,
-        credential=shown,
-        reason="locked_down",
-    )
 
 
 def operator_opens(lane: Transition, event: m.CommandRequested) -> None:
@@ -249,12 +233,12 @@ def _open(lane: Transition, visit: Visit) -> None:
     if lane.state.reason_kept_open and is_open:
         # Send no open: a second one would close some gates, and `reopening` undoes a close under way.
         lane.enter(Phase.OPEN, visit.opening())
-        _tell_decision(lane, visit)
+        answers.decided(lane, visit)
         stopping.ended(lane, _LET_IN)
         return
     lane.enter(Phase.OPENING, visit.opening())
     if lane.state.inputs.gate_lost:
-        _tell_decision(lane, visit)
+        answers.decided(lane, visit)
         not_opened(lane, f"the gate's controller is offline: {lane.state.inputs.gate_lost}")
         return
     close = reopening.close_to_undo(lane.state)
@@ -263,14 +247,14 @@ def _open(lane: Transition, visit: Visit) -> None:
     commands_in_flight.send(lane, lane.command(GateAction.OPEN), deadline, instead_of=close)
     stopping.ended(lane, _LET_IN)
     troubles.right_of_way_began(lane)
-    _tell_decision(lane, visit)
+    answers.decided(lane, visit)
 
 
 def _queued_decided(lane: Transition, visit: Visit) -> None:
     """Carry out the decision on the vehicle behind, in a counted lane: a grant means that a passage is owed to it."""
     lane.put(lane.state.visits.with_queued(None))
     if lane.state.locked_down:
-        deny_locked(lane, visit)
+        answers.denied_locked(lane, visit)
         return
     if visit.granted and lane.state.visits.phase in HAS_RIGHT_OF_WAY:
         lane.put(lane.state.visits.owing(visit))
@@ -278,47 +262,7 @@ def _queued_decided(lane: Transition, visit: Visit) -> None:
     elif visit.granted and lane.state.visits.phase is Phase.ARMED:
         _open(lane, visit)
         return
-    _tell_decision(lane, visit)
-
-
-def _tell_decision(lane: Transition, visit: Visit) -> None:
-    decision = visit.decision
-    if decision is None:
-        return
-    shown = visit.credential.shown() if visit.credential else ""
-    holder = f" of {decision.card.holder}" if decision.granted and decision.card and decision.card.holder else ""
-    raw = visit.credential.read_as() if visit.credential else ""
-    unknown = decision.reason is Reason.UNKNOWN_CREDENTIAL and raw
-    awaits = decision.reason is Reason.SECOND_CREDENTIAL_AWAITED
-    kind, feedback = EventKind.ACCESS_DENIED, Feedback.DENIED
-    if decision.granted:
-        kind, feedback = EventKind.ACCESS_GRANTED, Feedback.GRANTED
-    elif awaits:
-        kind, feedback = EventKind.SECOND_AWAITED, Feedback.AWAITING
-    _show(lane, visit, feedback)
-    lane.put(lane.state.readings.awaiting_second(lane.now.at + lane.rules.lane.second_seconds if awaits else None))
-    if not decision.granted:
-        verdict = "" if awaits else " denied"
-        lane.note(f"{named(visit.credential)}{verdict}: {decision.sentence()}")
-    lane.tell(
-        kind,
-        f"{named(visit.credential)}{holder}: {decision.sentence()}" + (f"; read as {raw}" if unknown else ""),
-        filmed_from=lane.now.stamp.micros if kind is EventKind.ACCESS_DENIED else None,
-        credential=shown,
-        read_as=raw,
-        card_id=listed_id(decision.card),
-        user_id=decision.card.owner if decision.card else "",
-        grant=decision.grant,
-        holder=decision.holder,
-        opens=decision.opens,
-        reason=decision.reason,
-        trace=decision.traced(),
-    )
-
-
-def _show(lane: Transition, visit: Visit, feedback: Feedback) -> None:
-    if visit.asked_by:
-        lane.commands.append(m.Show(visit.asked_by, feedback))
+    answers.decided(lane, visit)
 
 
 def _passed(lane: Transition, visit: Visit) -> None:

@@ -1,0 +1,103 @@
+"""Answers to readings: what the reader shows, the lane's note and the event. Part of the machine.
+
+Only this module makes a reader show something. The driver turns it into lights and sounds; see `Feedback`.
+"""
+
+from __future__ import annotations
+
+from drivers.contract import Feedback
+from gateway.domain.access import Reason
+from gateway.domain.credentials import Credential
+from gateway.domain.events import EventKind
+from gateway.domain.grants import listed_id
+from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.state.visits import Visit
+from gateway.lanes.machine.transition import Transition, named
+
+
+def decided(lane: Transition, visit: Visit) -> None:
+    """Answer the reading of this visit by its decision: granted, denied, or a second credential is awaited."""
+    decision = visit.decision
+    if decision is None:
+        return
+    shown = visit.credential.shown() if visit.credential else ""
+    holder = f" of {decision.card.holder}" if decision.granted and decision.card and decision.card.holder else ""
+    raw = visit.credential.read_as() if visit.credential else ""
+    unknown = decision.reason is Reason.UNKNOWN_CREDENTIAL and raw
+    awaits = decision.reason is Reason.SECOND_CREDENTIAL_AWAITED
+    kind, feedback = EventKind.ACCESS_DENIED, Feedback.DENIED
+    if decision.granted:
+        kind, feedback = EventKind.ACCESS_GRANTED, Feedback.GRANTED
+    elif awaits:
+        kind, feedback = EventKind.SECOND_AWAITED, Feedback.AWAITING
+    _show(lane, visit.asked_by, feedback)
+    lane.put(lane.state.readings.awaiting_second(lane.now.at + lane.rules.lane.second_seconds if awaits else None))
+    if not decision.granted:
+        verdict = "" if awaits else " denied"
+        lane.note(f"{named(visit.credential)}{verdict}: {decision.sentence()}")
+    lane.tell(
+        kind,
+        f"{named(visit.credential)}{holder}: {decision.sentence()}" + (f"; read as {raw}" if unknown else ""),
+        filmed_from=lane.now.stamp.micros if kind is EventKind.ACCESS_DENIED else None,
+        credential=shown,
+        read_as=raw,
+        card_id=listed_id(decision.card),
+        user_id=decision.card.owner if decision.card else "",
+        grant=decision.grant,
+        holder=decision.holder,
+        opens=decision.opens,
+        reason=decision.reason,
+        trace=decision.traced(),
+    )
+
+
+def denied(lane: Transition, visit: Visit, why: str, *, reason: str) -> None:
+    """Deny a visit without a decision; `reason` is the code of `why`."""
+    who = named(visit.credential)
+    lane.note(f"{who} denied: {why}")
+    _show(lane, visit.asked_by, Feedback.DENIED)
+    lane.tell(
+        EventKind.ACCESS_DENIED,
+        f"{who}: {why}",
+        filmed_from=lane.now.stamp.micros,
+        credential=visit.credential.shown() if visit.credential else "",
+        reason=reason,
+    )
+
+
+def denied_locked(lane: Transition, visit: Visit) -> None:
+    """Deny a visit while the lane is locked down."""
+    denied(lane, visit, lane.state.locked_down, reason="locked_down")
+
+
+def pin_awaited(lane: Transition, reader_id: int) -> None:
+    """Ask for the PIN of the card that was read here."""
+    lane.note("waiting for the PIN")
+    _show(lane, reader_id, Feedback.AWAITING)
+
+
+def ignored(lane: Transition, reader_id: int, credential: Credential, why: str) -> None:
+    """Record that a card did not count. The reader shows nothing."""
+    text = f"{named(credential)} was read {why}"
+    lane.tell(EventKind.CARD_IGNORED, text, device_id=reader_id, credential=credential.shown())
+
+
+def suppressed(lane: Transition, reader_id: int, credential: Credential, why: str) -> None:
+    """Refuse a card before which another vehicle must come out."""
+    lane.note(f"{named(credential)} does not count {why}")
+    _show(lane, reader_id, Feedback.DENIED)
+    ignored(lane, reader_id, credential, why)
+
+
+def unusable(lane: Transition, reader_id: int, credential: Credential, why: str) -> None:
+    """Refuse a card because the lane does not know whether a vehicle is there."""
+    text = f"{named(credential)} was read {why}"
+    lane.note(text)
+    _show(lane, reader_id, Feedback.DENIED)
+    lane.tell(EventKind.READING_UNUSABLE, text, device_id=reader_id, credential=credential.shown())
+
+
+def _show(lane: Transition, reader_id: int, feedback: Feedback) -> None:
+    """Show this at the reader; nowhere for 0, since nothing was read."""
+    if reader_id:
+        lane.commands.append(m.Show(reader_id, feedback))
