@@ -91,7 +91,7 @@ def left_closing_loop(lane: Transition, intruder: Intruder) -> None:
         went_wrong_way(lane, intruder.visit)
         return
     state, visit = lane.state, intruder.visit
-    behind = state.closing is not None and state.intruders.passed_at >= (
+    behind = state.closing is not None and state.intruders.vehicle_passed_at >= (
         state.troubles.off_closed_at or state.intruders.left_at
     )
     lately = behind or intruder.at - state.intruders.left_at < _SAME_VEHICLE_SECONDS

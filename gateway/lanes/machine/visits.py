@@ -140,7 +140,7 @@ def left_closing_loop(lane: Transition) -> None:
         return
     if visit.against:
         intruders.went_wrong_way(lane, visit)
-        lane.put(lane.state.intruders.passage_at(lane.now.at))
+        lane.put(lane.state.intruders.vehicle_passed(lane.now.at))
         _next(lane, passed=True)
         return
     if not visit.arming_released and lane.state.inputs.loop(visit.side).is_on():
@@ -160,7 +160,7 @@ def left_closing_loop(lane: Transition) -> None:
     if lane.rules.two_way and not (beyond.is_on() and beyond.since < passing_since):
         lane.put(lane.state.visits.with_leaving(Leaving(visit.side.other, until=lane.now.at + LEAVING_SECONDS)))
     troubles.right_of_way_began(lane)
-    lane.put(lane.state.intruders.passage_at(lane.now.at))
+    lane.put(lane.state.intruders.vehicle_passed(lane.now.at))
     _next(lane, passed=True)
 
 

@@ -45,13 +45,13 @@ class Intruders:
     Attributes:
         present: the one on the closing loop now.
         moved_on: the last one that left the arming loop without being let in, and may come onto the closing loop.
-        passed_at: when a vehicle that was let in passed last.
+        vehicle_passed_at: when a vehicle with the right of way passed last, either way; minus infinity for never.
         left_at: when the closing loop was left last, by whatever it was.
     """
 
     present: Intruder | None = None
     moved_on: MovedOn | None = None
-    passed_at: float = float("-inf")
+    vehicle_passed_at: float = float("-inf")
     left_at: float = float("-inf")
 
     def noticed(self, intruder: Intruder, *, moved_on: MovedOn | None) -> Intruders:
@@ -79,9 +79,9 @@ class Intruders:
         """Return the intruders after a vehicle that was not let in left the arming loop, perhaps forwards."""
         return replace(self, moved_on=MovedOn(visit, at))
 
-    def passage_at(self, at: float) -> Intruders:
+    def vehicle_passed(self, at: float) -> Intruders:
         """Return the intruders after a vehicle has passed; nobody is between the loops then."""
-        return replace(self, passed_at=at, moved_on=None)
+        return replace(self, vehicle_passed_at=at, moved_on=None)
 
     def closing_loop_left(self, at: float) -> Intruders:
         """Return the intruders after the closing loop was left."""
