@@ -146,6 +146,11 @@ def _framed(framing: Framing, pdu: bytes, unit: int, tag: int) -> bytes:
 
 
 def _parse_tcp(unit: int, tag: int, request: Request, received: bytes) -> Reply | None:
+    """Find the frame with this request's transaction id. Skip the others: they are late answers to earlier requests.
+
+    MODBUS Messaging on TCP/IP Implementation Guide V1.0b, "Process MODBUS Confirmation": a response is discarded whose
+    transaction identifier belongs to no pending request. The bus has one request pending at a time.
+    """
     rest = received
     while (frame := _first_mbap_frame(rest)) is not None:
         answered_tag, answered_unit, pdu, length = frame
