@@ -132,14 +132,12 @@ class Decisions:
         """Decide with the cards from the file. If it cannot be read within a second, decide by `store_unavailable`."""
         try:
             async with asyncio.timeout(_LOOK_UP_SECONDS):
-                cards = await self._cards.matching(wanted.credential.aliases())
-                plates = await self._cards.matching(_aliases(wanted.plates)) if wanted.plates else ()
-                near = await self._cards.near(wanted.credential.plate) if self._asks_near(wanted, cards) else ()
+                found = await self._found(wanted)
         except (StoreError, TimeoutError) as error:
             rules = self._rules[wanted.direction]
             log.error("cards_not_readable", lane=rules.lane_id, error=str(error) or "took too long")  # noqa: TRY400 (one line suffices)
             return store_unavailable(rules)
-        return self._judge(wanted, cards, plates, near, apart=apart)
+        return self._judge(wanted, *found, apart=apart)
 
     def claim(self, wanted: m.Decide, decision: Decision) -> OwnClaim | None:
         """Begin to claim what was just granted among the gateways of a shared area; None if there is no need."""
@@ -177,9 +175,7 @@ class Decisions:
     async def tried(self, credential: Credential, direction: str, *, arrived: Stamp) -> Decision:
         """Decide as if the credential were read now, and keep no trace. Raises StoreError when cards cannot be read."""
         wanted = m.Decide(0, credential, direction, arrived)
-        cards = await self._cards.matching(credential.aliases())
-        near = await self._cards.near(credential.plate) if self._asks_near(wanted, cards) else ()
-        return self._judge(wanted, cards, (), near, is_test=True)
+        return self._judge(wanted, *await self._found(wanted), is_test=True)
 
     def noticed(self, wanted: m.Decide, decision: Decision) -> Iterator[Entry]:
         """Count a typed PIN. Yield the events beside the decision: duress, soft anti-passback, a card now locked."""
@@ -234,6 +230,16 @@ class Decisions:
         if decision.granted:
             self._pin_tries.right(decision.card.card_id)
         return False
+
+    async def _found(self, wanted: m.Decide) -> tuple[tuple[Card, ...], tuple[Card, ...], tuple[NearPlate, ...]]:
+        """Read the credential's cards, those of the other plates, and the near plates from the file.
+
+        Raises StoreError.
+        """
+        cards = await self._cards.matching(wanted.credential.aliases())
+        plates = await self._cards.matching(_aliases(wanted.plates))
+        near = await self._cards.near(wanted.credential.plate) if self._asks_near(wanted, cards) else ()
+        return cards, plates, near
 
     def _asks_near(self, wanted: m.Decide, cards: Sequence[Card]) -> bool:
         """Return whether plates near the one that was read count, because no card has exactly that one."""
