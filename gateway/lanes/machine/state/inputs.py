@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from drivers.contract import GatePosition, PointState
 from gateway.lanes.machine import messages as m
@@ -195,20 +196,25 @@ class Inputs:
     ) -> Inputs:
         match role:
             case m.Role.ARMING:
-                return replace(self, arming=change(self.arming))
+                inputs = replace(self, arming=change(self.arming))
             case m.Role.FAR:
-                return replace(self, far=change(self.far))
+                inputs = replace(self, far=change(self.far))
             case m.Role.CLOSING:
-                return replace(self, closing=change(self.closing))
+                inputs = replace(self, closing=change(self.closing))
             case m.Role.KEY_SWITCH:
-                return replace(self, key_switch=change(self.key_switch))
+                inputs = replace(self, key_switch=change(self.key_switch))
             case m.Role.FIRE:
-                fire = change(self.fire)
-                # A fire that was seen ends only when its input is seen off: losing the input is no all-clear.
-                on_fire = {PointState.ON: True, PointState.OFF: False}.get(fire.state, self.on_fire)
-                return replace(self, fire=fire, on_fire=on_fire)
+                inputs = self._with_fire(change(self.fire))
             case m.Role.SAFETY:
                 points = [*self.safety, *[InputReading()] * (safety_points - len(self.safety))]
                 if index < len(points):
                     points[index] = change(points[index])
-                return replace(self, safety=tuple(points))
+                inputs = replace(self, safety=tuple(points))
+            case _:
+                assert_never(role)
+        return inputs
+
+    def _with_fire(self, fire: InputReading) -> Inputs:
+        """Return the inputs with the fire input. A fire ends only when it is seen off: its loss is no all-clear."""
+        on_fire = {PointState.ON: True, PointState.OFF: False}.get(fire.state, self.on_fire)
+        return replace(self, fire=fire, on_fire=on_fire)
