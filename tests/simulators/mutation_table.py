@@ -45,6 +45,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(1, "fire input left out of the close question", _SAFETY, "if rules.lane.fire is not None:", "if False:"),
     Mutation(
         1,
+        "key switch left out of the close question",
+        _SAFETY,
+        "if rules.lane.key_switch is not None:",
+        "if False:",
+        tests=("tests/gateway/lanes/test_side_states.py",),
+    ),
+    Mutation(
+        1,
         "clear time ignored",
         _SAFETY,
         "if now < clears_at(rules, state, point) or not point.is_confirmed:",

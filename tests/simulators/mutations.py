@@ -1,7 +1,8 @@
 """Break one guard of the product at a time and see that the simulation, or a named test, finds it.
 
 The table is `mutation_table.py`. Each mutation is planted in a copy of the source. Status 1: a mutation was not found.
-Status 2: a mutation's text is not in the source exactly once, or a seed breaks a promise without any mutation.
+Status 2: a mutation's text is not in the source exactly once, a seed breaks a promise without any mutation, or the
+tests of a mutation could not be run.
 
 Example: python tests/simulators/mutations.py --only "fire input"
 """
@@ -23,12 +24,15 @@ from pathlib import Path
 
 from mutation_table import MUTATIONS, Mutation
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
 _COPIED = ("gateway", "drivers", "config", "tests", "pyproject.toml")
 _SEEDS = (11, 12, 13)
 _LONGEST = 900.0
+_TESTS_FAILED = 1
+"""The exit status of pytest when tests failed. All others but 0 say that it could not run them."""
 _ONE_RUN = """
 import json, sys
 from gateway.simulation import Plan, simulate
@@ -45,6 +49,10 @@ class NotSound(Exception):
 
 class DoesNotApply(Exception):
     """The source has changed: a mutation's text is not there once."""
+
+
+class DidNotRun(Exception):
+    """The tests of a mutation could not be run: that shows nothing about the mutation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +117,7 @@ def _not_needed(_folder: str, names: list[str]) -> set[str]:
 
 
 def try_mutation(mutation: Mutation, *, days: float, lanes: int, seeds: Sequence[int], all_seeds: bool) -> Verdict:
-    """Plant a mutation and look for it."""
+    """Plant a mutation and look for it. Raises DidNotRun."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutation-") as name:
         folder = Path(name)
@@ -144,8 +152,14 @@ def _by_tests(mutation: Mutation, folder: Path) -> str:
     ended = _run(command, folder)
     if ended is None:
         return "a test without an end"
-    failed = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failed[0] if failed and ended.returncode == 1 else ""
+    # A line without `::` is a module that could not be imported: `-x` ends that with 1 too.
+    failed = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED", "ERROR")) and "::" in line]
+    if ended.returncode == 0:
+        return ""
+    if ended.returncode != _TESTS_FAILED or not failed:
+        last = [line for line in (ended.stdout + ended.stderr).splitlines() if line.strip()][-1:]
+        raise DidNotRun(f"{mutation.name}: pytest ended with {ended.returncode}: {' '.join(last)}")
+    return failed[0]
 
 
 def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str] | None:
@@ -201,19 +215,28 @@ def main() -> int:
         console.print(f"[red]a promise is broken without any mutation:[/] {error}")
         return 2
     verdicts: list[Verdict] = []
+    did_not_run: list[DidNotRun] = []
 
-    def attempt(mutation: Mutation) -> Verdict:
-        return try_mutation(mutation, days=asked.days, lanes=asked.lanes, seeds=seeds, all_seeds=asked.all_seeds)
+    def attempt(mutation: Mutation) -> Verdict | None:
+        try:
+            return try_mutation(mutation, days=asked.days, lanes=asked.lanes, seeds=seeds, all_seeds=asked.all_seeds)
+        except DidNotRun as error:
+            did_not_run.append(error)
+            return None
 
     with ThreadPoolExecutor(max_workers=asked.processes) as pool:
         for verdict in pool.map(attempt, chosen):
+            if verdict is None:
+                continue
             verdicts.append(verdict)
             said = verdict.by or "NOT FOUND"
             console.print(
                 f"{verdict.mutation.promise} {verdict.mutation.name}: {said} ({verdict.took:.0f} s)", markup=False
             )
     console.print(table_of(verdicts))
-    return int(not all(verdict.found for verdict in verdicts))
+    for error in did_not_run:
+        console.print(f"[red]tests could not be run:[/] {escape(str(error))}")
+    return 2 if did_not_run else int(not all(verdict.found for verdict in verdicts))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import mutations
 import pytest
-from mutation_table import MUTATIONS
+from mutation_table import MUTATIONS, Mutation
 
 QUICK = ("active safety point ignored", "clear time ignored", "sent again without a look")
 
@@ -19,6 +19,15 @@ def test_a_mutation_that_fits_no_more_is_an_error():
     moved = replace(MUTATIONS[0], old="this was never there")
     with pytest.raises(mutations.DoesNotApply, match="0 times"):
         mutations.check_table([moved])
+
+
+def test_tests_that_cannot_be_run_show_nothing():
+    broken = Mutation(
+        1, "a module that cannot be read", "gateway/domain/plates.py", "from __future__ import annotations", "from",
+        tests=("tests/gateway/domain/test_plates.py",),
+    )  # fmt: skip
+    with pytest.raises(mutations.DidNotRun, match="a module that cannot be read: pytest ended with"):
+        mutations.try_mutation(broken, days=1.0, lanes=1, seeds=(), all_seeds=False)
 
 
 def test_each_promise_has_three_mutations():
