@@ -38,7 +38,7 @@ from gateway.web.auth.authentication import Authentication
 from gateway.web.auth.central_sign_in import CentralAccounts
 from gateway.web.auth.external_sign_in import ExternalSignIn
 from gateway.web.auth.site_file_accounts import Accounts
-from gateway.web.catalogue import OPERATIONS, PUBLIC
+from gateway.web.catalogue import OPERATIONS
 from gateway.web.http.connection_limits import ConnectionLimits
 from gateway.web.http.forwarded import TRUSTED_PROXIES
 from gateway.web.http.public_address import HOST_NAMES, PUBLIC_URL, served_names
@@ -47,17 +47,8 @@ from gateway.web.http.server import assembled
 from gateway.web.http.times import Moments
 from gateway.web.legacy.routes import legacy_routes
 from gateway.web.legacy.webhooks import WebhookActions
-from gateway.web.operations.camera_routes import camera_routes
 from gateway.web.operations.cameras.open_views import OpenViews
-from gateway.web.operations.cards.handlers import CardsFamily
-from gateway.web.operations.cards.sheet import CardSheet
-from gateway.web.operations.description import Description
-from gateway.web.operations.devices import Devices
-from gateway.web.operations.entries.handlers import EntriesFamily
-from gateway.web.operations.events import EventsFamily
-from gateway.web.operations.health import Health
-from gateway.web.operations.metrics.handler import Metrics
-from gateway.web.operations.session import Auth
+from gateway.web.operations.routes import camera_routes, v1_routes
 from gateway.web.read_cursors import Consumers
 from gateway.web.register.socket import listening
 from gateway.web.relayed.ids import RelayedIds
@@ -253,70 +244,38 @@ class Interface:
     def _spreadsheets(self) -> Spreadsheets:
         return Spreadsheets(folder=self.data / "spreadsheets")
 
-    @property
-    def _metrics(self) -> Metrics:
-        return Metrics(
-            state=self.site_state,
-            verdict=self.verdict,
-            lanes=self.lanes.figures,
-            store=self.store,
-            loop=self.loop,
-            traces=self.traces,
-            has_central=self.central is not None,
-            version=_release(),
-        )
-
     def _v1_routes(self) -> tuple[Route, ...]:
-        site, store, writes, clock, consumers = self.site, self.store, self.writes, self.clock, self._consumers
-        moments = Moments(clock=clock, central_status=self._central_status, zone=self._zone)
+        moments = Moments(clock=self.clock, central_status=self._central_status, zone=self._zone)
         return (
-            *Health(verdict=self.verdict, version=_release()).routes(),
-            *self._metrics.routes(),
-            *Description(operations=PUBLIC, release=_release()).routes(),
-            *Auth(sign_in=self._auth.sign_in, sessions=self._auth.sessions).routes(),
-            *Devices(
-                devices=store.devices,
-                pending_writes=store.pending_writes,
-                lanes=self.lanes,
-                writes=writes,
-                places=places_of(self.site),
-                clock=clock,
+            *v1_routes(
+                site=self.site,
                 site_file=self.site_file,
-            ).routes(),
-            *EntriesFamily(
-                site=site,
-                cards=store.cards,
-                devices=store.devices,
-                entries=store.entries,
-                pending_writes=store.pending_writes,
-                writes=writes,
-                clock=clock,
+                site_state=self.site_state,
+                verdict=self.verdict,
+                store=self.store,
+                lanes=self.lanes,
+                has_central=self.central is not None,
+                writes=self.writes,
+                clock=self.clock,
                 moments=moments,
+                loop=self.loop,
+                traces=self.traces,
+                auth=self._auth,
+                consumers=self._consumers,
                 spreadsheets=self._spreadsheets,
-                consumers=consumers,
-            ).routes(),
-            *CardsFamily(
-                cards=store.cards,
-                devices=store.devices,
-                journal=store.journal,
-                pending_writes=store.pending_writes,
-                writes=writes,
-                clock=clock,
-                zone=self._zone,
-            ).routes(),
-            *CardSheet(cards=store.cards, spreadsheets=self._spreadsheets, zone=self._zone).routes(),
-            *EventsFamily(events=store.events, zone=self._zone, consumers=consumers).routes(),
+                release=_release(),
+            ),
             *camera_routes(
-                site=site,
-                store=store,
+                site=self.site,
+                store=self.store,
                 recording=self.recording,
-                writes=writes,
-                clock=clock,
+                writes=self.writes,
+                clock=self.clock,
                 moments=moments,
                 viewers=self._auth.viewers,
                 views=self._views,
                 segments=self._segments,
-                consumers=consumers,
+                consumers=self._consumers,
             ),
         )
 

@@ -1,0 +1,160 @@
+"""The routes of the `/v1` interface and of the probes, each bound to its handler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from zoneinfo import ZoneInfo
+
+from gateway.domain.writes import RecordWriter
+from gateway.lanes import Lanes
+from gateway.lanes.access_rules import places_of
+from gateway.lanes.card_traces import TraceFigures
+from gateway.problems.found import SiteState
+from gateway.problems.problem import Verdict
+from gateway.recording import Recording
+from gateway.runtime.clock import Clock
+from gateway.runtime.loop_watch import LoopWatch
+from gateway.site.models import Site
+from gateway.site.running import RunningSite
+from gateway.store import Store
+from gateway.web.auth.admission import Route
+from gateway.web.auth.authentication import Authentication
+from gateway.web.auth.viewers import Viewers
+from gateway.web.catalogue import PUBLIC
+from gateway.web.http.segments import SegmentFiles
+from gateway.web.http.times import Moments
+from gateway.web.operations.camera_events.handlers import CameraEventsFamily
+from gateway.web.operations.cameras.handlers import Cameras
+from gateway.web.operations.cameras.open_views import OpenViews
+from gateway.web.operations.cameras.whep import Whep
+from gateway.web.operations.cards.handlers import CardsFamily
+from gateway.web.operations.cards.sheet import CardSheet
+from gateway.web.operations.description import Description
+from gateway.web.operations.devices import Devices
+from gateway.web.operations.entries.handlers import EntriesFamily
+from gateway.web.operations.events import EventsFamily
+from gateway.web.operations.evidence import EvidenceFamily
+from gateway.web.operations.health import Health
+from gateway.web.operations.metrics.handler import Metrics
+from gateway.web.operations.session import Auth
+from gateway.web.read_cursors import Consumers
+from gateway.web.spreadsheets import Spreadsheets
+
+
+def v1_routes(
+    *,
+    site: Site,
+    site_file: RunningSite | None,
+    site_state: Callable[[], SiteState],
+    verdict: Callable[[], Verdict],
+    store: Store,
+    lanes: Lanes,
+    has_central: bool,
+    writes: RecordWriter,
+    clock: Clock,
+    moments: Moments,
+    loop: LoopWatch,
+    traces: TraceFigures | None,
+    auth: Authentication,
+    consumers: Consumers,
+    spreadsheets: Spreadsheets,
+    release: str,
+) -> tuple[Route, ...]:
+    """Build all routes but those of `camera_routes` from the parts of the interface."""
+    zone = ZoneInfo(site.site.timezone)
+    return (
+        *Health(verdict=verdict, version=release).routes(),
+        *Metrics(
+            state=site_state,
+            verdict=verdict,
+            lanes=lanes.figures,
+            store=store,
+            loop=loop,
+            traces=traces,
+            has_central=has_central,
+            version=release,
+        ).routes(),
+        *Description(operations=PUBLIC, release=release).routes(),
+        *Auth(sign_in=auth.sign_in, sessions=auth.sessions).routes(),
+        *Devices(
+            devices=store.devices,
+            pending_writes=store.pending_writes,
+            lanes=lanes,
+            writes=writes,
+            places=places_of(site),
+            clock=clock,
+            site_file=site_file,
+        ).routes(),
+        *EntriesFamily(
+            site=site,
+            cards=store.cards,
+            devices=store.devices,
+            entries=store.entries,
+            pending_writes=store.pending_writes,
+            writes=writes,
+            clock=clock,
+            moments=moments,
+            spreadsheets=spreadsheets,
+            consumers=consumers,
+        ).routes(),
+        *CardsFamily(
+            cards=store.cards,
+            devices=store.devices,
+            journal=store.journal,
+            pending_writes=store.pending_writes,
+            writes=writes,
+            clock=clock,
+            zone=zone,
+        ).routes(),
+        *CardSheet(cards=store.cards, spreadsheets=spreadsheets, zone=zone).routes(),
+        *EventsFamily(events=store.events, zone=zone, consumers=consumers).routes(),
+    )
+
+
+def camera_routes(
+    *,
+    site: Site,
+    store: Store,
+    recording: Recording,
+    writes: RecordWriter,
+    clock: Clock,
+    moments: Moments,
+    viewers: Viewers,
+    views: OpenViews,
+    segments: SegmentFiles,
+    consumers: Consumers,
+) -> tuple[Route, ...]:
+    """Build the routes of cameras, live views, camera events and evidence from the parts of the interface."""
+    return (
+        *Cameras(
+            cameras=store.cameras,
+            pending_writes=store.pending_writes,
+            recording=recording,
+            viewers=viewers,
+            writes=writes,
+            segments=segments,
+        ).routes(),
+        *Whep(viewing=recording.viewing, viewers=viewers, views=views, ice_servers=site.live.ice_servers).routes(),
+        *CameraEventsFamily(
+            site=site,
+            camera_events=store.camera_events,
+            evidence=store.evidence,
+            journal=store.journal,
+            pending_writes=store.pending_writes,
+            recording=recording,
+            writes=writes,
+            clock=clock,
+            moments=moments,
+            segments=segments,
+            consumers=consumers,
+            viewers=viewers,
+        ).routes(),
+        *EvidenceFamily(
+            evidence=store.evidence,
+            camera_events=store.camera_events,
+            journal=store.journal,
+            files=recording.evidence_files,
+            writes=writes,
+            clock=clock,
+        ).routes(),
+    )
