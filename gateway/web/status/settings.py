@@ -17,7 +17,7 @@ from gateway.domain.errors import ConfigError
 from gateway.domain.schedules import Day
 from gateway.domain.writes import JsonObject
 from gateway.site import Site
-from gateway.site.edits import Edit, edited
+from gateway.site.edits import EDITABLE, Edit, edited
 from gateway.site.running import Reloaded, RunningSite
 from gateway.site.shown_file import shown_file
 from gateway.web.auth.admission import Route
@@ -35,16 +35,6 @@ SETTINGS_DECIDE = Operation("POST", "/status/settings/decide", ADMINISTRATORS, "
 
 _WAIT_SECONDS = 15.0
 """How long a change waits for lanes to be free; less than the page waits for an answer."""
-_LANE_KEYS = (
-    "id",
-    "name",
-    "waiting_seconds",
-    "held_open_seconds",
-    "clear_seconds",
-    "schedule",
-    "hold_open_schedule",
-    "lock_down_schedule",
-)
 
 
 class WindowWanted(Body):
@@ -189,14 +179,14 @@ def _parts(site: Site) -> JsonObject:
     """Return the parts of the file that can be edited."""
     return {
         "site": {"name": site.site.name},
-        "lanes": _rows(site.lanes, _LANE_KEYS),
-        "devices": _rows(site.devices, ("id", "name")),
-        "cameras": _rows(site.cameras, ("id", "name")),
-        "areas": _rows(site.areas, ("id", "name", "limit")),
+        "lanes": _rows(site.lanes, "lanes"),
+        "devices": _rows(site.devices, "devices"),
+        "cameras": _rows(site.cameras, "cameras"),
+        "areas": _rows(site.areas, "areas"),
         "schedules": [one.model_dump(mode="json") for one in site.schedules],
         "holidays": [one.model_dump(mode="json") for one in site.holidays],
     }
 
 
-def _rows(items: Iterable[object], keys: tuple[str, ...]) -> list[JsonValue]:
-    return [{key: getattr(item, key) for key in keys} for item in items]
+def _rows(items: Iterable[object], section: str) -> list[JsonValue]:
+    return [{key: getattr(item, key) for key in ("id", *EDITABLE[section])} for item in items]
