@@ -64,7 +64,7 @@ class Rule:
 
     @property
     def text(self) -> str:
-        """The rule in words, in the notation of the interface's specification."""
+        """The rule in words, as the interface's specification has it, but plainly whom its "none" means."""
         several = len(self.groups) > 1
         groups = " and ".join(
             f"({' or '.join(group)})" if several and len(group) > 1 else " or ".join(group) for group in self.groups
@@ -73,11 +73,13 @@ class Rule:
             groups = f"{' / '.join(self.depending)} (depends on the request)"
         elif self.depending:
             groups = f"{groups} (a request may also need {', '.join(self.depending)})"
-        words = [] if self.confirmed else ["unconfirmed"]
         if self.everything:
             groups = "everything"
-        words += [groups] if groups else ["none"] if self.confirmed else []
-        return ": ".join(words) + ("" if self.session else ", no session")
+        if not self.session:
+            groups = "everybody, without a session"
+        if self.confirmed:
+            return groups or "any account"
+        return f"unconfirmed: {groups}" if groups else "unconfirmed"
 
 
 OPEN = Rule(session=False, whole=False)

@@ -187,9 +187,9 @@ def test_only_what_the_document_has_is_relayed():
 
 def test_rules_in_words():
     words = {f"{item.method} {item.path}": item.rule.text for item in CATALOGUE}
-    assert words["GET /"] == "none, no session"
-    assert words["GET /health/live"] == "unconfirmed, no session"
-    assert words["POST /v1/auth/logout"] == "none"
+    assert words["GET /"] == "everybody, without a session"
+    assert words["GET /health/live"] == "unconfirmed: everybody, without a session"
+    assert words["POST /v1/auth/logout"] == "any account"
     assert words["POST /v1/access/sms"] == "unconfirmed"
     assert words["GET /v1/camera/status/{id}"] == "unconfirmed: can_view_cameras"
     assert words["POST /v1/sso/admin/providers"] == "can_edit_settings or can_edit_users"
