@@ -36,26 +36,6 @@ def nal_type(unit: bytes) -> int:
     return unit[0] & 0x1F
 
 
-def has_slice(data: bytes) -> bool:
-    """Return whether an Annex B stream holds a slice of a picture. The search ends at the first one."""
-    at = data.find(_START)
-    while 0 <= at < len(data) - 3:
-        if SLICE <= data[at + 3] & 0x1F <= IDR:
-            return True
-        at = data.find(_START, at + 3)
-    return False
-
-
-def continues_picture(data: bytes) -> bool:
-    """Return whether an Annex B stream begins inside a picture (its first slice has first_mb_in_slice above 0)."""
-    at = data.find(_START)
-    while 0 <= at < len(data) - 4:
-        if SLICE <= data[at + 3] & 0x1F <= IDR:
-            return not data[at + 4] & 0x80
-        at = data.find(_START, at + 3)
-    return False
-
-
 def parameter_sets(data: bytes) -> tuple[bytes, bytes]:
     """Return the last SPS and PPS before the first slice of an Annex B stream; empty where there is none."""
     sps = pps = b""
@@ -131,18 +111,6 @@ def _sei_number(data: bytes, at: int) -> tuple[int, int]:
         value += 255
         at += 1
     return value + data[at], at + 1
-
-
-def one_picture(data: bytes) -> bytes:
-    """Return a picture with its delimiter and each parameter set once, at its begin (ISO/IEC 14496-10, 7.4.1.2.3).
-
-    Some cameras repeat parameter sets before every slice, which readers take for the begin of the next picture.
-    """
-    units = list(nal_units(data))
-    kinds = (DELIMITER, SPS, PPS)
-    head = [unit for kind in kinds for unit in dict.fromkeys(unit for unit in units if nal_type(unit) == kind)]
-    body = [unit for unit in units if nal_type(unit) not in kinds]
-    return b"".join(START_CODE + unit for unit in [*head, *body])
 
 
 @functools.lru_cache(maxsize=64)  # each keyframe repeats its parameter sets, and they seldom change

@@ -14,8 +14,6 @@ SOUND_TYPE = 0x0F
 _RATES = (96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350)
 _ADTS_SIZE = 7
 _SOUND_IDS = range(0xC0, 0xE0)
-_PICTURE_IDS = range(0xE0, 0xF0)
-_TWO_TIMES = 19
 """The length of a PES header with a presentation and a decoding time (2.4.3.6)."""
 
 
@@ -89,17 +87,6 @@ def video_type(packets: bytes) -> int | None:
     if at is None:
         return None
     return next((kind for kind in _kinds(packets[at + 4 : at + TRANSPORT_PACKET]) if kind != SOUND_TYPE), None)
-
-
-def shown_after_decoding(packets: bytes) -> int:
-    """Return the ticks from the decoding to the presentation of the first picture; 0 when there is no picture."""
-    for at in range(0, len(packets) - TRANSPORT_PACKET + 1, TRANSPORT_PACKET):
-        payload = _payload(packets, at)
-        begins = packets[at + 1] & 0x40 and len(payload) >= _TWO_TIMES and payload[:3] == b"\x00\x00\x01"
-        if begins and payload[3] in _PICTURE_IDS:
-            is_reordered = payload[7] & 0x40
-            return (decoded_time(payload[9:14]) - decoded_time(payload[14:19])) % (1 << 33) if is_reordered else 0
-    return 0
 
 
 def _payload(packets: bytes, at: int) -> bytes:

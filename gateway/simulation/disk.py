@@ -84,12 +84,6 @@ class Disk:
         self._free_at.clear()
         self._cut = None
 
-    def surviving_copy(self) -> Path:
-        """Copy the files that would survive a power cut now; return the copy's folder."""
-        copy = self._base / f"copy-{self._number}"
-        _copy(self.folder, copy)
-        return copy
-
     def _do_with_cut(self, job: Callable[[], Any]) -> Callable[[], Any]:
         if self._cut is None:
             return _attempt(job)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -75,10 +75,6 @@ class Witness:
             text = check.see(observation)
             if text:
                 self._break(check.promise, text, observation)
-
-    def all_taped(self) -> Sequence[seen.Observation]:
-        """Return the last observations."""
-        return tuple(self._tape)
 
     def _break(self, promise: str, text: str, observation: seen.Observation) -> None:
         self.violated[promise] += 1

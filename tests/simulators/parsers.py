@@ -250,8 +250,6 @@ def _units(data: bytes) -> None:
         h264.recovery_frames(unit)
         h264.is_bidirectional(unit)
         h265.recovery_pictures(unit)
-    h264.one_picture(stream)
-    h264.continues_picture(stream)
 
 
 def _whep(data: bytes) -> None:

@@ -37,7 +37,6 @@ from gateway.runtime.clock import iso_utc
 Handler = Callable[[Tables, Call], JsonObject]
 CAMERA_EVENT_CAP = 500
 _VIEW_CARDS = ("can_view_access_cards", "can_view_guests")
-_DELETE_CARDS = ("can_delete_access_cards", "can_delete_guests")
 
 
 class NewDevice(RequestBody):

@@ -14,9 +14,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
+from pydantic import TypeAdapter
+
 from gateway.domain.credentials import Card, CardStatus
 from gateway.domain.errors import StoreError
-from gateway.store.cards.facts import facts_of, facts_text, read_facts
 
 COLUMNS: Final = "card.id, number, status, valid_from, valid_until, holder, facts"
 _IN_A_STATEMENT = 500
@@ -43,6 +44,23 @@ class ReadyCard(NamedTuple):
     aliases: tuple[str, ...]
 
 
+class _CardFacts(NamedTuple):
+    """The rarely used fields of a card, as text in one column of its row; their meanings are those of `Card`."""
+
+    zones: tuple[str, ...] = ()
+    schedules: tuple[str, ...] = ()
+    owner: str = ""
+    first_person: bool = False
+    duress: bool = False
+    pin: str = ""
+    unread: str = ""
+
+
+_NO_FACTS = _CardFacts()
+_FACTS = TypeAdapter(_CardFacts)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+
 def ready(item: CardRecord) -> ReadyCard:
     """Compute all values of a card's rows, before they are written. Pure."""
     card = item.card
@@ -53,7 +71,7 @@ def ready(item: CardRecord) -> ReadyCard:
         card.valid_from,
         card.valid_until,
         card.holder,
-        facts_text(facts_of(card)),
+        _facts_text(card),
         item.record,
     )
     return ReadyCard(values, card.aliases)
@@ -85,7 +103,7 @@ def put_rows(connection: sqlite3.Connection, cards: Iterable[ReadyCard], now: in
 
 def read_card(row: CardRow) -> Card:
     """Parse a row of `COLUMNS` into a card without aliases. Raises ValueError for a row that cannot be understood."""
-    facts = read_facts(row[6])
+    facts = _read_facts(row[6])
     return Card(
         card_id=row[0],
         number=row[1],
@@ -125,6 +143,17 @@ def aliases_of(connection: sqlite3.Connection, card_id: int) -> tuple[str, ...]:
     """Return the aliases of a card in order; empty for an unknown card."""
     found = connection.execute("SELECT alias FROM card_alias WHERE card_id = ? ORDER BY alias", (card_id,))
     return tuple(alias for (alias,) in found)
+
+
+def _facts_text(card: Card) -> str:
+    """Return the rarely used fields of a card as JSON text; "" for a card without any."""
+    facts = _CardFacts(card.zones, card.schedules, card.owner, card.first_person, card.duress, card.pin, card.unread)
+    return "" if facts == _NO_FACTS else _ENCODER.encode(facts)
+
+
+def _read_facts(text: str) -> _CardFacts:
+    """Parse the result of `_facts_text`. Raises ValueError for any other text."""
+    return _FACTS.validate_json(text) if text else _NO_FACTS
 
 
 def _there(connection: sqlite3.Connection, numbers: Sequence[int]) -> int:

@@ -46,12 +46,5 @@ def test_a_damaged_sps_is_a_violation_and_nothing_worse(data):
 
 @given(st.binary(max_size=200))
 def test_any_bytes_can_be_looked_at(data):
-    h264.has_slice(data)
     h264.parameter_sets(data)
     assert all(h264.START_CODE[1:] not in unit for unit in h264.nal_units(data))
-
-
-def test_one_picture_has_its_parameter_sets_once_and_first():
-    units = [b"\x09\xf0", b"\x67a", b"\x68b", b"\x06s", b"\x67a", b"\x68b", b"\x65one", b"\x67a", b"\x68b", b"\x65two"]
-    whole = h264.one_picture(b"".join(h264.START_CODE + unit for unit in units))
-    assert list(h264.nal_units(whole)) == [b"\x09\xf0", b"\x67a", b"\x68b", b"\x06s", b"\x65one", b"\x65two"]
