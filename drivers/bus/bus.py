@@ -84,7 +84,6 @@ class Bus:
         self._silent = 0
         self._is_reset = False
         self._last_tag = 0
-        self._command_written_at: MonotonicSeconds | None = None
         self._busy_since: MonotonicSeconds | None = None
         self._interrupted: set[Callable[[], None]] = set()
 
@@ -122,11 +121,6 @@ class Bus:
     def turns_since(self, number: int) -> tuple[Turn, ...]:
         """Return those of the last 300 transactions whose number is greater than `number`, oldest first."""
         return self._units.recent.since(number)
-
-    @property
-    def last_command_written_at(self) -> MonotonicSeconds | None:
-        """The instant at which the last command was handed to the system; None before the first."""
-        return self._command_written_at
 
     def tag(self) -> int:
         """Return a transaction number from 1 to 65535 for the next request. It repeats only after 65,535 requests."""
@@ -294,8 +288,6 @@ class Bus:
             written_at = self._monotonic()
             transaction.sent = True
             self.wire.send(connection, exchange.request, at=written_at)
-            if transaction.priority is Priority.COMMAND:
-                self._command_written_at = written_at
             with connection.guarding_delivery() if transaction.priority is Priority.COMMAND else nullcontext():
                 async with asyncio.timeout(transaction.timeout):
                     reply, at = await self.wire.reply(connection, exchange, received)

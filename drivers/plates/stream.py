@@ -84,11 +84,6 @@ class PlateStream:
         """The device's id in the site file."""
         return self._device_id
 
-    @property
-    def refused_parts(self) -> int:
-        """The number of parts that the dialect refused as invalid."""
-        return self._refused_parts
-
     async def run(self, reports: Reports) -> None:
         """Keep the stream open and report plates until cancelled."""
         failures = 0

@@ -105,11 +105,6 @@ class VideoTrack:
         """The times of the last frame that came out."""
         return None if self._latest is None else PictureTime(*self._latest)
 
-    @property
-    def waits_for_keyframe(self) -> bool:
-        """True while pictures are dropped until the camera sends a keyframe."""
-        return self._waits_for_keyframe
-
     def frames(self, packets: list[bytes | memoryview], now: float) -> list[EncodedFrame | FootageLost]:
         """Return the frames that these packets complete. `now` is when they arrived, in monotonic seconds."""
         found: list[EncodedFrame | FootageLost] = []

@@ -99,16 +99,6 @@ class DataFolder:
         self.close()
 
     @property
-    def site_db(self) -> Path:
-        """The database of events and everything else but cards."""
-        return self.path / "site.db"
-
-    @property
-    def cards_db(self) -> Path:
-        """The database of access cards, in a file of its own, so that damage to one file does not affect the other."""
-        return self.path / "cards.db"
-
-    @property
     def media(self) -> Path:
         """The folder of footage, which may be a mount point."""
         return self.path / "media"

@@ -31,8 +31,6 @@ def test_the_folder_is_made_with_its_parts(tmp_path):
     with DataFolder.open(tmp_path / "new" / "data") as folder:
         assert folder.media.is_dir()
         assert folder.run.is_dir()
-        assert folder.site_db == tmp_path / "new/data/site.db"
-        assert folder.cards_db == tmp_path / "new/data/cards.db"
         assert folder.path.stat().st_mode & 0o007 == 0
         assert folder.media_condition is MediaCondition.READY
         assert not (folder.path / ".probe").exists()
