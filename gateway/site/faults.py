@@ -181,38 +181,39 @@ def _is_own(endpoint: Endpoint, draft: Draft) -> bool:
 def _device_faults(draft: Draft) -> Iterator[Fault]:
     links = {link.id: link for link in draft.links.sound.values()}
     users: dict[str, tuple[int, Device]] = {}
-    units: dict[tuple[str, int], int] = {}
-    channels: dict[tuple[str, int], int] = {}
+    numbers: dict[tuple[str, str, int], int] = {}
     for index, device in draft.devices.sound.items():
-        if device.link not in links:
+        place, link = f"devices[{index}]", links.get(device.link)
+        if link is None:
             if not draft.links.may_hold(device.link):
-                yield Fault(f"devices[{index}].link", f"no link {device.link!r}")
+                yield Fault(f"{place}.link", f"no link {device.link!r}")
             continue
         fits = _fitting_lines(device)
-        if links[device.link].kind not in fits:
+        if link.kind not in fits:
             wanted = " or ".join(_KINDS_OF_LINES[kind] for kind in fits)
-            yield Fault(f"devices[{index}].link", f"{device.link!r} must be {wanted} for this device")
+            yield Fault(f"{place}.link", f"{device.link!r} must be {wanted} for this device")
             continue
-        if isinstance(device, HikvisionBarrierDevice):
-            other = channels.setdefault((device.link, device.channel), index)
-            if other != index:
-                message = f"{device.channel} on {device.link!r} is already used by devices[{other}]"
-                yield Fault(f"devices[{index}].channel", message)
         first_index, first = users.setdefault(device.link, (index, device))
         if first_index != index and not _may_share(first, device):
-            yield Fault(f"devices[{index}].link", f"{device.link!r} is already used by devices[{first_index}]")
-        elif isinstance(device, ModbusDevice):
-            yield from _framing_faults(f"devices[{index}]", device, links[device.link])
+            yield Fault(f"{place}.link", f"{device.link!r} is already used by devices[{first_index}]")
+            continue
+        if isinstance(device, ModbusDevice):
+            yield from _framing_faults(place, device, link)
             if isinstance(first, ModbusDevice) and first.framing != device.framing:
-                yield Fault(
-                    f"devices[{index}].framing", f"differs from devices[{first_index}] on the same link {device.link!r}"
-                )
-            unit = _SELF if device.framing == "tcp" and device.unit in ITSELF else device.unit
-            other = units.setdefault((device.link, unit), index)
+                message = f"differs from devices[{first_index}] on the same link {device.link!r}"
+                yield Fault(f"{place}.framing", message)
+        for field, shown, number in _number_on_line(device):
+            other = numbers.setdefault((device.link, field, number), index)
             if other != index:
-                yield Fault(
-                    f"devices[{index}].unit", f"{device.unit} on {device.link!r} is already used by devices[{other}]"
-                )
+                yield Fault(f"{place}.{field}", f"{shown} on {device.link!r} is already used by devices[{other}]")
+
+
+def _number_on_line(device: Device) -> Iterator[tuple[str, int, int]]:
+    """Yield the setting that tells a device from others on its line: its key, its value, and the value to compare."""
+    if isinstance(device, HikvisionBarrierDevice):
+        yield "channel", device.channel, device.channel
+    elif isinstance(device, ModbusDevice):
+        yield "unit", device.unit, _SELF if device.framing == "tcp" and device.unit in ITSELF else device.unit
 
 
 def _fitting_lines(device: Device) -> tuple[LineKind, ...]:
@@ -343,7 +344,6 @@ def _may_have_keys(draft: Draft, device_id: int) -> bool:
 def access_faults(draft: Draft) -> Iterator[Fault]:
     """Yield faults for missing areas and schedules, and for settings of a lane that contradict each other."""
     areas = {area.id for area in draft.areas.sound.values()}
-    schedules = {schedule.id for schedule in draft.schedules.sound.values()}
     for index, section in draft.areas.sound.items():
         if section.shared and not draft.has_fleet:
             yield Fault(f"areas[{index}].shared", "needs [fleet]: the gateways share it over the fleet's server")
@@ -359,19 +359,19 @@ def access_faults(draft: Draft) -> Iterator[Fault]:
                 f"{place}.outside",
                 f"is {lane.outside!r}, the same area as inside; a passage leads from one to the other",
             )
-        if lane.hold_open_schedule is not None and lane.hold_open_schedule == lane.lock_down_schedule:
-            message = (
-                f"is {lane.lock_down_schedule!r}, as hold_open_schedule is: the gate cannot be held open and locked"
-            )
-            yield Fault(f"{place}.lock_down_schedule", message)
-        if lane.schedule is not None and lane.schedule == lane.lock_down_schedule:
-            message = f"is {lane.lock_down_schedule!r}, as schedule is: the lane would let nobody in while it is open"
-            yield Fault(f"{place}.lock_down_schedule", message)
-        named = (
-            ("schedule", lane.schedule),
-            ("hold_open_schedule", lane.hold_open_schedule),
-            ("lock_down_schedule", lane.lock_down_schedule),
-        )
-        for field, name in named:
-            if name is not None and name not in schedules and not draft.schedules.may_hold(name):
-                yield Fault(f"{place}.{field}", f"no schedule {name!r}")
+        yield from _schedule_faults(draft, place, lane)
+
+
+def _schedule_faults(draft: Draft, place: str, lane: LaneSection) -> Iterator[Fault]:
+    locked = lane.lock_down_schedule
+    if locked is not None and locked == lane.hold_open_schedule:
+        message = f"is {locked!r}, as hold_open_schedule is: the gate cannot be held open and locked"
+        yield Fault(f"{place}.lock_down_schedule", message)
+    if locked is not None and locked == lane.schedule:
+        message = f"is {locked!r}, as schedule is: the lane would let nobody in while it is open"
+        yield Fault(f"{place}.lock_down_schedule", message)
+    schedules = {schedule.id for schedule in draft.schedules.sound.values()}
+    for field in ("schedule", "hold_open_schedule", "lock_down_schedule"):
+        name = getattr(lane, field)
+        if name is not None and name not in schedules and not draft.schedules.may_hold(name):
+            yield Fault(f"{place}.{field}", f"no schedule {name!r}")
