@@ -103,10 +103,7 @@ def follow(lane: Transition, job: Closing) -> bool:
         return False
     if _is_seen_open(state, job) and not (job.reopen_unsent or is_under_way(state)):
         acknowledged(lane)
-        if _closes_later(lane):
-            lane.put(job.reopening_over())
-        else:
-            lane.drop_closing()
+        _end(lane, job)
         return False
     if _waits_for_other(state) or lane.now.at < job.reopen_at:
         return True
@@ -121,15 +118,20 @@ def follow(lane: Transition, job: Closing) -> bool:
             lane.drop_closing()
         return False
     if job.reopening >= OPEN_TRIES:
-        if _closes_later(lane):
-            lane.put(job.reopening_over())
-        else:
-            lane.drop_closing()
+        _end(lane, job)
         text = f"the gate could not be opened again after {job.reopening} commands: {reason}"
         lane.tell(EventKind.OPENING_TIMED_OUT, text, filmed_from=lane.now.stamp.micros)
         return False
     _open(lane, job)
     return True
+
+
+def _end(lane: Transition, job: Closing) -> None:
+    """End the reopening; where the gateway closes the gate, it closes it later."""
+    if _closes_later(lane):
+        lane.put(job.reopening_over())
+    else:
+        lane.drop_closing()
 
 
 def may_keep_open(lane: Transition) -> bool:
