@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import structlog
+from nats.aio.msg import Msg
 from pydantic import TypeAdapter, ValidationError
 
 from gateway.domain.shared_areas import GatewayCounts, HolderEntry, Write
-from gateway.fleet.feed import followed
-from gateway.fleet.line import ANSWER_SECONDS, FleetAway, FleetLine
+from gateway.fleet.line import ANSWER_SECONDS, STATUS, FleetAway, FleetLine, kept
 from gateway.fleet.messages import Kept, Outgoing
 from gateway.fleet.names import AREAS_STREAM, FleetName
 from gateway.lanes.shared_areas import SharedAreas
@@ -27,6 +28,12 @@ log = structlog.get_logger(__name__)
 WRITE_SECONDS = 3.0
 _MOST_IN_FLIGHT = 64
 _LOOK_SECONDS = 1.0
+_HEARTBEAT_SECONDS = 2.0
+_SILENCE_SECONDS = 3 * _HEARTBEAT_SECONDS
+_MOST_PENDING = 500_000
+_IN_ONE_TURN = 64
+_HEARTBEAT = "100"
+_LAST_SENT = "Nats-Last-Consumer"
 _ENTRY = TypeAdapter(HolderEntry)
 _COUNTS = TypeAdapter(GatewayCounts)
 
@@ -47,7 +54,7 @@ class SharedAreasLine:
         await line.expect_stream(AREAS_STREAM, subject)
         self.shared.begin()
         try:
-            async with followed(line, AREAS_STREAM, f"{self.fleet_name.areas}.>", self._take) as feed:
+            async with _followed(line, AREAS_STREAM, f"{self.fleet_name.areas}.>", self._take) as feed:
                 try:
                     async with asyncio.timeout(ANSWER_SECONDS):
                         await feed.is_complete.wait()
@@ -81,21 +88,21 @@ class SharedAreasLine:
         subject = self.fleet_name.area_holder(_key(write.holder))
         return Outgoing(subject, _ENTRY.dump_json(write.value), after=write.after)
 
-    def _take(self, kept: Kept) -> None:
+    def _take(self, record: Kept) -> None:
         """Take a change of the bucket. A key that was deleted by hand is an empty record."""
-        kind, _, key = kept.subject.removeprefix(f"{self.fleet_name.areas}.").partition(".")
+        kind, _, key = record.subject.removeprefix(f"{self.fleet_name.areas}.").partition(".")
         if kind == "holder":
-            entry = _parsed(_ENTRY, kept, HolderEntry())
-            self.shared.entry_changed(_holder(key), entry, kept.sequence)
+            entry = _parsed(_ENTRY, record, HolderEntry())
+            self.shared.entry_changed(_holder(key), entry, record.sequence)
         elif kind == "count":
-            self.shared.counts_changed(key, _parsed(_COUNTS, kept, GatewayCounts()), kept.sequence)
+            self.shared.counts_changed(key, _parsed(_COUNTS, record, GatewayCounts()), record.sequence)
 
 
-def _parsed(kind: TypeAdapter[T], kept: Kept, nothing: T) -> T:
+def _parsed(kind: TypeAdapter[T], record: Kept, nothing: T) -> T:
     try:
-        return kind.validate_json(kept.data) if kept.data else nothing
+        return kind.validate_json(record.data) if record.data else nothing
     except ValidationError:
-        log.warning("shared_record_unreadable", key=kept.subject)
+        log.warning("shared_record_unreadable", key=record.subject)
         return nothing
 
 
@@ -110,3 +117,55 @@ def _holder(key: str) -> str:
     except ValueError:
         log.warning("shared_record_unreadable", key=key)
         return ""
+
+
+class _Feed:
+    """The messages of a stream. `take` gets each one, in their order.
+
+    Attributes:
+        heard_at: when the server last said anything, by the loop's clock.
+        is_complete: set once every message that was there at the beginning has come.
+    """
+
+    def __init__(self, take: Callable[[Kept], None]) -> None:
+        self._take = take
+        self._number = 0
+        self._has_gap = False
+        self.heard_at = asyncio.get_running_loop().time()
+        self.is_complete = asyncio.Event()
+
+    def check(self) -> None:
+        """Raise FleetAway if a message was missed, or the server has been silent for too long."""
+        if self._has_gap:
+            raise FleetAway("messages were missed")
+        if asyncio.get_running_loop().time() > self.heard_at + _SILENCE_SECONDS:
+            raise FleetAway(f"silent for {_SILENCE_SECONDS:g} s")
+
+    async def came(self, message: Msg) -> None:
+        """Take a message, or a sign that the server is alive."""
+        self.heard_at = asyncio.get_running_loop().time()
+        headers = message.headers or {}
+        if headers.get(STATUS) == _HEARTBEAT:
+            self._has_gap |= headers.get(_LAST_SENT, str(self._number)) != str(self._number)
+            return
+        *_, number, _, pending = message.reply.split(".")
+        self._number += 1
+        self._has_gap |= int(number) != self._number
+        if self._has_gap:
+            return
+        self._take(kept(message))
+        if pending == "0":
+            self.is_complete.set()
+        if self._number % _IN_ONE_TURN == 0:
+            await asyncio.sleep(0)  # thousands may come at once, and lanes must have their turn
+
+
+@asynccontextmanager
+async def _followed(line: FleetLine, stream: str, subject: str, take: Callable[[Kept], None]) -> AsyncIterator[_Feed]:
+    """Follow the subjects of a stream while the context lasts. Raises FleetAway, FleetRefused."""
+    feed = _Feed(take)
+    pushed = line.pushed(stream, subject, feed.came, heartbeat=_HEARTBEAT_SECONDS, pending=_MOST_PENDING)
+    async with pushed as waiting:
+        if not waiting:
+            feed.is_complete.set()
+        yield feed

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.domain.access.case import UNASKED, Case, Verdict
-from gateway.domain.access.granted import or_granted
+from gateway.domain.access.case import UNASKED, Case, Verdict, or_granted
 from gateway.domain.access.reasons import Reason
 from gateway.domain.presence import OUTSIDE, AntiPassback, Apart
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import AsyncIterator, Mapping
+import json
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
@@ -15,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from gateway.domain.announcements import Places
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import EventKind, RecordedEvent, Severity
+from gateway.domain.plates import plain_plate
 from gateway.runtime.clock import iso_utc
 from gateway.store import CardRecord, EventFilter
 from gateway.store.cards.cards import Cards
@@ -27,7 +29,6 @@ from gateway.web.operation import XLSX, Operation, needs
 from gateway.web.operations.cards import operations as cards
 from gateway.web.spreadsheets import Cell, Column, Spreadsheets
 from gateway.web.status.event_states import EventStates
-from gateway.web.status.event_subject import Subject
 from gateway.web.status.snapshot import EventState, user_state, visible_events
 
 _CSV = "text/csv"
@@ -36,6 +37,7 @@ MOST_SCANNED = 2_000
 _MOST_CARDS = 200
 _STRETCH = 100
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_About = Literal["plate", "card", "person"]
 
 
 class EventQuery(BaseModel):
@@ -131,7 +133,7 @@ class EventHistory:
             known: tuple[CardRecord, ...] = ()
             if caller.may(cards.ACCESS_LIST.rule):
                 known, _count = await self.cards.page(search=asked.search, limit=_MOST_CARDS)
-            who = Subject.of(asked.of, asked.search, known)
+            who = _Subject.of(asked.of, asked.search, known)
         return _Wanted.of(asked, self.zone, who)
 
     async def _csv(self, request: web.Request, caller: Caller) -> web.StreamResponse:
@@ -176,10 +178,10 @@ class _Wanted:
 
     stored: EventFilter
     lane: str
-    who: Subject | None
+    who: _Subject | None
 
     @classmethod
-    def of(cls, asked: EventQuery, zone: ZoneInfo, who: Subject | None) -> _Wanted:
+    def of(cls, asked: EventQuery, zone: ZoneInfo, who: _Subject | None) -> _Wanted:
         start, end = asked_period(asked.start_date, asked.end_date, zone)
         types = {int(number) for number in asked.types.split(",") if number}
         least = Severity[asked.severity.upper()]
@@ -192,6 +194,37 @@ class _Wanted:
 
     def passes(self, event: RecordedEvent) -> bool:
         return self.lane in ("", event.lane_id) and (self.who is None or self.who.is_of(event))
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """A plate, a card or a person to search for.
+
+    Attributes:
+        about: the kind of subject.
+        text: the text that was typed, normalised for comparison.
+        card_ids: the cards that match the text. Readers often send other numbers than the printed ones, so events are
+            found by the card's id too.
+    """
+
+    about: _About
+    text: str
+    card_ids: frozenset[int]
+
+    @classmethod
+    def of(cls, about: _About, search: str, known: Collection[CardRecord]) -> _Subject:
+        """Return the subject of a search, with those of the `known` cards whose own field for it matches."""
+        text = _compared(about, search)
+        found = (one.card.card_id for one in known if text in _compared(about, _field(about, one)))
+        return cls(about, text, frozenset(found))
+
+    def is_of(self, event: RecordedEvent) -> bool:
+        """Return whether the event is about this subject."""
+        data = json.loads(event.data) if '"card_id"' in event.data or '"credential"' in event.data else {}
+        if data.get("card_id") in self.card_ids:
+            return True
+        said = str(data.get("credential") or "") if self.about != "person" else event.description
+        return bool(self.text) and self.text in _compared(self.about, said)
 
 
 _STATES = TypeAdapter(Mapping[str, tuple[EventState, ...] | EventState | int | None])
@@ -213,3 +246,16 @@ def _written(cell: Cell, column: Column) -> str:
         return iso_utc(cell)
     text = "" if cell is None else str(cell)
     return f"'{text}" if column.kind == "text" and text.startswith(_FORMULA) else text
+
+
+def _compared(about: _About, text: str) -> str:
+    return plain_plate(text) if about == "plate" else text.strip().casefold()
+
+
+def _field(about: _About, known: CardRecord) -> str:
+    if about == "card":
+        return known.card.number
+    record = json.loads(known.record)
+    if about == "plate":
+        return str(record.get("plate") or "")
+    return f"{known.card.holder} {record.get('username') or ''}"
