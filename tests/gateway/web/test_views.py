@@ -71,6 +71,9 @@ async def test_yesterdays_event_is_found_and_has_an_address(gateway, browser_pag
         await expect(page).to_have_url(re.compile(f"/status/events/{number}$"))
         await page.reload()
         await expect(rows).to_have_text(re.compile("Card 0042 was refused."))
+        await expect(page.get_by_label("Plate, card or name")).to_be_hidden()  # one event, and nothing before it
+        await page.get_by_role("link", name="All events").click()
+        await expect(rows).to_have_count(50)
         csv = await page.get_by_role("link", name="CSV").get_attribute("href")
         assert csv.startswith("/status/event/csv?")
 

@@ -35,6 +35,8 @@ export function setUpHistory() {
     }
     mark();
     one = id;
+    byId("history-all").hidden = !one;
+    for (const part of ["history-title", "history-days", "history-form"]) byId(part).hidden = Boolean(one);
     return again();
   });
   onComeBack("events", () => {
