@@ -116,6 +116,9 @@ async def test_what_happened_is_told_in_french(gateway, browser_page):
     async with browser_page(language="fr", tolerate=("409",)) as page:
         await sign_in(page, gateway)
         await expect(page.locator("#problems")).to_contain_text("la position de la barrière n'est pas connue")
+        step = page.locator("#problems li li", has=page.locator("code"))
+        await expect(step.first).to_contain_text("; edge-gateway discover liste")
+        await expect(step.first.locator("code")).to_have_text("edge-gateway discover")
         await expect(page.locator("#events")).to_contain_text("carte 0042")
         await expect(page.locator("#events")).not_to_contain_text("expired")
 

@@ -5,6 +5,7 @@ The checker is axe-core, with its rules for WCAG 2.2 at the levels A and AA.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from drivers.contract import PointState
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import LaneTrouble
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Acknowledgement, Part, Problem
 from tests.gateway.web.setups.site import fleet_seen
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -71,8 +72,14 @@ async def gateway(open_gateway):
             await opened.happened("North entry: card 0042 was refused, for it has expired.", kind=kind)
         trouble = LaneTrouble(ProblemKind.ARMING_LOOP_UNKNOWN, "the arming loop is not known, so no card counts")
         opened.board.show(unable=(trouble,), under=PointState.ON, note="the gate stays open: something is under it")
-        for kind, part in ((ProblemKind.GATE_OFFLINE, Part.DEVICE), (ProblemKind.CLOCK_NOT_SET, Part.GATEWAY)):
-            opened.problems.append(Problem(kind=kind, part=part, id="101", name="Barrier", text="It is away.", since=1))
+        known = Acknowledgement("ada", at=1)
+        for kind, part, said in (
+            (ProblemKind.GATE_OFFLINE, Part.DEVICE, None),
+            (ProblemKind.DEVICE_OFFLINE, Part.DEVICE, known),
+            (ProblemKind.CLOCK_NOT_SET, Part.GATEWAY, known),
+        ):
+            problem = Problem(kind=kind, part=part, id="101", name="Barrier", text="It is away.", since=1)
+            opened.problems.append(replace(problem, acknowledged=said))
         yield opened
 
 

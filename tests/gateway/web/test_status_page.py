@@ -326,6 +326,8 @@ async def test_lane_that_cannot_work_is_red_and_so_is_the_header(gateway, browse
             )
             await expect(lane.locator(".phase")).to_contain_text("Cannot work")
             await expect(lane.locator(".phase")).to_have_class("pill phase bad")
+            gateway.board.show(phase=Phase.FAULT)
+            await expect(lane.locator(".phase")).to_have_text("Cannot work")  # no age: the phase has one, not the fault
             await expect(lane.locator(".troubles li")).to_have_text([why])
             await expect(page.locator("#pill-gateway")).to_have_text("1 of 1 lanes cannot work, 1 problem")
             await expect(page.locator("#pill-gateway")).to_have_class("pill bad")
@@ -336,7 +338,7 @@ async def test_lane_that_cannot_work_is_red_and_so_is_the_header(gateway, browse
             await problem.locator("summary").click()
             await expect(problem.locator(".problem-means")).to_contain_text("Main entry cannot work. No card or plate")
             await expect(problem.locator(".problem-steps > li").first).to_be_visible()
-            gateway.board.show(vehicle=PointState.OFF, unable=())
+            gateway.board.show(phase=Phase.IDLE, vehicle=PointState.OFF, unable=())
             gateway.problems.clear()
             await expect(lane.locator(".phase")).to_contain_text("Idle")
             await expect(page.locator("#pill-gateway")).to_have_text("The lane works")

@@ -1,5 +1,5 @@
 // Small ways with the document. Text from the site only ever becomes text, never markup.
-import { shownAt } from "./words.js";
+import { shownAt, translated } from "./words.js";
 
 const ORDERS = /[\u202a-\u202e]/g; // characters that turn the direction of all behind them around
 
@@ -29,6 +29,14 @@ export function make(tag, className, text) {
 export function makeNamed(tag, className, name) {
   const node = make(tag, className, name);
   node.translate = false;
+  return node;
+}
+
+// A sentence in the reader's language, with what is to be typed, between backticks, as code.
+export function makeStep(text) {
+  const node = make("li");
+  node.translate = false; // it is translated whole
+  translated(text).split("`").forEach((part, place) => node.append(place % 2 ? make("code", "", part) : part));
   return node;
 }
 

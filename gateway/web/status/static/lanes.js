@@ -8,13 +8,12 @@ import { clock, lasting, seconds } from "./time.js";
 const PHASES = {
   idle: ["Idle", ""], armed: ["Vehicle waiting", "busy"], deciding: ["Deciding", "busy"], opening: ["Opening", "busy"],
   open: ["Gate open", "good"], passing: ["Passing", "busy"], cleared: ["Cleared", "good"], closing: ["Closing", "busy"],
-  fault: ["Fault", "bad"],
 };
 let orderNumber = 0;
 export const addressOf = (lane) => `/status/lanes/${encodeURIComponent(lane.lane_id)}`;
 const CANNOT_WORK = "Cannot work";
 const DOES_NOT_MOVE = "Gate does not move"; // it stands open
-const AT_REST = new Set(["idle", "armed"]);
+const NO_WORK = new Set(["idle", "armed", "fault"]);
 const LOOPS = { on: "occupied", off: "free", unknown: "unknown" };
 const GATES = {
   closed: "Gate closed", opening: "Gate opening", open: "Gate open", closing: "Gate closing", stopped: "Gate stopped",
@@ -128,7 +127,7 @@ export const decisionOf = (lane) => decisions.get(lane.lane_id);
 
 // The word for a lane's state, and its colour.
 export function stateOf(lane) {
-  if (isUnable(lane) && AT_REST.has(lane.phase)) return [CANNOT_WORK, "bad"];
+  if (isUnable(lane) && NO_WORK.has(lane.phase)) return [CANNOT_WORK, "bad"];
   if (lane.phase === "idle" && lane.troubles.some((one) => one.kind === "gate_does_not_move")) return [DOES_NOT_MOVE, "bad"];
   return PHASES[lane.phase] || [lane.phase, ""];
 }

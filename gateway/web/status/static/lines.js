@@ -1,6 +1,6 @@
 // Lines and their units: how fast and how reliably each answers, what is wrong and what to do.
 import { Refused, call } from "./api.js";
-import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
+import { byId, fromTemplate, keyed, make, makeStep, setClass, setText } from "./dom.js";
 import { resumeFrames, setUpTools, updateTools } from "./line_tools.js";
 import { onEnter } from "./views.js";
 
@@ -75,7 +75,7 @@ function update(node, line, bounds) {
   setText(node.querySelector(".pill"), word);
   setClass(node.querySelector(".pill"), `pill ${kind}`);
   setText(node.querySelector(".verdict"), line.verdict);
-  keyed(node.querySelector(".steps"), own.flatMap((one) => one.steps), { key: (step) => step, create: (step) => make("li", "", step), update: () => {} });
+  keyed(node.querySelector(".steps"), own.flatMap((one) => one.steps), { key: (step) => step, create: makeStep, update: () => {} });
   keyed(node.querySelector(".units"), line.units, {
     key: (unit) => unit.unit,
     create: () => fromTemplate("unit-row"),

@@ -1,7 +1,7 @@
 // Problems of the site, the worst first: what is wrong, what it means for drivers, and what to do.
 import { Refused, post } from "./api.js";
 import { toast } from "./dialogs.js";
-import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
+import { byId, fromTemplate, keyed, makeStep, setClass, setText } from "./dom.js";
 import { clock, lasting, seconds } from "./time.js";
 
 const MOST_SHOWN = 5;
@@ -88,7 +88,7 @@ function update(node, problem, user) {
   since.title = `since ${clock(problem.since)}`;
   keyed(node.querySelector(".problem-steps"), problem.steps, {
     key: (step) => step,
-    create: (step) => make("li", "", step),
+    create: makeStep,
     update: () => {},
   });
 }
