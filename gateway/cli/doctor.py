@@ -16,6 +16,8 @@ _NOT_READY = 503
 class Problem(Answer):
     """A problem of the site, with the fields that are printed."""
 
+    id: str
+    name: str
     title: str
     text: str
     since: str
@@ -52,7 +54,8 @@ def doctor(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) 
 
 
 def _show(problem: Problem, *, since: str) -> None:
-    typer.echo(f"\n{problem.severity.upper()}: {problem.title}: {problem.text} (since {since})")
+    of = f" · {problem.name}" if problem.id and problem.name not in problem.text else ""
+    typer.echo(f"\n{problem.severity.upper()}: {problem.title}{of}: {problem.text} (since {since})")
     typer.echo(f"  {problem.means}")
     if problem.acknowledged_by:
         typer.echo(f"  {problem.acknowledged_by} knows of it.")

@@ -334,6 +334,7 @@ async def test_lane_that_cannot_work_is_red_and_so_is_the_header(gateway, browse
             problem = page.locator("#problems li.problem")
             await expect(problem).to_have_class("problem bad")
             await expect(problem.locator(".problem-text")).to_have_text(why)
+            await expect(problem.locator("summary")).to_contain_text(f"Arming loop unknown · Main entry: {why}")
             await expect(problem.locator(".problem-steps")).to_be_hidden()
             await problem.locator("summary").click()
             await expect(problem.locator(".problem-means")).to_contain_text("Main entry cannot work. No card or plate")

@@ -81,6 +81,9 @@ function update(node, problem, user) {
   if (!go.hidden) go.href = problem.action.show;
   for (const way of [go, button]) setText(way, problem.action?.label ?? "");
   setText(node.querySelector(".problem-title"), problem.title);
+  const name = node.querySelector(".problem-name");
+  name.hidden = problem.id === "" || problem.text.includes(problem.name); // of no part, or named already
+  setText(name.lastElementChild, problem.name);
   setText(node.querySelector(".problem-text"), problem.text);
   setText(node.querySelector(".problem-means"), problem.means);
   const since = node.querySelector(".problem-since");
