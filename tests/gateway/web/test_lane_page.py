@@ -130,6 +130,9 @@ async def test_why_it_did_not_open_is_one_sentence_and_an_unknown_card_is_enroll
         await expect(page.locator("#lane-enrol")).to_be_hidden()
         await page.get_by_text("Each rule").first.click()
         await expect(page.locator("#lane-trace .failed")).to_have_text("validity: FAILED (until May)")
+        plate = data | {"credential": "DM77"}
+        await gateway.happened("plate DM77: the card has expired", kind=EventKind.ACCESS_DENIED, data=plate)
+        await expect(said).to_contain_text("for plate DM77, because the card has expired.")
         data |= {"credential": "4712", "reason": "unknown_credential"}
         await gateway.happened("card 4712: no card has this number", kind=EventKind.ACCESS_DENIED, data=data)
         await expect(said).to_contain_text("card 4712, because no card has this number or plate.")

@@ -164,7 +164,7 @@ function showRead(event) {
   if (!event) return;
   const { read } = event;
   const refused = event.type === 103;
-  const who = read?.credential ? `${read.enrol.plate ? "plate" : "card"} ${read.credential}` : "a card";
+  const who = read?.credential ? `${event.description.startsWith("plate ") ? "plate" : "card"} ${read.credential}` : "a card";
   const because = read?.why ? `Not opened at ${clock(event.date_at)} for ${who}, because ${read.why}.` : "";
   const said = refused ? because || `Not opened at ${clock(event.date_at)}: ${event.description}.` : `${clock(event.date_at)} · ${event.description}`;
   setText(byId("lane-read-text"), said);
