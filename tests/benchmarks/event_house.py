@@ -72,7 +72,14 @@ async def real(folder: Path) -> None:
 class _Unused:
     """A part of the gateway that the event list does not ask."""
 
-    viewing = live = evidence_files = figures = None
+    viewing = evidence_files = figures = None
+
+    @property
+    def live(self) -> _Unused:
+        return self
+
+    def release(self) -> None:
+        """Let go of nobody: nobody watches."""
 
 
 async def bare(body: bytes) -> None:
