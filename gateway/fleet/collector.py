@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from gateway.fleet.collected import RefusedRow, Row, row_of
 from gateway.fleet.connection import FleetServer, connected
 from gateway.fleet.database import DatabaseAway, Tables, opened
-from gateway.fleet.line import FleetAway, FleetLine, heed_cancellation
+from gateway.fleet.line import FleetAway, FleetLine
 from gateway.fleet.names import STREAM, STREAM_SUBJECTS
-from gateway.runtime.supervision import Backoff
+from gateway.runtime.supervision import Backoff, heed_cancellation
 
 MOST_AT_ONCE = 500
 

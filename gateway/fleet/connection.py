@@ -17,11 +17,11 @@ from nats.aio.msg import Msg
 
 from gateway.domain.errors import StoreError
 from gateway.domain.fleet_status import FleetState, FleetStatus
-from gateway.fleet.line import FleetAway, FleetLine, FleetRefused, SubjectMoved, heeding_cancellation
+from gateway.fleet.line import FleetAway, FleetLine, FleetRefused, SubjectMoved
 from gateway.fleet.names import FleetName
 from gateway.runtime.clock import Clock, WallTimes
 from gateway.runtime.connection_faults import connection_words
-from gateway.runtime.supervision import Backoff
+from gateway.runtime.supervision import Backoff, heeding_cancellation
 
 log = structlog.get_logger(__name__)
 
@@ -233,6 +233,7 @@ async def connected(server: FleetServer) -> AsyncIterator[tuple[FleetLine, Lost]
     async def closed() -> None:
         error = client.last_error
         lost.set(_translated(error, host) if error is not None else FleetAway(LOST))
+        line.lost(lost.reason)
 
     trust = await asyncio.to_thread(_trust, server) if server.url.startswith(f"{_TLS}://") else None
     try:

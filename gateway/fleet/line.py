@@ -9,10 +9,10 @@ import asyncio
 import json
 import secrets as randomness
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import Final
 
 from nats import errors as nats_errors
 from nats.aio.client import Client
@@ -20,6 +20,7 @@ from nats.aio.msg import Msg
 
 from gateway.domain.errors import GatewayError
 from gateway.fleet.messages import Extent, Kept, Outgoing, Stored
+from gateway.runtime.supervision import heed_cancellation, heeding_cancellation
 
 ANSWER_SECONDS = 10.0
 _MSG_ID = "Nats-Msg-Id"
@@ -27,14 +28,13 @@ _EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
 _SEQUENCE = "Nats-Sequence"
 STATUS: Final = "Status"
 _NOTHING_THERE = "404"
+_NOBODY_SERVES = "503"
 _NOTHING_CAME = "408"
 _GATHER_SECONDS = 1.0
 _WRONG_LAST_SEQUENCE = 10071
 _MOST_PENDING = 1024
 _MOST_READ = 1024
 _MOST_DENIED = 100
-
-T = TypeVar("T")
 
 
 class FleetAway(GatewayError):
@@ -57,11 +57,23 @@ class FleetLine:
         self._denied: deque[str] = deque(maxlen=_MOST_DENIED)
         self._inbox = ""
         self._published = 0
-        self._acks: dict[int, asyncio.Future[bytes]] = {}
+        self._answers: dict[int, asyncio.Future[Msg | None]] = {}
+        self._queues: set[asyncio.Queue[Msg | None]] = set()
+        self._reason: GatewayError = FleetAway("the connection is lost")
 
     def denied(self, text: str) -> None:
         """Note that the server denied a publication or subscription; `text` is what it said."""
         self._denied.append(text)
+
+    def lost(self, reason: GatewayError) -> None:
+        """Note that the connection is lost, and why. Whoever waits for an answer hears it at once."""
+        self._reason = reason
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_result(None)
+        for queue in self._queues:
+            if not queue.full():
+                queue.put_nowait(None)
 
     async def put(self, messages: Sequence[Outgoing]) -> tuple[int, ...]:
         """Publish messages in order, all in flight at once, and wait until the stream has each.
@@ -86,31 +98,36 @@ class FleetLine:
         return tuple(sequences)
 
     async def _acknowledged(self, messages: Sequence[Outgoing], *, within: float) -> list[bytes]:
-        """Publish messages, and wait for each acknowledgement. One subscription gets those of the line's whole life."""
+        """Publish messages, and return each acknowledgement; an empty one stands for a subject that nobody takes."""
+        answers = await self._answers_to(messages, within=within)
+        return [b"" if (answer.headers or {}).get(STATUS) else answer.data for answer in answers]
+
+    async def _answers_to(self, messages: Sequence[Outgoing], *, within: float) -> list[Msg]:
+        """Publish messages, and wait for the answer to each. One subscription gets those of the line's whole life."""
         if not self._inbox:
             inbox = self._client.new_inbox()
             try:
                 with heeding_cancellation():
-                    await self._client.subscribe(f"{inbox}.*", cb=self._take_ack, pending_msgs_limit=_MOST_PENDING)
+                    await self._client.subscribe(f"{inbox}.*", cb=self._take_answer, pending_msgs_limit=_MOST_PENDING)
             except (nats_errors.Error, OSError) as error:
                 raise FleetAway(_words(error)) from error
             self._inbox = inbox
         loop, first, self._published = asyncio.get_running_loop(), self._published, self._published + len(messages)
         places = range(first, self._published)
-        acks = {place: loop.create_future() for place in places}
-        self._acks |= acks
+        answers = {place: loop.create_future() for place in places}
+        self._answers |= answers
         try:
             for place, message in zip(places, messages, strict=True):
                 await self._publish(message, reply=f"{self._inbox}.{place}")
-            return [await self._answered(acks[place], messages[0].subject, within=within) for place in places]
+            return [await self._answered(answers[place], messages[0].subject, within=within) for place in places]
         finally:
             for place in places:
-                del self._acks[place]
+                del self._answers[place]
 
-    async def _take_ack(self, message: Msg) -> None:
-        ack = self._acks.get(int(message.subject.rpartition(".")[2]))
-        if ack is not None and not ack.done():
-            ack.set_result(b"" if (message.headers or {}).get(STATUS) else message.data)
+    async def _take_answer(self, message: Msg) -> None:
+        answer = self._answers.get(int(message.subject.rpartition(".")[2]))
+        if answer is not None and not answer.done():
+            answer.set_result(message)
 
     async def expect_stream(self, stream: str, subject: str) -> None:
         """Check that there is such a stream, and that it can be asked. Raises FleetAway, FleetRefused."""
@@ -158,11 +175,10 @@ class FleetLine:
 
         An empty batch says that there is nothing new. Raises FleetAway, FleetRefused.
         """
-        queue: asyncio.Queue[Msg] = asyncio.Queue(_MOST_READ)
         wanted = {"deliver_policy": "by_start_sequence", "opt_start_seq": after + 1}
         asked = json.dumps({"batch": most, "expires": int(_GATHER_SECONDS * 1e9)}).encode()
         inbox = self._client.new_inbox()
-        async with self._subscribed(inbox, queue.put):
+        async with self._queued(inbox) as queue:
             name, _ = await self._consumer(stream, subject, wanted)
             place = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}"
             while True:
@@ -199,9 +215,8 @@ class FleetLine:
 
     async def _read(self, stream: str, subject: str, wanted: Mapping[str, object]) -> AsyncIterator[Msg]:
         """Yield the messages that a consumer made for this finds now. Raises FleetAway, FleetRefused."""
-        queue: asyncio.Queue[Msg] = asyncio.Queue(_MOST_READ)
         inbox = self._client.new_inbox()
-        async with self._subscribed(inbox, queue.put):
+        async with self._queued(inbox) as queue:
             _, pending = await self._consumer(stream, subject, {"deliver_subject": inbox, **wanted})
             left = pending > 0
             while left:
@@ -231,15 +246,10 @@ class FleetLine:
         self, subject: str, data: bytes, *, refusal: str, headers: Mapping[str, str] = MappingProxyType({})
     ) -> Msg:
         """Request one answer. `refusal`: the sentence for a subject that nobody serves."""
-        try:
-            with heeding_cancellation():
-                return await self._client.request(subject, data, timeout=ANSWER_SECONDS, headers=dict(headers) or None)
-        except nats_errors.NoRespondersError as error:
-            raise FleetRefused(refusal) from error
-        except nats_errors.TimeoutError as error:
-            raise self._unanswered(subject) from error
-        except (nats_errors.Error, OSError) as error:
-            raise FleetAway(_words(error)) from error
+        (answer,) = await self._answers_to([Outgoing(subject, data, headers=headers)], within=ANSWER_SECONDS)
+        if (answer.headers or {}).get(STATUS) == _NOBODY_SERVES:
+            raise FleetRefused(refusal)
+        return answer
 
     async def say(self, subject: str, data: bytes, *, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         """Publish without acknowledgement. Raises FleetAway, FleetRefused."""
@@ -250,8 +260,7 @@ class FleetLine:
     ) -> AsyncIterator[Msg]:
         """Publish a request and yield its replies, each within these seconds. Raises FleetAway, FleetRefused."""
         inbox = self._client.new_inbox()
-        queue: asyncio.Queue[Msg] = asyncio.Queue(_MOST_READ)
-        async with self._subscribed(inbox, queue.put):
+        async with self._queued(inbox) as queue:
             await self._publish(Outgoing(subject, data, headers=headers), reply=inbox)
             while True:
                 message = await self._answered(queue.get(), subject, within=within)
@@ -274,6 +283,17 @@ class FleetLine:
         finally:
             with suppress(nats_errors.Error, OSError):  # the line may be gone
                 await subscription.unsubscribe()
+
+    @asynccontextmanager
+    async def _queued(self, subject: str) -> AsyncIterator[asyncio.Queue[Msg | None]]:
+        """Queue the messages of a subject while the context lasts; None stands for the end of the line."""
+        queue: asyncio.Queue[Msg | None] = asyncio.Queue(_MOST_READ)
+        self._queues.add(queue)
+        try:
+            async with self._subscribed(subject, queue.put):
+                yield queue
+        finally:
+            self._queues.remove(queue)
 
     @asynccontextmanager
     async def listening(self, subject: str, take: Callable[[Msg], Awaitable[None]]) -> AsyncIterator[None]:
@@ -306,12 +326,15 @@ class FleetLine:
         except (nats_errors.Error, OSError) as error:
             raise FleetAway(_words(error)) from error
 
-    async def _answered(self, answer: Awaitable[T], subject: str, *, within: float = ANSWER_SECONDS) -> T:
+    async def _answered(self, answer: Awaitable[Msg | None], subject: str, *, within: float = ANSWER_SECONDS) -> Msg:
         try:
             async with asyncio.timeout(within):
-                return await answer
+                found = await answer
         except TimeoutError as error:
             raise self._unanswered(subject) from error
+        if found is None:
+            raise self._reason
+        return found
 
     def _unanswered(self, subject: str) -> GatewayError:
         if denied := self._denial_of(subject):
@@ -321,25 +344,6 @@ class FleetLine:
     def _denial_of(self, subject: str) -> str:
         quoted = f'"{subject}"'.lower()  # the library gives the server's words in small letters
         return next((f"the server says: {text}" for text in self._denied if quoted in text.lower()), "")
-
-
-def heed_cancellation() -> None:
-    """Raise CancelledError if this task was cancelled.
-
-    The library swallows some cancellations, and raises an error of its own in the place of others.
-    """
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
-
-
-@contextmanager
-def heeding_cancellation() -> Iterator[None]:
-    """Heed a cancellation at the end of the context, also instead of an error."""
-    try:
-        yield
-    finally:
-        heed_cancellation()
 
 
 def kept(message: Msg) -> Kept:

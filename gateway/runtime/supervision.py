@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -150,3 +151,21 @@ def _cancelled_from_outside() -> bool:
     """
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+def heed_cancellation() -> None:
+    """Raise CancelledError if this task was cancelled.
+
+    A library may swallow a cancellation, or raise an error of its own in its place.
+    """
+    if _cancelled_from_outside():
+        raise asyncio.CancelledError
+
+
+@contextmanager
+def heeding_cancellation() -> Iterator[None]:
+    """Heed a cancellation at the end of the context, also instead of an error."""
+    try:
+        yield
+    finally:
+        heed_cancellation()

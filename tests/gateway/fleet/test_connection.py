@@ -10,10 +10,14 @@ from certificates import write_pair
 from fleet_scene import NAME, connection, running
 from free_ports import free_port
 from nats_server import nats_server
+from stopwatch import Stopwatch
 from waiting import until
 
 from gateway.domain.fleet_status import FleetState
 from gateway.fleet.cards_down import CardsDown
+from gateway.fleet.connection import FleetServer, connected
+from gateway.fleet.line import ANSWER_SECONDS, FleetAway, FleetLine
+from gateway.fleet.messages import Outgoing
 
 
 class Idle:
@@ -77,6 +81,39 @@ async def test_a_line_that_is_cut_is_made_anew(relay):
         await until(lambda: line.status().state is FleetState.AWAY)
         await relay.join()
         await until(lambda: line.status().state is FleetState.CONNECTED)
+
+
+async def test_whoever_waits_for_an_answer_hears_at_once_that_the_line_is_lost(relay):
+    server = FleetServer(url=f"nats://127.0.0.1:{relay.port}", credentials="", ca_file=None, name="somebody")
+    ends = []
+
+    async def ask(line: FleetLine, question) -> None:
+        try:
+            await question(line)
+        except FleetAway as error:
+            ends.append(str(error))
+
+    async def replies(line: FleetLine) -> None:
+        async for _ in line.replies("cmd.north.gate-1", b"", headers={}, within=120):
+            pass
+
+    async def put(line: FleetLine) -> None:
+        await line.put([Outgoing(NAME.heartbeat, b"{}"), Outgoing(NAME.heartbeat, b"{}")])
+
+    async def request(line: FleetLine) -> None:
+        await line.asked("cmd.north.gate-1", b"", refusal="nobody")
+
+    async with connected(server) as (line, lost):
+        await line.asked("$JS.API.INFO", b"", refusal="no JetStream")
+        relay.hold()
+        watch = Stopwatch()
+        async with running(*(ask(line, question) for question in (replies, put, request))):
+            for _ in range(100):
+                await asyncio.sleep(0)  # each has asked, and waits
+            await relay.cut()
+            await until(lambda: len(ends) == 3)
+        assert watch.seconds() < ANSWER_SECONDS / 2
+        assert ends == [str(lost.reason)] * 3
 
 
 async def test_a_server_elsewhere_that_greets_without_tls_is_told_nothing():
