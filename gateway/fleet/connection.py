@@ -90,7 +90,7 @@ class FleetConnection:
         self._parts = parts
         self._clock = clock
         self._changed = changed
-        self._backoff = backoff or Backoff(first=1.0, longest=60.0)
+        self._backoff = backoff or Backoff(first=1.0, longest=60.0, spread=4.0)
         self._refusals: dict[str, str] = {}
         self._wall_times = WallTimes(clock)
         self._since = clock.monotonic()

@@ -174,7 +174,7 @@ class Mirror:
         self._box_number = box_number
         self._changes = changes
         self._clock = clock
-        self._backoff = backoff or Backoff(first=1.0, longest=60.0)
+        self._backoff = backoff or Backoff(first=1.0, longest=60.0, spread=4.0)
         self._wall_times = WallTimes(clock)
         self._since = clock.monotonic()
         self._status = BrokerStatus(state=None, since=self._wall_times.of(self._since), broker=str(broker))

@@ -18,15 +18,20 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Waits between restarts: doubling from `first` to `longest` seconds, reduced at random by up to half (jitter)."""
+    """Waits between restarts: doubling from `first` to `longest` seconds, reduced at random by up to half (jitter).
+
+    `spread`: up to so many seconds more, at random, where many lose the same server at once.
+    """
 
     first: float = 0.5
     longest: float = 30.0
+    spread: float = 0.0
 
     def wait(self, failures: int) -> float:
         """Return the seconds to wait after the given number of failures in a row (1 or more)."""
         full = min(self.longest, self.first * 2.0 ** min(failures - 1, 16))
-        return full * (0.5 + random.random() / 2)  # noqa: S311 (spreads load; guards nothing)
+        jitter, spread = random.random(), random.random()  # noqa: S311 (spreads load; guards nothing)
+        return full * (0.5 + jitter / 2) + self.spread * spread
 
 
 class Progress:

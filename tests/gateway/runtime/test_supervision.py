@@ -222,3 +222,10 @@ def test_progress_names_what_is_overdue():
     progress.beat("never expected")
     clock.now += 1
     assert progress.stuck() == ()
+
+
+def test_waits_are_spread_where_many_lose_one_server():
+    waits = [Backoff(first=1.0, longest=60.0, spread=4.0).wait(1) for _ in range(2000)]
+    assert 0.5 <= min(waits) < 1.0
+    assert 4.0 < max(waits) <= 5.0
+    assert 0.15 < sum(wait < 1.75 for wait in waits) / len(waits) < 0.35, "a quarter in each quarter"
