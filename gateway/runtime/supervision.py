@@ -30,8 +30,8 @@ class Backoff:
     def wait(self, failures: int) -> float:
         """Return the seconds to wait after the given number of failures in a row (1 or more)."""
         full = min(self.longest, self.first * 2.0 ** min(failures - 1, 16))
-        jitter, spread = random.random(), random.random()  # noqa: S311 (spreads load; guards nothing)
-        return full * (0.5 + jitter / 2) + self.spread * spread
+        seconds = full * random.uniform(0.5, 1.0)  # noqa: S311 (spreads load; guards nothing)
+        return seconds + random.uniform(0.0, self.spread) if self.spread else seconds  # noqa: S311 (likewise)
 
 
 class Progress:
