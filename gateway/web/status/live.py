@@ -26,7 +26,6 @@ log = structlog.get_logger(__name__)
 _MOST_STREAMS = 64
 WRITE_SECONDS = 5.0
 CHECK_SECONDS = 10.0
-_APART_SECONDS = 0.005
 _SPEAK_SECONDS = 1.9  # just below 2 s, so that each look, which comes every 2 s at least, sends something
 _HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _SIGNED_OUT = b"event: signed-out\ndata: {}\n\n"
@@ -37,8 +36,6 @@ class Live:
 
     Changes are sent at most four times a second, and a heartbeat at least every 2 s. Every 10 s the session is checked
     again, so that a stream ends with its session. An open page counts as use of the session.
-
-    Pages are served 5 ms apart, so that a card that is read meanwhile waits for one or two of them, not for fifty.
     """
 
     def __init__(self, *, watch: Watch, sessions: Sessions, clock: Clock) -> None:
@@ -46,7 +43,6 @@ class Live:
         self._sessions = sessions
         self._clock = clock
         self._open = 0
-        self._turn = asyncio.Lock()
         self._closing = False
 
     def routes(self) -> tuple[Route, ...]:
@@ -116,8 +112,6 @@ class Live:
                     return
             await self._watch.beyond(look)
             look = await self._watch.look()
-            async with self._turn:
-                await asyncio.sleep(_APART_SECONDS)
 
     def _moment(self, look: Look) -> bytes:
         """Return the present time as the clock was set at the look, so that ages are right when it is set."""
