@@ -52,4 +52,4 @@ def _held_by_vehicles(rules: LaneRules, state: LaneState) -> Iterator[tuple[str,
     yield "the arming loop", state.inputs.arming
     if rules.two_way:
         yield "the arming loop on the far side", state.inputs.far
-    yield from obstructions(rules, state)
+    yield from ((name, point) for name, point, _ in obstructions(rules, state))

@@ -153,7 +153,7 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 def _safe_from(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     """Return when a close may become safe by time alone: inputs no longer chatter, or points were off long enough."""
     quiet = (point.chatters_until() for _, point, _ in points_that_forbid(rules, state))
-    return (*quiet, *(clears_at(rules, state, point) for _, point in obstructions(rules, state)))
+    return (*quiet, *(clears_at(rules, state, point) for _, point, _ in obstructions(rules, state)))
 
 
 def _is_left_to_device(rules: LaneRules, job: Closing) -> bool:

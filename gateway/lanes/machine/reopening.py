@@ -169,7 +169,7 @@ def deadlines(rules: LaneRules, state: LaneState, job: Closing) -> tuple[float, 
         return (job.reopen_at,)
     if not job.ours:
         return ()
-    return tuple(point.at + rules.policy.stale_seconds for _, point in obstructions(rules, state))
+    return tuple(point.at + rules.policy.stale_seconds for _, point, _ in obstructions(rules, state))
 
 
 def _why_open(lane: Transition) -> str:

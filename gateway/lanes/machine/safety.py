@@ -49,7 +49,7 @@ def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa
 
 def what_is_not_clear(rules: LaneRules, state: LaneState, now: float) -> str:
     """Return which point that a vehicle can hold is free, but not for long enough yet; "" for none."""
-    for name, point in obstructions(rules, state):
+    for name, point, _ in obstructions(rules, state):
         if now < clears_at(rules, state, point) or not point.is_confirmed:
             seconds, why = rules.lane.clear_seconds, ""
             if now < point.resumed + rules.lane.clear_after_loss_seconds:
@@ -82,7 +82,7 @@ def is_close_near(rules: LaneRules, state: LaneState) -> bool:
 
 def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> str:
     """Return which point is no longer known to be free since a close was sent; "" for none."""
-    for name, point in obstructions(rules, state):
+    for name, point, _ in obstructions(rules, state):
         if point.is_on():
             return f"{name} is active"
         if not point.is_off() or now >= point.at + rules.policy.stale_seconds:
@@ -96,8 +96,7 @@ def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> st
 
 def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, InputReading, PointRef], ...]:
     """Return each input that must be free for a close, with its name for people and its place in the site file."""
-    refs = (rules.lane.closing, *rules.lane.safety)
-    points = [(name, point, ref) for (name, point), ref in zip(obstructions(rules, state), refs, strict=False)]
+    points = [*obstructions(rules, state)]
     if rules.lane.fire is not None:
         points.append(("the fire input", state.inputs.fire, rules.lane.fire))
     if rules.lane.key_switch is not None:
@@ -105,7 +104,11 @@ def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, I
     return tuple(points)
 
 
-def obstructions(rules: LaneRules, state: LaneState) -> tuple[tuple[str, InputReading], ...]:
-    """Return the inputs that a vehicle under the gate can hold, with their names for people."""
-    others = zip(rules.safety_names, state.inputs.safety, strict=False)  # before the first reading there are no points
-    return (("the closing loop", state.inputs.closing), *others)
+def obstructions(rules: LaneRules, state: LaneState) -> tuple[tuple[str, InputReading, PointRef], ...]:
+    """Return each input that a vehicle under the gate can hold, with its name for people and its site-file reference.
+
+    All that must be free for a close because of a vehicle stands here, once.
+    """
+    # Before the first reading there are no points.
+    others = zip(rules.safety_names, state.inputs.safety, rules.lane.safety, strict=False)
+    return (("the closing loop", state.inputs.closing, rules.lane.closing), *others)

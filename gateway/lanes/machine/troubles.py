@@ -149,7 +149,8 @@ def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
 
 def _inputs(rules: LaneRules, state: LaneState) -> list[tuple[str, InputReading]]:
     """Return every input that a vehicle can hold; fire input and key switch may stay on without limit."""
-    return [*((name, loop) for name, loop, _ in _arming_loops(rules, state)), *obstructions(rules, state)]
+    held = (*_arming_loops(rules, state), *obstructions(rules, state))
+    return [(name, point) for name, point, _ in held]
 
 
 def _arming_loops(rules: LaneRules, state: LaneState) -> Iterator[tuple[str, InputReading, PointRef]]:
