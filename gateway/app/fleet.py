@@ -12,7 +12,8 @@ from gateway.app.run_records import recalled
 from gateway.app.running_field import ended
 from gateway.central.pull.card_notices import CardNotices
 from gateway.domain.errors import ConfigError
-from gateway.domain.fleet_status import FleetSeen, FleetStatus
+from gateway.domain.fleet_status import FleetSeen
+from gateway.domain.server_lines import FleetStatus
 from gateway.lanes import Lanes
 from gateway.problems.problem import Verdict
 from gateway.recording import Recording

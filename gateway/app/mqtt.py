@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gateway.app.run_records import recalled
 from gateway.app.running_field import ended
-from gateway.domain.broker_status import BrokerStatus
+from gateway.domain.server_lines import BrokerStatus
 from gateway.lanes import Lanes
 from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock

@@ -16,7 +16,7 @@ from nats.aio.client import Client, RawCredentials
 from nats.aio.msg import Msg
 
 from gateway.domain.errors import StoreError
-from gateway.domain.fleet_status import FleetState, FleetStatus
+from gateway.domain.server_lines import ConnectionState, FleetStatus
 from gateway.fleet.line import FleetAway, FleetLine, FleetRefused, SubjectMoved
 from gateway.fleet.names import FleetName
 from gateway.runtime.clock import Clock, WallTimes
@@ -108,9 +108,9 @@ class FleetConnection:
             try:
                 await self._serve(server)
             except FleetRefused as error:
-                self._tell(FleetState.REFUSED, str(error))
+                self._tell(ConnectionState.REFUSED, str(error))
             except FleetAway as error:
-                self._tell(FleetState.AWAY, str(error))
+                self._tell(ConnectionState.AWAY, str(error))
             failures = 1 if self._clock.monotonic() - began > _LEAST_LIFE else failures + 1
             await asyncio.sleep(self._backoff.wait(failures))
 
@@ -119,7 +119,7 @@ class FleetConnection:
         self._status = replace(self._status, server=server.url.partition("://")[2])
         async with connected(server) as (line, lost):
             self._refusals.clear()
-            self._tell(FleetState.CONNECTED, "")
+            self._tell(ConnectionState.CONNECTED, "")
             async with asyncio.TaskGroup() as group:
                 tasks = [
                     group.create_task(self._kept(part, line, lost), name=f"fleet-{part.name}") for part in self._parts
@@ -158,11 +158,11 @@ class FleetConnection:
 
     def _tell_refusals(self) -> None:
         if self._refusals:
-            self._tell(FleetState.REFUSED, "; ".join(dict.fromkeys(self._refusals.values())))
+            self._tell(ConnectionState.REFUSED, "; ".join(dict.fromkeys(self._refusals.values())))
         else:
-            self._tell(FleetState.CONNECTED, "")
+            self._tell(ConnectionState.CONNECTED, "")
 
-    def _tell(self, state: FleetState, reason: str) -> None:
+    def _tell(self, state: ConnectionState, reason: str) -> None:
         before = self._status
         if (before.state, before.reason) == (state, reason):
             return

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from pydantic import JsonValue, TypeAdapter
 
-from gateway.domain.fleet_status import FleetStatus
+from gateway.domain.server_lines import FleetStatus
 from gateway.fleet.cards_down import CardsDown, NoticeTaker
 from gateway.fleet.commands_down import CommandsDown
 from gateway.fleet.connection import FleetConnection, FleetServer

@@ -16,9 +16,8 @@ from typing import Final
 import structlog
 from pydantic import JsonValue
 
-from gateway.domain.broker_status import BrokerStatus
 from gateway.domain.errors import StoreError
-from gateway.domain.fleet_status import FleetState
+from gateway.domain.server_lines import BrokerStatus, ConnectionState
 from gateway.lanes.snapshots import LaneSnapshot
 from gateway.mqtt.line import MOST_IN_FLIGHT, Broker, BrokerAway, BrokerLine, BrokerRefused, connected
 from gateway.mqtt.packets import Message
@@ -210,9 +209,9 @@ class Mirror:
             try:
                 await self._serve()
             except BrokerRefused as error:
-                self._tell(FleetState.REFUSED, str(error))
+                self._tell(ConnectionState.REFUSED, str(error))
             except BrokerAway as error:
-                self._tell(FleetState.AWAY, str(error))
+                self._tell(ConnectionState.AWAY, str(error))
             failures = 1 if self._clock.monotonic() - began > _LEAST_LIFE else failures + 1
             await asyncio.sleep(self._backoff.wait(failures))
 
@@ -235,13 +234,13 @@ class Mirror:
                 await self._show(line, shown)
                 is_more = await self._send_events(line)
                 failures = 0
-                self._tell(FleetState.REFUSED if shown.refusal else FleetState.CONNECTED, shown.refusal)
+                self._tell(ConnectionState.REFUSED if shown.refusal else ConnectionState.CONNECTED, shown.refusal)
             except BrokerAway as error:
                 line.end(error)
                 return
             except BrokerRefused as error:
                 failures += 1
-                self._tell(FleetState.REFUSED, str(error))
+                self._tell(ConnectionState.REFUSED, str(error))
                 await asyncio.sleep(self._backoff.wait(failures))
             except StoreError as error:
                 log.debug("mirror_waits_for_disk", error=str(error))  # the store reports its own failure
@@ -308,7 +307,7 @@ class Mirror:
             await self._read_cursors.save([self._mark])
         return len(rows) == MOST_IN_FLIGHT
 
-    def _tell(self, state: FleetState, reason: str) -> None:
+    def _tell(self, state: ConnectionState, reason: str) -> None:
         before = self._status
         if (before.state, before.reason) == (state, reason):
             return

@@ -6,11 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from gateway.domain.broker_status import BrokerStatus
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.events import EventKind
-from gateway.domain.fleet_status import FleetState, FleetStatus
 from gateway.domain.problems import ProblemKind
+from gateway.domain.server_lines import BrokerStatus, ConnectionState, FleetStatus
 from gateway.domain.travels import SlowGate
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
 from gateway.problems.accounts import WeakAccounts, problems_of_accounts
@@ -242,8 +241,8 @@ def _of_central(site: SiteState, central: CentralStatus) -> Iterator[Problem]:
 
 def _of_fleet(fleet: FleetStatus) -> Iterator[Problem]:
     kinds = {
-        FleetState.AWAY: (ProblemKind.FLEET_AWAY, "the fleet's server does not answer"),
-        FleetState.REFUSED: (ProblemKind.FLEET_REFUSES, "the fleet refuses this gateway"),
+        ConnectionState.AWAY: (ProblemKind.FLEET_AWAY, "the fleet's server does not answer"),
+        ConnectionState.REFUSED: (ProblemKind.FLEET_REFUSES, "the fleet refuses this gateway"),
     }
     if fleet.state in kinds:
         kind, text = kinds[fleet.state]
@@ -253,8 +252,8 @@ def _of_fleet(fleet: FleetStatus) -> Iterator[Problem]:
 
 def _of_broker(broker: BrokerStatus) -> Iterator[Problem]:
     kinds = {
-        FleetState.AWAY: (ProblemKind.MQTT_AWAY, "the MQTT broker does not answer"),
-        FleetState.REFUSED: (ProblemKind.MQTT_REFUSES, "the MQTT broker refuses"),
+        ConnectionState.AWAY: (ProblemKind.MQTT_AWAY, "the MQTT broker does not answer"),
+        ConnectionState.REFUSED: (ProblemKind.MQTT_REFUSES, "the MQTT broker refuses"),
     }
     if broker.state in kinds:
         kind, text = kinds[broker.state]

@@ -16,9 +16,9 @@ from gateway.domain.access import Reason, sentence_of
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.enrolment import enrolment
 from gateway.domain.events import EventKind, RecordedEvent, Severity
-from gateway.domain.fleet_status import FleetStatus
 from gateway.domain.footage import Extent, Missing, extent_of
 from gateway.domain.passages import CameraEvent
+from gateway.domain.server_lines import FleetStatus
 from gateway.domain.wall_time import WallMicros
 from gateway.lanes.snapshots import AreaSnapshot, DeviceSnapshot, LaneSnapshot
 from gateway.problems.problem import Part, Problem

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.errors import StoreError
-from gateway.domain.fleet_status import FleetStatus
+from gateway.domain.server_lines import FleetStatus
 from gateway.lanes import Lanes
 from gateway.lanes.presence import Areas
 from gateway.problems.problem import Verdict

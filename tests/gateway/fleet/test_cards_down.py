@@ -5,7 +5,7 @@ from __future__ import annotations
 from fleet_scene import NAME, connection, running
 from waiting import until
 
-from gateway.domain.fleet_status import FleetState
+from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.cards_down import CardsDown
 
 
@@ -39,14 +39,14 @@ async def test_notices_arrive_and_nonsense_does_not(broker, relay):
         assert {ids for ids, _ in central.taken} == {(), (7, 4002)}
         assert central.losses == 0
         await relay.cut()
-        await until(lambda: line.status().state is FleetState.AWAY)
+        await until(lambda: line.status().state is ConnectionState.AWAY)
         assert central.losses == 1
 
 
 async def test_a_site_without_central_takes_no_notice(server, broker):
     line = connection(server.url, CardsDown(fleet_name=NAME, taker=lambda: None))
     async with running(line.run()):
-        await until(lambda: line.status().state is FleetState.CONNECTED)
+        await until(lambda: line.status().state is ConnectionState.CONNECTED)
         await broker.publish(NAME.cards, b'{"ids": [7]}')
         await broker.flush()
-        assert line.status().state is FleetState.CONNECTED
+        assert line.status().state is ConnectionState.CONNECTED

@@ -13,7 +13,7 @@ from nats_server import nats_server
 from stopwatch import Stopwatch
 from waiting import until
 
-from gateway.domain.fleet_status import FleetState
+from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.cards_down import CardsDown
 from gateway.fleet.connection import FleetServer, connected
 from gateway.fleet.line import ANSWER_SECONDS, FleetAway, FleetLine
@@ -34,7 +34,7 @@ async def test_it_connects_and_says_to_whom(server):
     line = connection(server.url, Idle())
     assert line.status().state is None
     async with running(line.run()):
-        await until(lambda: line.status().state is FleetState.CONNECTED)
+        await until(lambda: line.status().state is ConnectionState.CONNECTED)
         assert line.status().server == f"127.0.0.1:{server.port}"
         assert line.status().name == "north.gate-1"
         assert line.status().reason == ""
@@ -65,22 +65,22 @@ async def test_without_a_server_it_is_away_and_comes_by_itself(tmp_path):
         server.kill()
         line = connection(server.url, Idle())
         async with running(line.run()):
-            await until(lambda: line.status().state is FleetState.AWAY)
+            await until(lambda: line.status().state is ConnectionState.AWAY)
             assert "refused" in line.status().reason
             server.start()
-            await until(lambda: line.status().state is FleetState.CONNECTED)
+            await until(lambda: line.status().state is ConnectionState.CONNECTED)
             server.kill()
-            await until(lambda: line.status().state is FleetState.AWAY)
+            await until(lambda: line.status().state is ConnectionState.AWAY)
 
 
 async def test_a_line_that_is_cut_is_made_anew(relay):
     line = connection(f"nats://127.0.0.1:{relay.port}", Idle())
     async with running(line.run()):
-        await until(lambda: line.status().state is FleetState.CONNECTED)
+        await until(lambda: line.status().state is ConnectionState.CONNECTED)
         await relay.cut()
-        await until(lambda: line.status().state is FleetState.AWAY)
+        await until(lambda: line.status().state is ConnectionState.AWAY)
         await relay.join()
-        await until(lambda: line.status().state is FleetState.CONNECTED)
+        await until(lambda: line.status().state is ConnectionState.CONNECTED)
 
 
 async def test_whoever_waits_for_an_answer_hears_at_once_that_the_line_is_lost(relay):
@@ -129,7 +129,7 @@ async def test_a_server_elsewhere_that_greets_without_tls_is_told_nothing():
     async with await asyncio.start_server(greet, "127.0.0.1", port):
         line = connection(f"tls://localhost:{port}", Idle())
         async with running(line.run()):
-            await until(lambda: line.status().state is FleetState.REFUSED)
+            await until(lambda: line.status().state is ConnectionState.REFUSED)
             assert line.status().reason == "the server offers no TLS"
     assert heard == b""
 
@@ -149,12 +149,12 @@ async def test_tls_and_an_nkey_are_proven_and_a_revoked_key_is_refused(tmp_path,
         url, ca_file = f"tls://localhost:{server.port}", str(pair.certificate)
         line = connection(url, Idle(), credentials=seed, ca_file=ca_file)
         async with running(line.run()):
-            await until(lambda: line.status().state is FleetState.CONNECTED)
+            await until(lambda: line.status().state is ConnectionState.CONNECTED)
             server.configure(f"{tls}authorization {{ users: [ {{ user: other, password: other }} ] }}")
             server.reload()
-            await until(lambda: line.status().state is FleetState.REFUSED)
+            await until(lambda: line.status().state is ConnectionState.REFUSED)
             assert "credentials" in line.status().reason
         stranger = connection(url, Idle(), credentials=seed)
         async with running(stranger.run()):
-            await until(lambda: stranger.status().state is FleetState.REFUSED)
+            await until(lambda: stranger.status().state is ConnectionState.REFUSED)
             assert "certificate is not accepted" in stranger.status().reason

@@ -10,7 +10,7 @@ from fleet_scene import NAME, connection, events_up, happen, opened, running
 from nats.js.api import StreamConfig
 from waiting import until
 
-from gateway.domain.fleet_status import FleetState
+from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.events_up import MOST_IN_FLIGHT
 from gateway.fleet.line import FleetLine
 from gateway.fleet.messages import Outgoing
@@ -148,11 +148,11 @@ async def test_without_a_stream_it_says_so_and_goes_on_once_there_is_one(server,
     up = events_up(store)
     line = connection(server.url, up)
     async with running(line.run()):
-        await until(lambda: line.status().state is FleetState.REFUSED)
+        await until(lambda: line.status().state is ConnectionState.REFUSED)
         assert line.status().reason == f"no stream takes {SUBJECT}: make it with `edge-gateway fleet prepare`"
         await js.add_stream(StreamConfig(name=STREAM, subjects=[STREAM_SUBJECTS], allow_direct=True))
         await until(lambda: up.sent_to == made)
-        await until(lambda: line.status().state is FleetState.CONNECTED)
+        await until(lambda: line.status().state is ConnectionState.CONNECTED)
 
 
 async def test_gateways_of_one_stream_do_not_take_each_others_events_for_their_own(server, broker, store, tmp_path):

@@ -20,7 +20,7 @@ from nats_server import NatsServer, nats_server
 from waiting import until
 
 from gateway.domain.errors import GatewayError, GatewayUnreachable
-from gateway.domain.fleet_status import FleetState
+from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.connection import FleetServer, connected
 from gateway.fleet.fetch import Fetch
 from gateway.fleet.line import FleetAway, FleetLine, FleetRefused
@@ -224,16 +224,16 @@ async def test_a_key_that_is_taken_back_ends_its_connection_and_the_gateway_says
     up, folder = events_up(store), tmp_path / "nats"
     line = connection(scene.url, up, **scene.gateway_options)
     async with running(line.run()):
-        await until(lambda: line.status().state is FleetState.CONNECTED)
+        await until(lambda: line.status().state is ConnectionState.CONNECTED)
         scene.server.configure(shipped(scene.pair, folder, gateway=key()[1]))
         scene.server.reload()
-        await until(lambda: line.status().state is FleetState.REFUSED)
+        await until(lambda: line.status().state is ConnectionState.REFUSED)
         assert "the server refuses the credentials" in line.status().reason
         (made,) = await happen(store)
         scene.server.configure(shipped(scene.pair, folder))
         scene.server.reload()
         await until(lambda: up.sent_to == made)
-        assert line.status().state is FleetState.CONNECTED
+        assert line.status().state is ConnectionState.CONNECTED
 
 
 async def test_the_shipped_server_takes_no_line_without_tls(scene):

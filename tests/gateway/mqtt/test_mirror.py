@@ -16,7 +16,7 @@ from nats_server import Relay
 from waiting import until
 
 from drivers.contract import GatePosition
-from gateway.domain.fleet_status import FleetState
+from gateway.domain.server_lines import ConnectionState
 from gateway.mqtt.mirror import CONSUMER
 
 ENTRY = TOPICS.lane("entry")
@@ -31,7 +31,7 @@ async def test_the_broker_gets_presence_states_verdict_and_events(tmp_path, stor
         await until(lambda: heard.is_there)
         made, up = await happen(store, 3), mirror(store, broker)
         async with running(up.run()):
-            await until(lambda: up.status().state is FleetState.CONNECTED)
+            await until(lambda: up.status().state is ConnectionState.CONNECTED)
             made = await happen(store, 40)
             await until(lambda: heard.events() == made)
             (state,) = heard.payloads(ENTRY)
@@ -64,7 +64,7 @@ async def test_who_subscribes_later_gets_the_present_states_and_no_event(tmp_pat
     with mosquitto(tmp_path) as broker:
         up = mirror(store, broker, shown)
         async with running(up.run()):
-            await until(lambda: up.status().state is FleetState.CONNECTED)
+            await until(lambda: up.status().state is ConnectionState.CONNECTED)
             with listener(broker) as first:
                 await until(lambda: len(first.messages) == 4)
                 assert {one["topic"]: one["retain"] for one in first.messages} == dict.fromkeys(
@@ -123,7 +123,7 @@ async def test_a_broker_that_comes_later_gets_what_waited(tmp_path, store):
         broker.kill()
         up = mirror(store, broker)
         async with running(up.run()):
-            await until(lambda: up.status().state is FleetState.AWAY)
+            await until(lambda: up.status().state is ConnectionState.AWAY)
             assert up.status().reason == "nothing answers at 127.0.0.1: the connection was refused"
             await up.hold()
             made = await happen(store, 100)
@@ -131,7 +131,7 @@ async def test_a_broker_that_comes_later_gets_what_waited(tmp_path, store):
             assert up.status().waiting == 100
             broker.start()
             with listener(broker) as heard:
-                await until(lambda: up.status().state is FleetState.CONNECTED)
+                await until(lambda: up.status().state is ConnectionState.CONNECTED)
                 await until(lambda: heard.payloads(ENTRY))
                 await until_mark(store, made[-1])
                 await up.count()
@@ -150,12 +150,12 @@ async def test_a_broker_that_lost_what_it_kept_gets_it_again(tmp_path, store):
         up = mirror(store, broker)
         async with running(up.run()):
             for _ in range(3):
-                await until(lambda: up.status().state is FleetState.CONNECTED)
+                await until(lambda: up.status().state is ConnectionState.CONNECTED)
                 with listener(broker) as heard:
                     await until(lambda: len(heard.messages) == 3)
                     assert heard.payloads(TOPICS.status) == ["online"]
                 broker.kill()
-                await until(lambda: up.status().state is FleetState.AWAY)
+                await until(lambda: up.status().state is ConnectionState.AWAY)
                 broker.start()
 
 
@@ -184,14 +184,14 @@ async def test_a_broker_that_hangs_is_given_up_and_gets_everything_when_it_wakes
         await until(lambda: heard.is_there)
         up = mirror(store, broker, answer_seconds=0.3)
         async with running(up.run()):
-            await until(lambda: up.status().state is FleetState.CONNECTED)
+            await until(lambda: up.status().state is ConnectionState.CONNECTED)
             broker.hang()
             made = await happen(store, 3)
-            await until(lambda: up.status().state is FleetState.AWAY)
+            await until(lambda: up.status().state is ConnectionState.AWAY)
             assert up.status().reason == "no answer within 0.3 s"
             broker.wake()
             await until(lambda: set(heard.events()) == set(made))
-            await until(lambda: up.status().state is FleetState.CONNECTED)
+            await until(lambda: up.status().state is ConnectionState.CONNECTED)
             await until(lambda: heard.payloads(TOPICS.status)[-1] == "online")
 
 
@@ -202,11 +202,11 @@ async def test_a_wrong_password_is_refused_until_it_is_right(tmp_path, store):
         broker.start()
         up = mirror(store, broker, username="gate", password="secret")
         async with running(up.run()):
-            await until(lambda: up.status().state is FleetState.REFUSED)
+            await until(lambda: up.status().state is ConnectionState.REFUSED)
             assert up.status().reason.startswith("the broker refuses the connection: the user")
             broker.passwords(gate="secret")
             broker.reload()
-            await until(lambda: up.status().state is FleetState.CONNECTED)
+            await until(lambda: up.status().state is ConnectionState.CONNECTED)
 
 
 async def test_a_topic_that_the_user_may_not_write_is_told_and_keeps_no_event_back(tmp_path, store):
@@ -218,14 +218,14 @@ async def test_a_topic_that_the_user_may_not_write_is_told_and_keeps_no_event_ba
         await until(lambda: heard.is_there)
         up = mirror(store, broker)
         async with running(up.run()):
-            await until(lambda: up.status().state is FleetState.REFUSED)
+            await until(lambda: up.status().state is ConnectionState.REFUSED)
             assert up.status().reason == f"the broker does not take {TOPICS.verdict}: the user may not do that"
             made = await happen(store, 2)
             await until(lambda: heard.events() == made)
             assert heard.payloads(TOPICS.status) == ["online"], "the line lasts"
             rights.write_text(f"topic read #\ntopic write {TOPICS.root}/#\n")
             broker.reload()
-            await until(lambda: up.status().state is FleetState.CONNECTED)
+            await until(lambda: up.status().state is ConnectionState.CONNECTED)
             await until(lambda: heard.payloads(TOPICS.verdict))
 
 
@@ -239,7 +239,7 @@ async def test_an_event_that_is_refused_is_not_passed_over(tmp_path, store):
         before = (await up.hold()).read_to
         async with running(up.run()):
             made = await happen(store, 2)
-            await until(lambda: up.status().state is FleetState.REFUSED)
+            await until(lambda: up.status().state is ConnectionState.REFUSED)
             assert await mark_of(store) == before
             rights.write_text(f"topic read #\ntopic write {TOPICS.root}/#\n")
             broker.reload()
@@ -258,13 +258,13 @@ async def test_tls_is_proven_both_ways(tmp_path, store):
             stranger = mirror(store, broker, is_encrypted=True, **wrong)
             async with running(stranger.run()):
                 await until(lambda one=stranger: one.status().state is not None)
-                assert (stranger.status().state, stranger.status().reason[: len(why)]) == (FleetState.REFUSED, why)
+                assert (stranger.status().state, stranger.status().reason[: len(why)]) == (ConnectionState.REFUSED, why)
         without = mirror(store, broker, is_encrypted=True, ca_file=str(pair.certificate))
         async with running(without.run()):
             await until(lambda: "certificate" in without.status().reason)
         known = mirror(store, broker, is_encrypted=True, ca_file=str(pair.certificate), **own)
         async with running(known.run()):
-            await until(lambda: known.status().state is FleetState.CONNECTED)
+            await until(lambda: known.status().state is ConnectionState.CONNECTED)
 
 
 @pytest.mark.parametrize("is_there", [True, False])

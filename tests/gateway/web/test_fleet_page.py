@@ -11,7 +11,8 @@ from nats_server import nats_server
 from playwright.async_api import expect
 from waiting import until
 
-from gateway.domain.fleet_status import FleetSeen, FleetState
+from gateway.domain.fleet_status import FleetSeen
+from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.connection import FleetServer, connected
 from gateway.fleet.gateways_seen import GatewaysSeen
 from gateway.fleet.heartbeat import Beat, ProblemTold
@@ -104,7 +105,7 @@ async def test_a_key_that_may_not_read_the_bucket_is_named_and_the_line_works_on
         async with open_gateway(fleet_seen=seen.since) as gateway, browser_page() as page, running(line.run()):
             await sign_in(page, gateway)
             await expect(page.locator("#gateways-fault")).to_contain_text("permissions violation")
-            assert line.status().state is FleetState.CONNECTED
+            assert line.status().state is ConnectionState.CONNECTED
 
 
 async def test_without_a_fleet_there_is_no_page(open_gateway):

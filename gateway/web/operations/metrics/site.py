@@ -8,9 +8,8 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
 from drivers.bus.line_quality import REPLY_BOUNDS
-from gateway.domain.broker_status import BrokerStatus
-from gateway.domain.fleet_status import FleetState, FleetStatus
 from gateway.domain.footage import CameraCondition
+from gateway.domain.server_lines import BrokerStatus, ConnectionState, FleetStatus
 from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
 from gateway.problems.problem import Problem, Verdict
@@ -130,7 +129,7 @@ def _of_lines(lines: tuple[SiteLine, ...]) -> Iterator[Metric]:
 
 
 def _of_fleet(fleet: FleetStatus) -> Iterator[Metric]:
-    connected = fleet.state is FleetState.CONNECTED
+    connected = fleet.state is ConnectionState.CONNECTED
     yield gauge("fleet_connected", "1 while the fleet's server is connected, else 0.", [({}, connected)])
     yield gauge(
         "fleet_waiting", "Events and camera events that wait for the fleet, up to 10,000.", [({}, fleet.waiting)]
@@ -138,7 +137,7 @@ def _of_fleet(fleet: FleetStatus) -> Iterator[Metric]:
 
 
 def _of_broker(broker: BrokerStatus) -> Iterator[Metric]:
-    connected = broker.state is FleetState.CONNECTED
+    connected = broker.state is ConnectionState.CONNECTED
     yield gauge("mqtt_connected", "1 while the MQTT broker is connected, else 0.", [({}, connected)])
     yield gauge("mqtt_waiting", "Events that wait for the MQTT broker, up to 10,000.", [({}, broker.waiting)])
 

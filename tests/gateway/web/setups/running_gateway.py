@@ -21,9 +21,10 @@ from gateway.central.client.client import CentralClient
 from gateway.central.pull.field_map import CardFieldMap, map_card
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.fleet_status import FleetSeen, FleetState, FleetStatus
+from gateway.domain.fleet_status import FleetSeen
 from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import Moment
+from gateway.domain.server_lines import ConnectionState, FleetStatus
 from gateway.lanes.incidents import Incidents
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
@@ -261,7 +262,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         receiver_client = ReceiverClient(allowed=(ip_network("127.0.0.0/8"),), timeout_seconds=2)
         incidents = Incidents(folder=tmp_path / "incidents", clock=clock, incident=board.incident)
 
-        fleet = FleetStatus(state=FleetState.CONNECTED, since=clock.wall().micros, name="north.gate-1")
+        fleet = FleetStatus(state=ConnectionState.CONNECTED, since=clock.wall().micros, name="north.gate-1")
 
         def site_state() -> SiteState:
             return SiteState(
