@@ -239,6 +239,18 @@ async def test_names_that_are_words_of_the_page_stay_in_sentences(open_gateway, 
         await expect(page.locator("#history-lane option").last).to_have_text("Lines")
 
 
+@pytest.mark.parametrize(
+    ("script", "table"), [("lane.js", "ROLES"), ("settings_forms.js", "SECONDS"), ("settings_forms.js", "SCHEDULES")]
+)
+def test_each_role_of_an_input_and_each_setting_has_its_french(script, table):
+    text = (STATIC / script).read_text(encoding="utf-8")
+    (body,) = re.findall(rf"^const {table} = \{{(.*?)\}};", text, re.MULTILINE | re.DOTALL)
+    labels = re.findall(r'"([^"]+)"', body)
+    known = {english for english, _ in catalogue()}
+    assert labels
+    assert [label for label in labels if label not in known] == []
+
+
 @in_one_loop
 async def test_a_person_chooses_another_language_for_good(gateway, browser_page):
     async with browser_page(language="de-DE", tolerate=("409",)) as page:
