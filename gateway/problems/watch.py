@@ -24,6 +24,7 @@ from gateway.runtime.durable_files import write_durably
 from gateway.store.engine.changes import Changes
 
 _LOOK_SECONDS = 1.0
+_LONGEST_LOOK_SECONDS = 2.0
 _LASTS_SECONDS = 2.0
 """A problem that ends sooner gets no event."""
 _RECALL_SECONDS = 60.0
@@ -160,14 +161,14 @@ class ProblemWatch:
             self._acknowledged.setdefault(key, said)
 
     async def run(self) -> None:
-        """Look after each change, at most once a second and at least every three, until cancelled."""
+        """Look after each change, at most once a second and at least every two, until cancelled."""
         while True:
             version = self._changes.version
             await self._refresh()
             self.look()
             await self._begins.keep(self._begun | {key: seen.problem.since for key, seen in self._seen.items()})
             await asyncio.sleep(_LOOK_SECONDS)
-            await self._changes.beyond(version, within=_LASTS_SECONDS)
+            await self._changes.beyond(version, within=_LONGEST_LOOK_SECONDS - _LOOK_SECONDS)
 
     def look(self) -> None:
         """Record events for problems that have begun or ended since the last look."""

@@ -28,13 +28,23 @@ async def silent(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
 
 @dataclass
 class ScriptedCentral:
-    """Listens on a free port. `heard` has every connection's bytes, up to where the script took over."""
+    """Listens on a free port.
+
+    Attributes:
+        heard: every connection's bytes, up to where the script took over.
+        serving: the task of every open connection. Without it, a script that waits for ever would be collected.
+    """
 
     script: Script
     url: str = ""
     heard: list[bytes] = field(default_factory=list)
+    serving: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "asyncio's server runs each connection in a task"
+        self.serving.add(task)
+        task.add_done_callback(self.serving.discard)
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             lines = head.lower().split(b"\r\n")
@@ -62,3 +72,7 @@ async def scripted_central(script: Script) -> AsyncIterator[ScriptedCentral]:
         yield central
     finally:
         server.close()
+        left = list(central.serving)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
