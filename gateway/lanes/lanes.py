@@ -23,6 +23,7 @@ from gateway.lanes.hindrances import with_hindrances
 from gateway.lanes.lane_drivers import LaneDrivers
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
+from gateway.lanes.machine.safety import polled_near_a_close
 from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.lanes.person_commands import PersonCommands
 from gateway.lanes.presence import Areas
@@ -341,10 +342,10 @@ class Lanes:
         self._store.changes.bump()
 
     def _runner(self, lane: LaneSection) -> LaneRunner:
-        site = self._site
+        site, rules = self._site, LaneRules.of(self._site, lane, boot=self._boot)
         return LaneRunner(
             name=lane.name,
-            rules=LaneRules.of(site, lane, boot=self._boot),
+            rules=rules,
             gate=self._gates[lane.gate],
             decisions=Decisions(
                 rules=access_rules(site, lane),
@@ -364,11 +365,7 @@ class Lanes:
             beat=partial(self._progress.beat, f"lane {lane.id}"),
             timetable=timetable_of(site, lane),
             can_stop=lane.gate in self._stoppable,
-            watched=[
-                self._polled[device]
-                for device in {lane.gate, lane.closing.device, *(ref.device for ref in lane.safety)}
-                if device in self._polled
-            ],
+            watched=[self._polled[device] for device in polled_near_a_close(rules) if device in self._polled],
             showing={reader: self._showing[reader] for reader in lane.readers if reader in self._showing},
             alarmed=lambda: self._alarmed(lane.id),
             traces=None if self._traced is None else CardTraces(lane_id=lane.id, clock=self._clock, tell=self._traced),

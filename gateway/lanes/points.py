@@ -43,9 +43,8 @@ def _inputs(rules: LaneRules, inputs: Inputs) -> Iterator[tuple[Role, PointRef, 
         (Role.KEY_SWITCH, lane.key_switch, inputs.key_switch),
     )
     yield from ((role, ref, reading) for role, ref, reading in one_each if ref is not None)
-    unread = InputReading()
-    for index, ref in enumerate(lane.safety):
-        yield Role.SAFETY, ref, inputs.safety[index] if index < len(inputs.safety) else unread
+    for ref, reading in zip(lane.safety, inputs.safety_points(len(lane.safety)), strict=True):
+        yield Role.SAFETY, ref, reading
 
 
 def _past(now: float, at: float) -> float | None:

@@ -79,7 +79,7 @@ class LaneRunner:
         alarmed: Callable[[], None],
         traces: CardTraces | None = None,
     ) -> None:
-        """`can_stop`: the gate has a command to stop. `watched`: the drivers of the gate and of its safety points.
+        """`can_stop`: the gate has a command to stop. `watched`: the drivers that are polled fast near a close.
 
         `changed` is called when the snapshot changes, `beat` at least every two seconds while the lane is alive, and
         `alarmed` for each alarm that the lane records.

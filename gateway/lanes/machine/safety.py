@@ -32,8 +32,6 @@ def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa
         return state.reason_kept_open
     if state.inputs.gate.fresh(now, rules.policy.stale_seconds) is GatePosition.UNKNOWN:
         return "the gate's position is not known: open it first, then close it"
-    if len(state.inputs.safety) != len(rules.lane.safety):
-        return "a safety point has not been read yet"
     for name, point, _ in points_that_forbid(rules, state):
         fresh = point.fresh(now, rules.policy.stale_seconds)
         if fresh is PointState.ON:
@@ -69,15 +67,20 @@ def clears_at(rules: LaneRules, state: LaneState, point: InputReading) -> float:
 def is_close_near(rules: LaneRules, state: LaneState) -> bool:
     """Return whether the gate closes on a command, or may be closed as soon as the way is clear.
 
-    Its safety points are then polled as fast as their lines allow. A loop's device that restarts does not see a vehicle
-    on its loop for a second or two, and only a missed poll shows the restart. So no restart must fit between two polls:
-    a restart takes some 50 ms at least, and usual polls are 100 ms apart.
+    The devices in `polled_near_a_close` are then polled as fast as their lines allow. A loop's device that restarts
+    does not see a vehicle on its loop for a second or two, and only a missed poll shows the restart. So no restart must
+    fit between two polls: a restart takes some 50 ms at least, and usual polls are 100 ms apart.
     """
     job, position = state.closing, state.inputs.gate.position
     if position is GatePosition.CLOSING or (job is not None and job.sent and job.ours):
         return True
     is_left_open = bool(state.reason_kept_open or state.stop.by or state.inputs.gate_lost)
     return not (rules.closes_itself or is_left_open) and position in _MAY_BE_CLOSED
+
+
+def polled_near_a_close(rules: LaneRules) -> frozenset[int]:
+    """Return the ids of the devices that must be polled fast near a close: the gate, and each with an obstruction."""
+    return frozenset({rules.lane.gate, *(ref.device for _, _, ref in obstructions(rules, LaneState()))})
 
 
 def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> str:
@@ -109,6 +112,6 @@ def obstructions(rules: LaneRules, state: LaneState) -> tuple[tuple[str, InputRe
 
     All that must be free for a close because of a vehicle stands here, once.
     """
-    # Before the first reading there are no points.
-    others = zip(rules.safety_names, state.inputs.safety, rules.lane.safety, strict=False)
+    safety = state.inputs.safety_points(len(rules.lane.safety))
+    others = zip(rules.safety_names, safety, rules.lane.safety, strict=True)
     return (("the closing loop", state.inputs.closing, rules.lane.closing), *others)

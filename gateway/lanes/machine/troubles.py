@@ -201,15 +201,10 @@ def why_unable(rules: LaneRules, state: LaneState, now: float) -> Iterator[LaneT
         text = "the closing loop is not known, so no passage is seen: check its device and its wiring"
         yield LaneTrouble(ProblemKind.CLOSING_LOOP_UNKNOWN, text, device_id=rules.lane.closing.device)
     if not rules.closes_itself:
-        not_read = () if state.inputs.safety else tuple(zip(rules.safety_names, rules.lane.safety, strict=True))
-        unknown = [
-            (name, ref)
-            for name, point, ref in points_that_forbid(rules, state)[1:]
-            if point.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN
-        ]
-        for name, ref in (*not_read, *unknown):
-            text = f"{name} is not known, so the gate stays open: check its device and its wiring"
-            yield LaneTrouble(ProblemKind.SAFETY_INPUT_UNKNOWN, text, name, ref.device)
+        for name, point, ref in points_that_forbid(rules, state)[1:]:
+            if point.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
+                text = f"{name} is not known, so the gate stays open: check its device and its wiring"
+                yield LaneTrouble(ProblemKind.SAFETY_INPUT_UNKNOWN, text, name, ref.device)
 
 
 def lasting(state: LaneState) -> Iterator[LaneTrouble]:

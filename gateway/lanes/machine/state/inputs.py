@@ -165,6 +165,10 @@ class Inputs:
         """Return the arming loop of this side."""
         return self.arming if side is Side.NEAR else self.far
 
+    def safety_points(self, count: int) -> tuple[InputReading, ...]:
+        """Return the lane's `count` safety points in the site file's order; those not read yet are unknown."""
+        return (*self.safety, *[InputReading()] * (count - len(self.safety)))
+
     def reported(self, event: m.InputReported, *, points: int, stale: float) -> Inputs:
         """Return the inputs after a reading of one of them; `points` is the number of safety points."""
         return self._changed(
@@ -206,7 +210,7 @@ class Inputs:
             case m.Role.FIRE:
                 inputs = self._with_fire(change(self.fire))
             case m.Role.SAFETY:
-                points = [*self.safety, *[InputReading()] * (safety_points - len(self.safety))]
+                points = [*self.safety_points(safety_points)]
                 if index < len(points):
                     points[index] = change(points[index])
                 inputs = replace(self, safety=tuple(points))
