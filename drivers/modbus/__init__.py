@@ -1,1 +1,1 @@
-"""Devices on Modbus: frames (pure), sessions on a bus, and drivers of devices that a profile file describes."""
+"""Devices on Modbus: frames (pure), requests on a bus, and drivers of devices that a profile file describes."""

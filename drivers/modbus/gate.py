@@ -26,10 +26,10 @@ from drivers.gates.profiled_gate import ProfiledGate
 from drivers.gates.pulses import RELEASE_AGAIN_SECONDS, RELEASE_SECONDS, HeldOutput
 from drivers.modbus.frames import Framing
 from drivers.modbus.messages import Read, Write, WriteMany
+from drivers.modbus.points_and_position import points_of, position_of
+from drivers.modbus.polled_unit import PolledUnit, kept_value
 from drivers.modbus.profile import Command, GateProfile
-from drivers.modbus.session import Session
-from drivers.modbus.state import points_of, position_of
-from drivers.modbus.unit import PolledUnit, kept_value
+from drivers.modbus.unit_requests import UnitRequests
 
 _STEP_SECONDS = 3.0
 _P = GatePosition
@@ -85,14 +85,14 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
     ) -> None:
         self._profile = profile
         self.limits = limits_of(device_id, profile.position)
-        self._session = Session(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
-        self._unit = PolledUnit(session=self._session, profile=profile, monotonic=monotonic)
+        self._requests = UnitRequests(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
+        self._unit = PolledUnit(requests=self._requests, profile=profile, monotonic=monotonic)
         super().__init__(
             device_id=device_id,
             name=profile.name,
             commands=dict(profile.commands.named()),
             poll_seconds=profile.poll_ms / 1000,
-            release=lambda pulse, deadline: self._session.write(pulse.release, deadline=deadline),
+            release=lambda pulse, deadline: self._requests.write(pulse.release, deadline=deadline),
             monotonic=monotonic,
         )
         self._step: _Step | None = None
@@ -109,7 +109,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         self._has_ended = False
         watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
         try:
-            with self._session.telling_interruptions(lambda: self._interrupted(watch, reports)):
+            with self._requests.telling_interruptions(lambda: self._interrupted(watch, reports)):
                 while True:
                     due = self._pace.begin()
                     await self._pulses.end_due(until=self._monotonic())
@@ -167,7 +167,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
             held = self._pulses.begin(pulse, seconds=command.pulse_seconds)
         try:
             with self._sending(held, leads_to):
-                await self._session.write(self._profile.write_of(command), deadline=deadline, forbidden=forbidden)
+                await self._requests.write(self._profile.write_of(command), deadline=deadline, forbidden=forbidden)
         except (DeadlinePassed, LineDown, NotPermitted):
             if (noted := step()) is not None and self._step is noted:
                 self._step = None
@@ -236,14 +236,14 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
             release = self._profile.release_of(command)
             is_ours = any(output.pulse.release == release for output in self._pulses.outputs)
             if not is_ours and await self._may_be_on(command, watch):
-                await self._session.write(release, deadline=self._monotonic() + RELEASE_SECONDS)
+                await self._requests.write(release, deadline=self._monotonic() + RELEASE_SECONDS)
         self._outputs_are_known = True
 
     async def _may_be_on(self, command: Command, watch: Watch) -> bool:
         write = self._profile.write_of(command)
         read = Read(command.write, write.address, 1)
         try:
-            (found,), _ = await self._session.read(read, deadline=poll_deadline(watch, now=self._monotonic()))
+            (found,), _ = await self._requests.read(read, deadline=poll_deadline(watch, now=self._monotonic()))
         except DeviceFault:
             return True  # its outputs cannot be read, and switching one off that is off does no harm
         return found == kept_value(write)

@@ -10,10 +10,10 @@ from drivers.contract import DriverError, MonotonicSeconds, Report, Reports
 from drivers.gates.pace import PollPace
 from drivers.gates.polls import Watch, poll_deadline
 from drivers.modbus.frames import Framing
+from drivers.modbus.points_and_position import points_of
+from drivers.modbus.polled_unit import PolledUnit
 from drivers.modbus.profile import UnitProfile
-from drivers.modbus.session import Session
-from drivers.modbus.state import points_of
-from drivers.modbus.unit import PolledUnit
+from drivers.modbus.unit_requests import UnitRequests
 
 
 class ModbusInputs:
@@ -42,8 +42,8 @@ class ModbusInputs:
         self._profile = profile
         self._monotonic = monotonic
         self._pace = PollPace(poll_seconds=profile.poll_ms / 1000, monotonic=monotonic)
-        self._session = Session(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
-        self._unit = PolledUnit(session=self._session, profile=profile, monotonic=monotonic)
+        self._requests = UnitRequests(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
+        self._unit = PolledUnit(requests=self._requests, profile=profile, monotonic=monotonic)
 
     @property
     def device_id(self) -> int:
@@ -53,7 +53,7 @@ class ModbusInputs:
     async def run(self, reports: Reports) -> None:
         """Poll and report until cancelled."""
         watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
-        with self._session.telling_interruptions(lambda: self._interrupted(watch, reports)):
+        with self._requests.telling_interruptions(lambda: self._interrupted(watch, reports)):
             while True:
                 due = self._pace.begin()
                 for report in await self._poll(watch):

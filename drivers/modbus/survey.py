@@ -12,9 +12,9 @@ from drivers.contract import DeviceFault, GatePosition, LineDown, LinkError, Poi
 from drivers.gates.polls import limit_position
 from drivers.modbus.frames import Framing
 from drivers.modbus.messages import Read, Table
+from drivers.modbus.points_and_position import points_of
 from drivers.modbus.profile import GateProfile, RegisterPosition, UnitProfile
-from drivers.modbus.session import Session
-from drivers.modbus.state import points_of
+from drivers.modbus.unit_requests import UnitRequests
 
 _PATIENCE = 5.0
 _OPEN_PATIENCE = OPEN_SECONDS + 1.0  # longer than opening takes, so that the error is the reason why it failed
@@ -62,11 +62,11 @@ async def ask_for_unit(
 
     A line that is lost meanwhile is waited for, and the unit asked again. Raises LinkError when the line stays down.
     """
-    session = Session(bus=bus, unit=unit, framing=framing, timeout=timeout)
+    requests = UnitRequests(bus=bus, unit=unit, framing=framing, timeout=timeout)
     while True:
         await line_up(bus, monotonic=monotonic)
         try:
-            values, _ = await session.read(_FIRST_REGISTER, deadline=monotonic() + _PATIENCE)
+            values, _ = await requests.read(_FIRST_REGISTER, deadline=monotonic() + _PATIENCE)
         except DeviceFault as refusal:
             return Answered(unit, str(refusal).rsplit(": ", 1)[-1], is_clear=True)
         except ProtocolViolation as violation:
@@ -79,19 +79,19 @@ async def ask_for_unit(
 
 
 async def read_unit(
-    session: Session, profile: UnitProfile, *, monotonic: Callable[[], float] = time.monotonic
+    requests: UnitRequests, profile: UnitProfile, *, monotonic: Callable[[], float] = time.monotonic
 ) -> UnitValues:
-    """Read everything that the profile names. A refused reading holds the refusal's text. Raises as `Session.read`."""
+    """Read everything that the profile names. A refused reading holds the refusal's text. Raises what a read raises."""
     held: dict[tuple[Table, int], int] = {}
     for read in profile.reads():
-        values, _ = await session.read(read, deadline=monotonic() + _PATIENCE)
+        values, _ = await requests.read(read, deadline=monotonic() + _PATIENCE)
         for place, value in enumerate(values):
             held[read.table, read.address + place] = profile.ordered(read.table, value)
     readings: dict[str, str] = {}
     for name, reading in profile.readings.items():
         read = Read(reading.table, profile.wire_address(reading.address), reading.words)
         try:
-            values, _ = await session.read(read, deadline=monotonic() + _PATIENCE)
+            values, _ = await requests.read(read, deadline=monotonic() + _PATIENCE)
         except DeviceFault as refusal:
             readings[name] = str(refusal).rsplit(": ", 1)[-1]
             continue

@@ -19,8 +19,8 @@ from drivers.gates.limits import limits_of
 from drivers.gates.polls import Watch, poll_deadline
 from drivers.gates.profiled_gate import ProfiledGate
 from drivers.serial_line.profile import Command, GateProfile, Query
-from drivers.serial_line.session import Session
 from drivers.serial_line.status import position_in
+from drivers.serial_line.unit_requests import UnitRequests
 
 _SETTLE_SECONDS = 2.0
 
@@ -49,13 +49,13 @@ class SerialGate(ProfiledGate[Command, Command]):
     ) -> None:
         self._profile = profile
         self.limits = limits_of(device_id, profile.position)
-        self._session = Session(bus=bus, profile=profile, unit=unit)
+        self._requests = UnitRequests(bus=bus, profile=profile, unit=unit)
         super().__init__(
             device_id=device_id,
             name=profile.name,
             commands=dict(profile.commands.named()),
             poll_seconds=profile.poll_ms / 1000,
-            release=lambda command, deadline: self._session.release(command, deadline=deadline),
+            release=lambda command, deadline: self._requests.release(command, deadline=deadline),
             monotonic=monotonic,
         )
         self._stepped: tuple[GatePosition, MonotonicSeconds] | None = None
@@ -64,7 +64,7 @@ class SerialGate(ProfiledGate[Command, Command]):
         """Poll and report until cancelled. Before it ends, switch off outputs whose pulses the gateway must end."""
         watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
         try:
-            with self._session.telling_interruptions(lambda: self._interrupted(watch, reports)):
+            with self._requests.telling_interruptions(lambda: self._interrupted(watch, reports)):
                 while True:
                     due = self._pace.begin()
                     await self._pulses.end_due(until=self._monotonic())
@@ -106,7 +106,7 @@ class SerialGate(ProfiledGate[Command, Command]):
         seconds = command.pulse_ms
         pulse = None if seconds is None else self._pulses.begin(command, seconds=seconds / 1000)
         with self._sending(pulse, leads_to):
-            await self._session.command(command, deadline=deadline, forbidden=asked)
+            await self._requests.command(command, deadline=deadline, forbidden=asked)
 
     def _why_no_step(self, command: Command) -> str:
         """Return why a command that is safe only from certain positions must not be sent now; "" when it may."""
@@ -123,7 +123,7 @@ class SerialGate(ProfiledGate[Command, Command]):
         now = self._monotonic()
         status = self._profile.status
         if status is None:
-            down = self._session.down_reason
+            down = self._requests.down_reason
             return (
                 watch.answered(GatePosition.UNKNOWN, {}, at=now)
                 if down is None
@@ -136,7 +136,7 @@ class SerialGate(ProfiledGate[Command, Command]):
 
     async def _ask(self, status: Query, watch: Watch) -> tuple[Report, ...]:
         deadline = poll_deadline(watch, now=self._monotonic())
-        frame, at = await self._session.ask(status, deadline=deadline)
+        frame, at = await self._requests.ask(status, deadline=deadline)
         points = {name: point.state_in(frame) for name, point in self._profile.points.items()}
         position = position_in(frame, self._profile.position, points, before=watch.position, commanded=self._commanded)
         self._commanded = None

@@ -11,7 +11,7 @@ import structlog
 
 from drivers.contract import CardPresented, MonotonicSeconds, ProtocolViolation, Reports
 from drivers.link import Arrival, Connection, LinkSpec
-from drivers.serial_line.lines import TORN_SECONDS, LineSplitter
+from drivers.serial_line.line_splitter import TORN_SECONDS, LineSplitter
 from drivers.serial_line.unasked_lines import listen, next_arrival
 
 log = structlog.get_logger(__name__)

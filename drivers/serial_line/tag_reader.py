@@ -13,11 +13,11 @@ from drivers.contract import CardPresented, DriverError, MonotonicSeconds, Proto
 from drivers.gates.polls import Watch, poll_deadline
 from drivers.link import Arrival, Connection, LinkSpec
 from drivers.serial_line.frames import FrameSplitter
-from drivers.serial_line.lines import QUIET_SECONDS
+from drivers.serial_line.line_splitter import QUIET_SECONDS
 from drivers.serial_line.profile import Query, TagReaderProfile
-from drivers.serial_line.session import Session
 from drivers.serial_line.tags import TagHold
 from drivers.serial_line.unasked_lines import listen, next_arrival
+from drivers.serial_line.unit_requests import UnitRequests
 
 log = structlog.get_logger(__name__)
 
@@ -78,7 +78,7 @@ class PolledTagReader:
         self._profile = profile
         self._query = query
         self._monotonic = monotonic
-        self._session = Session(bus=bus, profile=profile, unit=unit)
+        self._requests = UnitRequests(bus=bus, profile=profile, unit=unit)
         self._presenter = _Presenter(device_id=device_id, profile=profile, unit=unit, hold_seconds=hold_seconds)
 
     @property
@@ -98,7 +98,7 @@ class PolledTagReader:
     async def _poll(self, watch: Watch) -> tuple[Report, ...]:
         deadline = poll_deadline(watch, now=self._monotonic())
         try:
-            frame, asked_at = await self._session.ask(self._query, deadline=deadline)
+            frame, asked_at = await self._requests.ask(self._query, deadline=deadline)
             cards = self._presenter.cards(frame, at=self._monotonic())
         except DriverError as error:
             return watch.failed(error, at=self._monotonic())

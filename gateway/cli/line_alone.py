@@ -25,9 +25,9 @@ from drivers.contract import DriverError, LinkError
 from drivers.link import LinkSpec, open_link
 from drivers.modbus.frames import Framing
 from drivers.modbus.profile import Command, GateProfile, UnitProfile, load_unit_profile
-from drivers.modbus.session import Session
 from drivers.modbus.survey import Answered, UnitValues, ask_for_unit, line_up, read_unit
 from drivers.modbus.traced_answers import LATE_SECONDS, AnswerTrace, TracedAnswer
+from drivers.modbus.unit_requests import UnitRequests
 from gateway.domain.errors import CommandRefused, ConfigError
 from gateway.site import Link, ModbusDevice, Site, find_profile, profile_folders
 
@@ -117,15 +117,15 @@ async def look(
     """Send the command `send` to a device, unless it is None, and read the device's values. Raises DriverError."""
     traced = AnswerTrace(framing=device.framing)
     line = Bus(name=device.link, spec=spec, trace=_both(trace, traced))
-    session = Session(bus=line, unit=device.unit, framing=device.framing, timeout=profile.reply_ms / 1000)
+    requests = UnitRequests(bus=line, unit=device.unit, framing=device.framing, timeout=profile.reply_ms / 1000)
     seen: list[UnitValues] = []
 
     async def ask() -> None:
         await line_up(line)
         try:
             if send is not None:
-                await _send(session, profile, send)
-            seen.append(await read_unit(session, profile))
+                await _send(requests, profile, send)
+            seen.append(await read_unit(requests, profile))
         except LinkError as error:
             await asyncio.sleep(LATE_SECONDS)
             hint = hint_of(traced, device, profile)
@@ -145,18 +145,18 @@ def _both(one: Trace, other: Trace) -> Trace:
     return trace
 
 
-async def _send(session: Session, profile: UnitProfile, name: Literal["open", "stop"]) -> None:
+async def _send(requests: UnitRequests, profile: UnitProfile, name: Literal["open", "stop"]) -> None:
     command: Command | None = None
     if isinstance(profile, GateProfile):
         command = profile.commands.open if name == "open" else profile.commands.stop
     if command is None:
         raise CommandRefused(f"{profile.name} has no command to {name}")
     try:
-        await session.write(profile.write_of(command), deadline=time.monotonic() + 2)
+        await requests.write(profile.write_of(command), deadline=time.monotonic() + 2)
         await asyncio.sleep(command.pulse_seconds or 0.0)
     finally:
         if command.pulse_seconds is not None:
-            await session.write(profile.release_of(command), deadline=time.monotonic() + 2)
+            await requests.write(profile.release_of(command), deadline=time.monotonic() + 2)
 
 
 async def _beside(line: Bus, body: Callable[[], Awaitable[None]]) -> None:

@@ -8,8 +8,8 @@ from typing import Self
 
 from drivers.contract import DeadlinePassed, DriverError
 from drivers.modbus.scan import answer_seconds
-from drivers.modbus.session import Session
 from drivers.modbus.survey import UnitValues, read_unit
+from drivers.modbus.unit_requests import UnitRequests
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.lines.frames import LineFrames
 from gateway.lines.line import PolledLine
@@ -32,7 +32,7 @@ class LineValues:
         """
         for line in self.lines.values():
             if (device := line.devices.get(device_id)) is not None:
-                session = Session(
+                requests = UnitRequests(
                     bus=line.bus,
                     unit=device.unit,
                     framing=device.framing,
@@ -40,7 +40,7 @@ class LineValues:
                     scan_shortest=min(device.profile.reply_ms / 1000, answer_seconds(line.bus, _ANSWER_BYTES)),
                 )
                 try:
-                    return await read_unit(session, device.profile)
+                    return await read_unit(requests, device.profile)
                 except DeadlinePassed as error:
                     raise CommandRefused("the line has no turn to spare: its units need all of its time") from error
                 except DriverError as error:

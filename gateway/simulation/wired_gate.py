@@ -28,7 +28,7 @@ from drivers.modbus.frames import Asked, decode_request, encode_reply
 from drivers.modbus.gate import ModbusGate
 from drivers.modbus.messages import Read, Refusal, Reply, Table, Values, Write, WriteMany, Written, coil_word
 from drivers.modbus.profile import GateProfile
-from drivers.modbus.session import Session
+from drivers.modbus.unit_requests import UnitRequests
 from gateway.demo.barrier import Wish
 from gateway.demo.modbus_wiring import RelayWiring
 from gateway.domain.commands import GateAction
@@ -173,7 +173,7 @@ class WiredGate:
             framing="tcp",
             monotonic=monotonic,
         )
-        self._neighbour = Session(bus=self._bus, unit=_NEIGHBOUR, framing="tcp", timeout=_NEIGHBOUR_TIMEOUT)
+        self._neighbour = UnitRequests(bus=self._bus, unit=_NEIGHBOUR, framing="tcp", timeout=_NEIGHBOUR_TIMEOUT)
         self._tasks: asyncio.TaskGroup | None = None
 
     @property

@@ -17,7 +17,7 @@ from drivers.bus.bus import Bus
 from drivers.contract import DriverError
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table, Write
-from drivers.modbus.session import Session
+from drivers.modbus.unit_requests import UnitRequests
 from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
@@ -59,9 +59,9 @@ async def measure(path, *, dead) -> tuple[list[float], list[float]]:
     async with far_end.serial(path=path) as terminal, asyncio.TaskGroup() as group:
         bus = Bus(name="gates", spec=LinkSpec(f"serial:{terminal.path}", baud=38_400))
         tasks = [group.create_task(bus.run())]
-        sessions = {unit: Session(bus=bus, unit=unit, framing="rtu", timeout=REPLY_SECONDS) for unit in UNITS}
+        of_units = {unit: UnitRequests(bus=bus, unit=unit, framing="rtu", timeout=REPLY_SECONDS) for unit in UNITS}
         tasks += [
-            group.create_task(keep_polling(session, polls if u == LIVE else [])) for u, session in sessions.items()
+            group.create_task(keep_polling(requests, polls if u == LIVE else [])) for u, requests in of_units.items()
         ]
         await asyncio.sleep(WARM_UP_SECONDS)
         polls.clear()
@@ -69,21 +69,21 @@ async def measure(path, *, dead) -> tuple[list[float], list[float]]:
         while time.monotonic() < until:
             await asyncio.sleep(0.5 + random.random())
             asked = time.monotonic()
-            await sessions[LIVE].write(Write(Table.COIL, 0, 0xFF00), deadline=asked + 2)
+            await of_units[LIVE].write(Write(Table.COIL, 0, 0xFF00), deadline=asked + 2)
             commands.append(time.monotonic() - asked)
         for task in tasks:
             task.cancel()
     return polls, commands
 
 
-async def keep_polling(session: Session, took: list[float]) -> None:
+async def keep_polling(requests: UnitRequests, took: list[float]) -> None:
     due = time.monotonic() + random.random() * POLL_SECONDS
     while True:
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         asked = time.monotonic()
         due = asked + POLL_SECONDS
         try:
-            await session.read(Read(Table.DISCRETE_INPUT, 0, 6), deadline=asked + 1)
+            await requests.read(Read(Table.DISCRETE_INPUT, 0, 6), deadline=asked + 1)
         except DriverError:
             continue
         took.append(time.monotonic() - asked)

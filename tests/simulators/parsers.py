@@ -39,7 +39,7 @@ from drivers.rtsp.rtp_reception import RtpReception
 from drivers.rtsp.sdp import parse_description
 from drivers.rtsp.server.messages import parse_request, parse_transport
 from drivers.serial_line.frames import FrameSplitter
-from drivers.serial_line.lines import LineSplitter
+from drivers.serial_line.line_splitter import LineSplitter
 from drivers.serial_line.profile import load_tag_reader_profile
 from drivers.webrtc.whep_dialogue import parse_answer
 from drivers.xml_texts import read_xml

@@ -19,7 +19,7 @@ from drivers.contract import DeadlinePassed, DriverError, ProtocolViolation
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table
 from drivers.modbus.scan import identification_words, server_id_words, sight
-from drivers.modbus.session import Session
+from drivers.modbus.unit_requests import UnitRequests
 from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
@@ -44,12 +44,12 @@ class Polls:
         self.bodies = [self._keep_polling(unit) for unit in units]
 
     async def _keep_polling(self, unit):
-        session = Session(bus=self._bus, unit=unit, framing="rtu", timeout=0.3)
+        requests = UnitRequests(bus=self._bus, unit=unit, framing="rtu", timeout=0.3)
         asked_at = None
         while True:
             due = time.monotonic() + POLL_SECONDS
             try:
-                _, at = await session.read(BETWEEN_POLLS, deadline=time.monotonic() + 1)
+                _, at = await requests.read(BETWEEN_POLLS, deadline=time.monotonic() + 1)
             except DriverError:
                 self.failed += asked_at is not None
             else:

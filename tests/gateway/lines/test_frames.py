@@ -14,7 +14,7 @@ from drivers.bus.transactions import Exchange, Priority
 from drivers.contract import DriverError
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table
-from drivers.modbus.session import Session
+from drivers.modbus.unit_requests import UnitRequests
 from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
@@ -48,10 +48,10 @@ def frames_of(bus, *, card_units=frozenset(), framing="rtu"):
 
 
 async def ask(bus, unit=GATE):
-    session = Session(bus=bus, unit=unit, framing="rtu", timeout=0.1)
+    requests = UnitRequests(bus=bus, unit=unit, framing="rtu", timeout=0.1)
     loop = asyncio.get_running_loop()
     try:
-        await session.read(INPUTS, deadline=loop.time() + 5)
+        await requests.read(INPUTS, deadline=loop.time() + 5)
     except DriverError as error:
         return str(error)
     return ""

@@ -14,7 +14,7 @@ from drivers.bus.bus import Bus
 from drivers.contract import DriverError
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table
-from drivers.modbus.session import Session
+from drivers.modbus.unit_requests import UnitRequests
 from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
@@ -28,11 +28,11 @@ WITHIN = 30.0
 
 
 async def keep_polling(bus):
-    session = Session(bus=bus, unit=USED, framing="rtu", timeout=0.2)
+    requests = UnitRequests(bus=bus, unit=USED, framing="rtu", timeout=0.2)
     while True:
         due = time.monotonic() + 0.2
         with suppress(DriverError):
-            await session.read(Read(Table.DISCRETE_INPUT, 0, 6), deadline=due + 1)
+            await requests.read(Read(Table.DISCRETE_INPUT, 0, 6), deadline=due + 1)
         await asyncio.sleep(max(0.0, due - time.monotonic()))  # the pace of somebody who polls
 
 

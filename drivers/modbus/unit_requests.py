@@ -26,7 +26,7 @@ from drivers.modbus.messages import (
 )
 
 
-class Session:
+class UnitRequests:
     """Reads and writes of one unit, each a single transaction that is never repeated."""
 
     def __init__(

@@ -23,7 +23,7 @@ class Reply:
     is_refusal: bool = False
 
 
-class Session:
+class UnitRequests:
     """Queries and commands of one unit, each a single transaction that is never repeated."""
 
     def __init__(self, *, bus: Bus, profile: DeviceProfile, unit: int) -> None:

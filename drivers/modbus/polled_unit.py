@@ -8,25 +8,25 @@ from collections.abc import Callable
 
 from drivers.contract import DeviceFault, LineDown, MonotonicSeconds
 from drivers.modbus.messages import Read, Table, Write, WriteMany
+from drivers.modbus.points_and_position import Held
 from drivers.modbus.profile import UnitProfile
 from drivers.modbus.profile_parts import Preparation
-from drivers.modbus.session import Session
-from drivers.modbus.state import Held
+from drivers.modbus.unit_requests import UnitRequests
 
 
 class PolledUnit:
     """A unit that is polled for everything that its profile names.
 
     Args:
-        session: the session with the unit.
+        requests: the requests to the unit.
         profile: the unit's profile.
         monotonic: the clock of the heartbeat.
     """
 
     def __init__(
-        self, *, session: Session, profile: UnitProfile, monotonic: Callable[[], float] = time.monotonic
+        self, *, requests: UnitRequests, profile: UnitProfile, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._session = session
+        self._requests = requests
         self._profile = profile
         self._monotonic = monotonic
         self._reads = profile.reads()
@@ -43,8 +43,8 @@ class PolledUnit:
         """Poll the device: prepare it if needed, send the heartbeat if due, and read everything.
 
         Return the values by table and wire address, and the instant of the first read, so that no value is older.
-        `deadline` is called for each request. Raises what `Session` raises, and DeviceFault when the device does not
-        keep a setting of its preparation, or when its watchdog ran out (the next call prepares it again).
+        `deadline` is called for each request. Raises what `UnitRequests` raises, and DeviceFault when the device does
+        not keep a setting of its preparation, or when its watchdog ran out (the next call prepares it again).
         """
         try:
             if not self._is_prepared:
@@ -55,7 +55,7 @@ class PolledUnit:
             held: dict[tuple[Table, int], int] = {}
             first_at: MonotonicSeconds | None = None
             for read in self._reads:
-                values, at = await self._session.read(read, deadline=deadline())
+                values, at = await self._requests.read(read, deadline=deadline())
                 first_at = at if first_at is None else first_at
                 held.update(self._by_address(read, values))
         except LineDown:
@@ -71,15 +71,15 @@ class PolledUnit:
     async def _prepare(self, part: Preparation, deadline: Callable[[], MonotonicSeconds]) -> None:
         write = self._profile.write(part.write, part.address, part.value, many=part.many)
         if not part.read_back:
-            await self._session.put(write, deadline=deadline())
+            await self._requests.put(write, deadline=deadline())
             return
         wanted = kept_value(write)
         read = Read(part.write, write.address, 1)
-        (found,), _ = await self._session.read(read, deadline=deadline())
+        (found,), _ = await self._requests.read(read, deadline=deadline())
         if found == wanted:
             return
-        await self._session.put(write, deadline=deadline())
-        (found,), _ = await self._session.read(read, deadline=deadline())
+        await self._requests.put(write, deadline=deadline())
+        (found,), _ = await self._requests.read(read, deadline=deadline())
         if found != wanted:
             raise DeviceFault(f"{part.what} cannot be set: it reads {found} where {wanted} was written")
 
@@ -88,7 +88,7 @@ class PolledUnit:
         now = self._monotonic()
         if beat is None or now < self._beat_due:
             return
-        await self._session.put(self._profile.write(beat.write, beat.address, next(self._beats)), deadline=deadline())
+        await self._requests.put(self._profile.write(beat.write, beat.address, next(self._beats)), deadline=deadline())
         self._beat_due = now + beat.every_ms / 1000
 
     def _check_watchdog(self, held: Held) -> None:
