@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from drivers.contract import ProtocolViolation
 from drivers.plates.dialect import Dialect, read_object, word
-from drivers.plates.parts import Part
+from drivers.plates.multipart import Part
 from drivers.plates.readings import Direction, PlateReading, fraction, normalised
 
 _STATES = frozenset({"new", "update", "lost"})

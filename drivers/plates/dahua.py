@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from drivers.contract import ProtocolViolation
 from drivers.plates.dialect import Dialect
-from drivers.plates.parts import Part
+from drivers.plates.multipart import Part
 from drivers.plates.readings import Direction, PlateReading, fraction, normalised, told_apart
 
 _LINE = re.compile(r"Events\[([0-9]{1,2})\]\.([^=\s]{1,120})=(.{0,400})")

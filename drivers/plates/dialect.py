@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 from drivers.contract import ProtocolViolation
-from drivers.plates.parts import Part
+from drivers.plates.multipart import Part
 from drivers.plates.readings import PlateReading
 
 ReadPart = Callable[[Part], tuple[PlateReading, ...]]

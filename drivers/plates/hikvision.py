@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from drivers.contract import ProtocolViolation
 from drivers.plates.dialect import Dialect
-from drivers.plates.parts import Part
+from drivers.plates.multipart import Part
 from drivers.plates.readings import Direction, PlateReading, fraction, normalised, told_apart
 from drivers.xml_texts import read_xml
 

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from drivers.contract import ProtocolViolation
 from drivers.link import reconnect_wait
-from drivers.plates.parts import Part, PartSplitter
+from drivers.plates.multipart import Part, PartSplitter
 from drivers.plates.pushed import PushedPlates
 from drivers.plates.readings import PlateReading
 

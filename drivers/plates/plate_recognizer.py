@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from drivers.contract import ProtocolViolation
 from drivers.plates.dialect import Dialect, Fields, as_object, read_object, word
-from drivers.plates.parts import Part
+from drivers.plates.multipart import Part
 from drivers.plates.readings import PlateReading, fraction, normalised
 
 _MOST_RESULTS = 16

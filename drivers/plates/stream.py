@@ -30,7 +30,7 @@ from drivers.http_session import (
 from drivers.link import reconnect_wait
 from drivers.losses import Loss, is_answering
 from drivers.plates.dialect import Dialect
-from drivers.plates.parts import Part, PartSplitter
+from drivers.plates.multipart import Part, PartSplitter
 from drivers.plates.readings import Sightings
 
 log = structlog.get_logger(__name__)

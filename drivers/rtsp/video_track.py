@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp import formats, h264, h265
-from drivers.rtsp.audio_track import PictureTime
+from drivers.rtsp.audio_clock import PictureTime
 from drivers.rtsp.depacketizer import Depacketizer
 from drivers.rtsp.errors import CameraRefused, CodecNotSupported
 from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame, Picture, VideoCodec, VideoFormat

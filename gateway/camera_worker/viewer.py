@@ -16,8 +16,8 @@ from aiortc import RTCConfiguration, RTCPeerConnection, RTCRtpSender, RTCSession
 from aiortc.exceptions import InvalidStateError, OperationError
 from aiortc.sdp import candidate_from_sdp
 
-from drivers.rtsp import rtp
 from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame, VideoCodec
+from drivers.rtsp.packetizer import payloads
 from drivers.webrtc.outgoing_rtp import PicturePayloads
 from drivers.webrtc.picture_sender import LARGEST_PAYLOAD, PictureSender
 from gateway.camera_worker.live_feed import LiveView
@@ -93,7 +93,7 @@ def _payloads(frame: EncodedFrame) -> PicturePayloads:
     """Return the payloads of a frame's packets."""
     found = _PACKETIZED.get(frame)
     if found is None:
-        found = _PACKETIZED[frame] = PicturePayloads.of(rtp.payloads(frame, largest=LARGEST_PAYLOAD))
+        found = _PACKETIZED[frame] = PicturePayloads.of(payloads(frame, largest=LARGEST_PAYLOAD))
     return found
 
 

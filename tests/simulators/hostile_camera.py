@@ -22,7 +22,7 @@ import av
 
 from drivers.rtsp import formats
 from drivers.rtsp.frames import EncodedFrame, VideoCodec
-from drivers.rtsp.rtp import Packetizer
+from drivers.rtsp.packetizer import Packetizer
 from drivers.rtsp.server.messages import parse_request, parse_transport, session_description
 
 RATE = 25

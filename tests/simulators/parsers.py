@@ -28,7 +28,7 @@ from drivers.osdp.replies import ReplyFrames, reply_of
 from drivers.plates.axis import AXIS
 from drivers.plates.dahua import DAHUA
 from drivers.plates.hikvision import HIKVISION
-from drivers.plates.parts import Part, PartSplitter
+from drivers.plates.multipart import Part, PartSplitter
 from drivers.plates.plate_recognizer import plate_recognizer
 from drivers.rtsp import formats, h264, h265
 from drivers.rtsp.audio_packets import packets_of

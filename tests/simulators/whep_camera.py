@@ -21,7 +21,7 @@ from webrtc_peers import vanish
 
 from drivers.rtsp.depacketizer import payload_offset
 from drivers.rtsp.frames import EncodedFrame, VideoCodec
-from drivers.rtsp.rtp import Packetizer
+from drivers.rtsp.packetizer import Packetizer
 
 
 @dataclass

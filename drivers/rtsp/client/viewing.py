@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from drivers.rtsp.audio_track import SenderReport
+from drivers.rtsp.audio_clock import SenderReport
 from drivers.rtsp.client.connection import Account, Packets, RtspConnection
 from drivers.rtsp.client.messages import RtspResponse, SessionHeader, last_part, parse_rtp_info, parse_session
 from drivers.rtsp.client.udp_ports import RtpPorts, Sender

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.frames import AudioCodec, AudioFormat, VideoCodec, VideoFormat
-from drivers.rtsp.rtp import PAYLOAD_TYPE, SOUND_PAYLOAD_TYPE
+from drivers.rtsp.packetizer import PAYLOAD_TYPE, SOUND_PAYLOAD_TYPE
 
 METHODS = ("OPTIONS", "DESCRIBE", "SETUP", "PLAY", "GET_PARAMETER", "TEARDOWN")
 TRACK = "trackID=0"

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.frames import TICKS_PER_SECOND, AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
-from drivers.rtsp.rtp import Packetizer, SoundPacketizer, sender_report
+from drivers.rtsp.packetizer import Packetizer, SoundPacketizer, sender_report
 from drivers.rtsp.server.messages import (
     METHODS,
     SOUND_TRACK,

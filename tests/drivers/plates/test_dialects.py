@@ -12,7 +12,7 @@ from drivers.contract import ProtocolViolation
 from drivers.plates.axis import AXIS
 from drivers.plates.dahua import DAHUA
 from drivers.plates.hikvision import HIKVISION
-from drivers.plates.parts import Part, PartSplitter
+from drivers.plates.multipart import Part, PartSplitter
 from drivers.plates.plate_recognizer import plate_recognizer
 from drivers.plates.readings import PlateReading
 from gateway.demo.plate_stream import (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from drivers.rtsp import h264
 from drivers.rtsp.depacketizer import LARGEST_PICTURE, Depacketizer
 from drivers.rtsp.frames import VideoCodec
-from drivers.rtsp.rtp import Packetizer
+from drivers.rtsp.packetizer import Packetizer
 from drivers.rtsp.rtp_packets import Reordering, payload_offset
 
 

@@ -4,7 +4,7 @@ from itertools import pairwise
 import pytest
 from hostile_camera import TICKS, film
 
-from drivers.rtsp.rtp import PAYLOAD_TYPE, Packetizer
+from drivers.rtsp.packetizer import PAYLOAD_TYPE, Packetizer
 from drivers.rtsp.sdp import Encoding, parse_description
 from drivers.rtsp.video_track import FootageLost, VideoTrack, recordable
 

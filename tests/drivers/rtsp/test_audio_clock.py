@@ -9,7 +9,7 @@ from itertools import chain, islice
 import pytest
 from hostile_camera import TICKS, HostileCamera, Script, Sound, film
 
-from drivers.rtsp.audio_track import AudioClock, PictureTime
+from drivers.rtsp.audio_clock import AudioClock, PictureTime
 from drivers.rtsp.client.source import RtspSource
 from drivers.rtsp.frames import EncodedAudio, EncodedFrame
 

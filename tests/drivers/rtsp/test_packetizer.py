@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from drivers.rtsp import h264
 from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
-from drivers.rtsp.rtp import Packetizer, SoundPacketizer, sender_report
+from drivers.rtsp.packetizer import Packetizer, SoundPacketizer, sender_report
 
 units = st.builds(
     lambda kind, body: bytes((0x60 | kind,)) + body.replace(b"\x00", b"\x01") + b"\x80",

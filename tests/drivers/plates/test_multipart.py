@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.contract import ProtocolViolation
-from drivers.plates.parts import LARGEST_TEXT, Part, PartSplitter
+from drivers.plates.multipart import LARGEST_TEXT, Part, PartSplitter
 from gateway.demo.plate_stream import PICTURE, part
 
 CAPTURES = Path(__file__).with_name("captures")
