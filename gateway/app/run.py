@@ -14,7 +14,7 @@ from gateway.app.gateway import Gateway
 from gateway.app.systemd import Notify
 from gateway.runtime.data_folder import DataFolder
 from gateway.runtime.logs import Logs
-from gateway.runtime.process_memory import give_memory_back, set_aside, write_no_core_dump
+from gateway.runtime.process_settings import give_memory_back, set_aside, write_no_core_dump
 from gateway.runtime.redaction import Redaction
 from gateway.site import Secrets, doubtful, load_whole, secrets_folder
 from gateway.site.line_locks import LineLocks

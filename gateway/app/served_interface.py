@@ -12,7 +12,7 @@ import structlog
 
 from gateway.app.running_field import ended
 from gateway.domain.errors import StoreError
-from gateway.runtime.process_memory import import_beside
+from gateway.runtime.process_settings import import_beside
 from gateway.runtime.supervision import Supervisor
 from gateway.site import Secrets, Site
 from gateway.store.accounts.accounts import Accounts

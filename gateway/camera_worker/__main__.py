@@ -10,8 +10,7 @@ import argparse
 import os
 from pathlib import Path
 
-from gateway.camera_worker.parent import tie_to_parent
-from gateway.runtime.process_memory import do_without_rich
+from gateway.runtime.process_settings import do_without_rich, tie_to_parent
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from av.video.stream import VideoStream
 from drivers.rtsp.formats import entry_of
 from drivers.rtsp.frames import TICKS_PER_SECOND, VideoCodec
 from gateway.camera_worker.clip_times import Footage, Placed, Plan, plan
-from gateway.camera_worker.cutting import BadRequest, MediaMissing, inside, written_whole
+from gateway.camera_worker.cut_orders import BadRequest, MediaMissing, inside, written_whole
 from gateway.camera_worker.sound_stream import announces_sound, video_type
 from gateway.domain.clip_codec import fits
 from gateway.domain.footage import ClipCut, CutClip, parse_segment_path

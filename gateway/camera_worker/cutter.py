@@ -10,8 +10,7 @@ import errno
 import sys
 from pathlib import Path
 
-from gateway.camera_worker.parent import stand_behind, tie_to_parent
-from gateway.runtime.process_memory import do_without_rich
+from gateway.runtime.process_settings import do_without_rich, lower_priority, tie_to_parent
 
 _NICENESS = 10
 _OUT_OF_MEMORY = 600
@@ -21,10 +20,10 @@ _OUT_OF_MEMORY = 600
 def main() -> None:
     """Serve until stdin ends."""
     tie_to_parent()
-    stand_behind(niceness=_NICENESS, out_of_memory=_OUT_OF_MEMORY)
+    lower_priority(niceness=_NICENESS, out_of_memory=_OUT_OF_MEMORY)
     do_without_rich()
     from gateway.camera_worker.clip import cut_clip  # noqa: PLC0415  # slow; see above
-    from gateway.camera_worker.cutting import BEGUN, BadRequest, CutOrder, CutOutcome, MediaMissing  # noqa: PLC0415
+    from gateway.camera_worker.cut_orders import BEGUN, BadRequest, CutOrder, CutOutcome, MediaMissing  # noqa: PLC0415
     from gateway.camera_worker.thumbnail import take_thumbnail  # noqa: PLC0415
     from gateway.domain.footage import CutClip  # noqa: PLC0415
 

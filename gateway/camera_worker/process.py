@@ -14,14 +14,14 @@ import structlog
 from aiohttp import web
 
 from gateway.camera_worker.connection_budget import ConnectionBudget
-from gateway.camera_worker.cutting_room import CuttingRoom
+from gateway.camera_worker.cutters import Cutters
 from gateway.camera_worker.reports import ReportBuffer
-from gateway.camera_worker.reserving import Reserving
+from gateway.camera_worker.rtsp_server import CameraRtspServer
 from gateway.camera_worker.server import WorkerServer
 from gateway.camera_worker.views import Views
 from gateway.camera_worker.worker import CameraWorker
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.process_memory import give_memory_back
+from gateway.runtime.process_settings import give_memory_back
 from gateway.runtime.unix_sockets import listen
 
 _PARENT_CHECK_SECONDS = 0.5
@@ -44,11 +44,9 @@ async def serve(socket: Path, *, parent: int) -> None:
     worker = CameraWorker(clock=clock, reports=reports, budget=budget)
     async with asyncio.TaskGroup() as viewers:
         views = Views(feed_of=worker.live, tasks=viewers)
-        reserving = Reserving(feed_of=worker.recorded)
-        cutting_room = CuttingRoom()
-        server = WorkerServer(
-            worker=worker, views=views, reserving=reserving, cutting_room=cutting_room, reports=reports
-        )
+        rtsp_server = CameraRtspServer(feed_of=worker.recorded)
+        cutters = Cutters()
+        server = WorkerServer(worker=worker, views=views, rtsp_server=rtsp_server, cutters=cutters, reports=reports)
         runner = web.AppRunner(server.application(), handle_signals=False, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         await web.SockSite(runner, listen(socket)).start()
@@ -60,8 +58,8 @@ async def serve(socket: Path, *, parent: int) -> None:
                 continue
         await worker.stop(_END_SECONDS)
         await server.end(_LAST_REPORTS_SECONDS)
-        await reserving.end()
-        await cutting_room.end(_CUTTERS_SECONDS)
+        await rtsp_server.end()
+        await cutters.end(_CUTTERS_SECONDS)
         views.end_all()
 
 

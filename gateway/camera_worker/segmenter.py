@@ -21,9 +21,9 @@ from drivers.rtsp.frames import (
     VideoCodec,
     VideoFormat,
 )
-from gateway.camera_worker.parts import Part, Parts
 from gateway.camera_worker.pre_roll import OpenFile, Shelf, Start, ToDisk
 from gateway.camera_worker.segment_file import PART_SUFFIX, SegmentFile
+from gateway.camera_worker.segment_parts import Part, Parts
 from gateway.camera_worker.timeline import Timeline
 from gateway.camera_worker.transport_stream import TransportMuxer
 from gateway.domain.footage import GapReason, PartWritten, SegmentFinished, segment_path

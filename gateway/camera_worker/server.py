@@ -11,10 +11,10 @@ import structlog
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
-from gateway.camera_worker.cutting import BadRequest, MediaMissing
-from gateway.camera_worker.cutting_room import CutterLost, CuttingRoom
+from gateway.camera_worker.cut_orders import BadRequest, MediaMissing
+from gateway.camera_worker.cutters import CutterLost, Cutters
 from gateway.camera_worker.reports import ReportBuffer
-from gateway.camera_worker.reserving import Reserving
+from gateway.camera_worker.rtsp_server import CameraRtspServer
 from gateway.camera_worker.views import Views
 from gateway.camera_worker.worker import CameraWorker
 from gateway.domain.footage import (
@@ -48,14 +48,14 @@ class WorkerServer:
         *,
         worker: CameraWorker,
         views: Views,
-        reserving: Reserving,
-        cutting_room: CuttingRoom,
+        rtsp_server: CameraRtspServer,
+        cutters: Cutters,
         reports: ReportBuffer,
     ) -> None:
         self._worker = worker
-        self._cutting_room = cutting_room
+        self._cutters = cutters
         self._views = views
-        self._reserving = reserving
+        self._rtsp_server = rtsp_server
         self._reports = reports
         self._reader: asyncio.Task[object] | None = None
         self._jobs = 0
@@ -90,7 +90,7 @@ class WorkerServer:
         assignment = await _asked(request, WorkerAssignment)
         self._views.allow(assignment.live)
         await self._worker.assign(assignment)
-        await self._reserving.serve(assignment.rtsp)
+        await self._rtsp_server.serve(assignment.rtsp)
         return web.Response(status=204)
 
     async def _put_pins(self, request: web.Request) -> web.StreamResponse:
@@ -177,7 +177,7 @@ class WorkerServer:
         self._jobs += 1
         try:
             async with self._slots:
-                return _json(await self._cutting_room.make(media, job))
+                return _json(await self._cutters.make(media, job))
         except CutterLost as error:
             raise web.HTTPInternalServerError(text=str(error)) from error
         finally:

@@ -19,7 +19,7 @@ from av.video.stream import VideoStream
 
 from drivers.rtsp.frames import TICKS_PER_SECOND
 from gateway.camera_worker.clip_times import ticks_of
-from gateway.camera_worker.cutting import BadRequest, MediaMissing, inside, written_whole
+from gateway.camera_worker.cut_orders import BadRequest, MediaMissing, inside, written_whole
 from gateway.domain.footage import TakeThumbnail, ThumbnailTaken, parse_segment_path
 
 _NEAR_TICKS = TICKS_PER_SECOND

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.runtime.process_memory import do_without_rich
+from gateway.runtime.process_settings import do_without_rich
 
 
 def run(

@@ -11,7 +11,6 @@ from pathlib import Path
 from gateway.domain.errors import CameraUnavailable, GatewayError, NotFoundError
 from gateway.domain.footage import WantParts
 from gateway.recording import playlists
-from gateway.recording.file_cache import FoundFiles
 from gateway.recording.live_parts import LISTED_SEGMENTS, LiveParts, OpenPart, PartedSegment
 from gateway.recording.live_playlist import (
     CLASSIC_START,
@@ -28,6 +27,7 @@ from gateway.recording.live_playlist import (
     part_length,
     part_target,
 )
+from gateway.recording.segment_paths import SegmentPaths
 from gateway.runtime.clock import Clock
 from gateway.store import Segment
 from gateway.store.footage.chain_links import ChainLinks
@@ -143,7 +143,7 @@ class LiveHls:
         self._clock = clock
         self._ids = cameras
         self._events_only = events_only
-        self._found = FoundFiles(monotonic=clock.monotonic)
+        self._segment_paths = SegmentPaths(monotonic=clock.monotonic)
         self._promised: dict[int, _Promise] = {}
         self._cameras = defaultdict[int, _Camera](_Camera)
         self._releases = 0
@@ -182,12 +182,12 @@ class LiveHls:
     async def segment(self, camera_id: int, number: int) -> Path:
         """Return the MPEG-TS file of the segment with this number in the camera's chain."""
         self._refuse()
-        if (known := self._found.get((camera_id, number))) is not None:
+        if (known := self._segment_paths.get((camera_id, number))) is not None:
             return known
         found = await self._segments.numbered(camera_id, number) if camera_id in self._ids() else None
         if found is None:
             raise NotFoundError(f"camera {camera_id} has no segment {number} (any more)")
-        return self._found.note((camera_id, number), self._media / found.path)
+        return self._segment_paths.note((camera_id, number), self._media / found.path)
 
     async def part(self, camera_id: int, number: int, index: int) -> OpenPart:
         """Return a part of a segment. Wait for the next one to come, which the playlist has as a hint."""

@@ -21,7 +21,6 @@ from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
 from gateway.recording.event_pins import PinWatch
 from gateway.recording.evidence_files import EvidenceFiles
-from gateway.recording.file_cache import FoundFiles
 from gateway.recording.forecast import StorageForecast, StorageLimits
 from gateway.recording.incoming import EvidenceLimits
 from gateway.recording.index import FootageIndex
@@ -29,6 +28,7 @@ from gateway.recording.live_hls import LiveHls
 from gateway.recording.media_folder import ANSWER_SECONDS, LOOK_SECONDS, MediaFolder, no_fault
 from gateway.recording.readiness import Readiness
 from gateway.recording.retention import ClockCorrection, Retention
+from gateway.recording.segment_paths import SegmentPaths
 from gateway.recording.viewing import Viewing
 from gateway.recording.watch import CameraWatch
 from gateway.recording.worker_pool import RestartingWorker
@@ -198,8 +198,8 @@ class Recording:
         )
 
     @cached_property
-    def _found(self) -> FoundFiles:
-        return FoundFiles(monotonic=self.clock.monotonic)
+    def _segment_paths(self) -> SegmentPaths:
+        return SegmentPaths(monotonic=self.clock.monotonic)
 
     @cached_property
     def _retention(self) -> Retention:
@@ -318,11 +318,11 @@ class Recording:
         """Return the MPEG-TS file of one of the event's segments. Raises NotFoundError for any other segment."""
         self._refuse_while_silent()
         place = (camera_event.camera_id, camera_event.pinned_from, camera_event.pinned_until, segment_id)
-        if (known := self._found.get(place)) is not None:
+        if (known := self._segment_paths.get(place)) is not None:
             return known
         for segment in await self.store.segments.of_event(camera_event):
             if segment.id == segment_id:
-                return self._found.note(place, self._media / segment.path)
+                return self._segment_paths.note(place, self._media / segment.path)
         raise NotFoundError(f"camera event {camera_event.id} has no segment {segment_id}")
 
     def restarting_workers(self) -> tuple[RestartingWorker, ...]:

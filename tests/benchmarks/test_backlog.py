@@ -20,7 +20,7 @@ from gateway.central.client.client import CentralClient
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.process_memory import set_aside
+from gateway.runtime.process_settings import set_aside
 from gateway.store import Entry, Store
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]

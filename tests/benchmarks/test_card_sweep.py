@@ -25,7 +25,7 @@ from wired import down_sync
 
 from gateway.central.client.client import CentralClient
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.process_memory import set_aside
+from gateway.runtime.process_settings import set_aside
 from gateway.store import Store
 from gateway.store.engine.migrations import migrate, migrations
 

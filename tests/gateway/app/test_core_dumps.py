@@ -17,7 +17,7 @@ def test_the_limit_is_zero_whatever_it_was():
         cannot("it allows no core dumps to begin with")
     program = (
         "import resource as r\n"
-        "from gateway.runtime.process_memory import write_no_core_dump\n"
+        "from gateway.runtime.process_settings import write_no_core_dump\n"
         "hard = r.getrlimit(r.RLIMIT_CORE)[1]\n"
         "r.setrlimit(r.RLIMIT_CORE, (hard, hard))\n"
         "write_no_core_dump()\n"

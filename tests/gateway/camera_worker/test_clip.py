@@ -7,7 +7,7 @@ from hostile_camera import film, joined, on_time
 from drivers.rtsp.formats import entry_of
 from drivers.rtsp.frames import Entry
 from gateway.camera_worker.clip import cut_clip, opened
-from gateway.camera_worker.cutting import BadRequest, MediaMissing
+from gateway.camera_worker.cut_orders import BadRequest, MediaMissing
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.camera_worker.thumbnail import take_thumbnail
 from gateway.domain.footage import CutClip, GapReason, TakeThumbnail

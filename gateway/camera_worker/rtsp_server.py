@@ -91,7 +91,7 @@ class _Streams(Mapping[str, ServedStream]):
         return 0
 
 
-class Reserving:
+class CameraRtspServer:
     """The RTSP server of this process's cameras. `feed_of` returns a camera's feed, None for an unknown camera."""
 
     def __init__(self, *, feed_of: Callable[[int], LiveFeed | None]) -> None:

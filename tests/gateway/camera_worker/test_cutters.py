@@ -15,32 +15,32 @@ from loop_watch import watch_callbacks
 from processes import children_of, is_a_cutter
 from waiting import until
 
-from gateway.camera_worker.cutting import MediaMissing
-from gateway.camera_worker.cutting_room import CutterLost, CuttingRoom
+from gateway.camera_worker.cut_orders import MediaMissing
+from gateway.camera_worker.cutters import CutterLost, Cutters
 from gateway.domain.footage import TakeThumbnail
 
 JOB = TakeThumbnail(segments=("1/2026010100/1_1.ts",), output="t.jpg")
 
 
 async def test_a_cutter_that_nobody_needs_any_more_ends(tmp_path):
-    room = CuttingRoom(idle_seconds=0.0)
+    cutters = Cutters(idle_seconds=0.0)
     with pytest.raises(MediaMissing):
-        await room.make(tmp_path, JOB)
+        await cutters.make(tmp_path, JOB)
     await until(lambda: not any(is_a_cutter(pid) for pid in children_of(os.getpid())))
-    await room.end(10.0)
+    await cutters.end(10.0)
 
 
 async def test_a_cutter_that_died_while_nobody_needed_it_is_replaced(tmp_path):
-    room = CuttingRoom()
+    cutters = Cutters()
     with pytest.raises(MediaMissing):
-        await room.make(tmp_path, JOB)
+        await cutters.make(tmp_path, JOB)
     (cutter,) = filter(is_a_cutter, children_of(os.getpid()))
     os.kill(cutter, signal.SIGKILL)
     with contextlib.suppress(ChildProcessError):  # its end was taken; that is news to the loop all the same
         os.waitid(os.P_PID, cutter, os.WEXITED | os.WNOWAIT)
     with pytest.raises(MediaMissing):
-        await room.make(tmp_path, JOB)
-    await room.end(10.0)
+        await cutters.make(tmp_path, JOB)
+    await cutters.end(10.0)
 
 
 async def test_a_new_cutter_that_does_not_begin_is_told_and_awaited_at_the_end(tmp_path, monkeypatch):
@@ -53,10 +53,10 @@ async def test_a_new_cutter_that_does_not_begin_is_told_and_awaited_at_the_end(t
 
     monkeypatch.setattr(subprocess, "Popen", noted)
     monkeypatch.setattr(sys, "executable", "/bin/true")
-    room = CuttingRoom()
+    cutters = Cutters()
     with pytest.raises(CutterLost, match="before it began"):
-        await room.make(tmp_path, JOB)
-    await room.end(10.0)
+        await cutters.make(tmp_path, JOB)
+    await cutters.end(10.0)
     (cutter,) = started
     assert cutter.returncode is not None
 
@@ -64,7 +64,7 @@ async def test_a_new_cutter_that_does_not_begin_is_told_and_awaited_at_the_end(t
 async def test_a_machine_that_starts_no_cutter_is_told_apart_from_a_disk_that_fails(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(CutterLost, match="can be started: No such file"):
-        await CuttingRoom().make(tmp_path, JOB)
+        await Cutters().make(tmp_path, JOB)
 
 
 async def test_cameras_are_recorded_while_the_system_is_slow_to_begin_a_cutter(tmp_path, monkeypatch):
@@ -78,15 +78,15 @@ async def test_cameras_are_recorded_while_the_system_is_slow_to_begin_a_cutter(t
         return usual(*arguments, **keywords)
 
     monkeypatch.setattr(subprocess, "Popen", slow)
-    room = CuttingRoom()
+    cutters = Cutters()
     with watch_callbacks(limit=0.1) as watched:
         async with asyncio.TaskGroup() as group:
-            making = group.create_task(_missing(room.make(tmp_path, JOB)))
+            making = group.create_task(_missing(cutters.make(tmp_path, JOB)))
             await until(begins.is_set)
             assert not making.done()
             go_on.set()
     assert watched.worst() is None
-    await room.end(10.0)
+    await cutters.end(10.0)
 
 
 async def _missing(made):

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gateway.recording.file_cache import FoundFiles
+from gateway.recording.segment_paths import SegmentPaths
 
 
 def test_what_was_found_is_known_for_a_while_and_bounded():
     now = [100.0]
-    found = FoundFiles(monotonic=lambda: now[0])
+    found = SegmentPaths(monotonic=lambda: now[0])
     assert found.get((1, 2)) is None
     assert found.note((1, 2), Path("a.ts")) == Path("a.ts")
     now[0] += 9.9

@@ -12,7 +12,7 @@ _REMEMBERED_SECONDS = 10.0
 Place = tuple[int, ...]
 
 
-class FoundFiles:
+class SegmentPaths:
     """Paths by the place that names them, for ten seconds: a segment never changes, but may be deleted."""
 
     def __init__(self, *, monotonic: Callable[[], float]) -> None:

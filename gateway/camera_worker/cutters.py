@@ -15,7 +15,7 @@ from pathlib import Path
 import structlog
 
 from drivers.child_process import ChildProcess, start_child
-from gateway.camera_worker.cutting import BEGUN, BadRequest, CutOrder, CutOutcome, MediaMissing
+from gateway.camera_worker.cut_orders import BEGUN, BadRequest, CutOrder, CutOutcome, MediaMissing
 from gateway.domain.footage import ClipCut, CutClip, TakeThumbnail, ThumbnailTaken
 
 log = structlog.get_logger(__name__)
@@ -29,7 +29,7 @@ class CutterLost(Exception):
     """The process for a clip or thumbnail could not be started, died, or took too long; the text says which."""
 
 
-class CuttingRoom:
+class Cutters:
     """The owner of the cutters, each of which makes one thing at a time. Belongs to the event loop."""
 
     def __init__(self, *, idle_seconds: float = IDLE_SECONDS) -> None:
