@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from gateway.app.run_records import recalled
 from gateway.app.running_field import ended
 from gateway.central import wiring
-from gateway.central.central_status import CentralLink
+from gateway.central.central_link import CentralLink
 from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
 from gateway.central.client.pace import HELD_SECONDS

@@ -12,7 +12,7 @@ from gateway.app.run_records import recalled
 from gateway.app.running_field import ended
 from gateway.central.pull.card_notices import CardNotices
 from gateway.domain.errors import ConfigError
-from gateway.domain.fleet_status import FleetSeen
+from gateway.domain.fleet_seen import FleetSeen
 from gateway.domain.server_lines import FleetStatus
 from gateway.lanes import Lanes
 from gateway.problems.problem import Verdict
@@ -21,7 +21,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Supervisor
 from gateway.site import Secrets, Site
 from gateway.site.edits import Edit, edited, inverse
-from gateway.site.running import Reloaded, RunningSite
+from gateway.site.running_site import Reloaded, RunningSite
 from gateway.store import Store
 from gateway.support.bundle import SupportBundle
 

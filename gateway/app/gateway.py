@@ -44,7 +44,7 @@ from gateway.runtime.supervision import Progress, Supervisor
 from gateway.runtime.trusted_time import TrustedTimeFile
 from gateway.site import Difference, LoadedSite, Secrets, Site
 from gateway.site.line_locks import LineLocks
-from gateway.site.running import RunningSite
+from gateway.site.running_site import RunningSite
 from gateway.site.trial_files import AtStart, TrialFiles
 from gateway.store import Entry
 from gateway.support.bundle import SupportBundle

@@ -12,7 +12,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.lanes.recorder import Recorder
 from gateway.problems.watch import ProblemWatch
 from gateway.runtime.clock import Clock
-from gateway.site.running import Step
+from gateway.site.running_site import Step
 from gateway.store import Entry, EventFilter
 from gateway.store.events.events import Events
 

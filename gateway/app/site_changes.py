@@ -19,7 +19,7 @@ from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock
 from gateway.site import Difference, Secrets, Site
 from gateway.site.line_locks import LineLocks
-from gateway.site.running import RunningSite
+from gateway.site.running_site import RunningSite
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,7 @@ from gateway.app.fleet import FleetTask
 from gateway.app.machine_watch import MachineWatch
 from gateway.app.mqtt import MirrorTask
 from gateway.backup.last_backup import last_backup
-from gateway.central.central_status import CentralLink
+from gateway.central.central_link import CentralLink
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.travels import TRAVEL_EVENTS, SlowGate, most_travels, slow_gates
 from gateway.lanes import Lanes
@@ -30,7 +30,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.loop_watch import LoopWatch
 from gateway.site import ModbusDevice, OsdpReaderDevice, SerialGateDevice, SerialTagReaderDevice, Site
 from gateway.site.certificates import ends_at, serving_context
-from gateway.site.running import RunningSite
+from gateway.site.running_site import RunningSite
 from gateway.store import Store
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from gateway.central.client.client import CentralClient
 from gateway.central.pull.cards import CardPull
 from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.pull.pull import DownSync
-from gateway.central.push.both_sides import BothSides
+from gateway.central.push.conflicting_changes import ConflictingChanges
 from gateway.central.push.events import OutboxEvents
 from gateway.central.push.evidence import EvidenceOnDisk, EvidenceSender
 from gateway.central.push.lost_records import LostRecords
@@ -168,7 +168,7 @@ def outbox_sender(
         unknown_outcomes=store.unknown_outcomes,
         changes=store.changes,
         cards=cards,
-        both_sides=BothSides(
+        conflicting_changes=ConflictingChanges(
             client=upstream.client,
             change_bases=store.change_bases,
             references=store.references,

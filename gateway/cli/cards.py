@@ -12,7 +12,7 @@ from gateway.cli.client import Answer, Gateway
 from gateway.cli.printing import print_answers, print_json
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import ConfigError
-from gateway.domain.explain import Fit, Meaning, explain, meanings
+from gateway.domain.printed_number_search import Fit, Meaning, explain, meanings
 from gateway.domain.reader_bits import MOST_BITS
 
 cards = typer.Typer(

@@ -39,7 +39,7 @@ from gateway.lanes import Lanes
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.runtime.clock import Clock
 from gateway.site.edits import Edit
-from gateway.site.running import Outcome, Reloaded
+from gateway.site.running_site import Outcome, Reloaded
 from gateway.store import Changes
 from gateway.store.events.commands import Commands
 

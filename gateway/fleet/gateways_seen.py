@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import structlog
 from pydantic import ValidationError
 
-from gateway.domain.fleet_status import FleetSeen, GatewaySeen
+from gateway.domain.fleet_seen import FleetSeen, GatewaySeen
 from gateway.fleet.heartbeat import AWAY_SECONDS, Beat
 from gateway.fleet.line import FleetLine, FleetRefused
 from gateway.fleet.messages import Kept

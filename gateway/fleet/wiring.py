@@ -25,7 +25,7 @@ from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock
 from gateway.site import FleetSection, Secrets
 from gateway.site.edits import Edit
-from gateway.site.running import Outcome, Reloaded
+from gateway.site.running_site import Outcome, Reloaded
 from gateway.store import Store
 
 _LANES = TypeAdapter(tuple[LaneSnapshot, ...])

@@ -32,9 +32,9 @@ from gateway.lanes.decisions import Decisions
 from gateway.lanes.figures import LaneFigures
 from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.changing import why_not_changed
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.safety import is_close_near, why_not_close
+from gateway.lanes.machine.settings_change import why_not_changed
 from gateway.lanes.machine.state.inputs import NEVER
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.troubles import lasting, why_unable

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.domain.errors import ConfigError
-from gateway.site.statements import Table, tables_of, value_range
+from gateway.site.toml_statements import Table, tables_of, value_range
 
 Value = str | int | float | bool | None
 Window = Mapping[str, str | list[str]]

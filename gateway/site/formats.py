@@ -14,7 +14,7 @@ from typing import Any
 
 from gateway.domain.errors import ConfigError
 from gateway.site.fault import Fault
-from gateway.site.statements import Table, tables_of
+from gateway.site.toml_statements import Table, tables_of
 
 _KEY = "format"
 

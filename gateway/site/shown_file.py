@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gateway.site.fault import Fault, names_in, with_names
 from gateway.site.faults import SiteFaults
-from gateway.site.statements import Table, tables_of
+from gateway.site.toml_statements import Table, tables_of
 
 _SECRET = re.compile(
     r"""(?<![\w.-])(["']?(?:password|token|totp|key|secret|pin)["']?\s*=\s*)("[^"]*"|'[^']*')""", re.IGNORECASE

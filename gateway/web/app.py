@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from aiohttp import web
 
 from gateway.domain.central_status import CentralStatus
-from gateway.domain.fleet_status import FleetSeen
+from gateway.domain.fleet_seen import FleetSeen
 from gateway.domain.writes import RecordWriter
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
@@ -30,7 +30,7 @@ from gateway.recording import Recording
 from gateway.runtime.clock import Clock
 from gateway.runtime.loop_watch import LoopWatch
 from gateway.site.models import Site
-from gateway.site.running import RunningSite
+from gateway.site.running_site import RunningSite
 from gateway.store import Store
 from gateway.support.bundle import SupportBundle
 from gateway.web.auth.admission import Admission, Route

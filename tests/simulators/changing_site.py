@@ -22,7 +22,7 @@ from gateway.domain.credentials import Card, text_alias
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, Phase
 from gateway.runtime.data_folder import DataFolder
 from gateway.site import Secrets, load_whole
-from gateway.site.running import RunningSite
+from gateway.site.running_site import RunningSite
 from gateway.site.trial_files import TrialFiles
 from gateway.store.cards.cards import CardRecord
 

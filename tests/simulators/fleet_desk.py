@@ -19,7 +19,7 @@ from gateway.proof_package.of_events import ProofPackages
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Supervisor
 from gateway.site.edits import Edit
-from gateway.site.running import Outcome, Reloaded
+from gateway.site.running_site import Outcome, Reloaded
 from gateway.support.bundle import Bundle
 
 

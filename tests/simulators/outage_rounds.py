@@ -26,7 +26,7 @@ from typing import Any
 from outage_desk import Technician
 from outage_scene import CARDS, Gone, Scene, ask, until
 
-from gateway.demo.central.books import books_of
+from gateway.demo.central.record_counts import record_counts
 from gateway.demo.central.tables import Tables
 from gateway.demo.field import CENTRAL_FILE
 from gateway.demo.scene import GOOD_CARDS, LANES
@@ -158,7 +158,7 @@ def run(folder: Path, *, seconds: float, seed: int, kills: int | None = None) ->
         people = People(scene, dice, outcome.counts)
         _make_trouble(scene, people, dice, outcome, seconds=seconds, kills=kills)
         _settle(scene, people, dice, outcome.counts)
-        outcome.counts += Counter(scene.central("GET", "/demo/books")["happened"])
+        outcome.counts += Counter(scene.central("GET", "/demo/record-counts")["happened"])
         scene.stop()
     finally:
         scene.close()
@@ -177,7 +177,7 @@ def _make_trouble(
     while time.monotonic() < began + seconds:
         if time.monotonic() >= turn_at:
             turn_at = time.monotonic() + dice.uniform(1.0, max(2.0, seconds / 12))
-            outcome.counts += Counter(scene.central("GET", "/demo/books")["happened"])
+            outcome.counts += Counter(scene.central("GET", "/demo/record-counts")["happened"])
             scene.central("POST", "/demo/faults", _next_faults(dice, outcome.counts))
         if kill_at and time.monotonic() >= kill_at[0]:
             kill_at.pop(0)
@@ -219,7 +219,7 @@ def _settle(scene: Scene, people: People, dice: random.Random, counts: Counter[s
 
 def _pulls(scene: Scene) -> int:
     """Return the number of pulls that have begun: each asks for the cameras once."""
-    return int(scene.central("GET", "/demo/books")["asked"].get("POST /v1/camera/list", 0))
+    return int(scene.central("GET", "/demo/record-counts")["asked"].get("POST /v1/camera/list", 0))
 
 
 def _compare(scene: Scene, people: People, outcome: Outcome) -> None:
@@ -227,7 +227,7 @@ def _compare(scene: Scene, people: People, outcome: Outcome) -> None:
     tables.load(scene.folder / "field" / CENTRAL_FILE)
     site = asyncio.run(site_holds(scene.data))
     central = CentralHolds(
-        books=books_of(tables), camera_events=tables.camera_events, entries=tables.entries, cards=tables.cards
+        counts=record_counts(tables), camera_events=tables.camera_events, entries=tables.entries, cards=tables.cards
     )
     faults = list(faults_between(site, central, Acknowledged(frozenset(), people.promised)))
     if lost := people.shas - {sha for _, sha in site.files}:

@@ -21,7 +21,7 @@ from gateway.central.client.answers import CentralDenied, CentralFailed, JsonObj
 from gateway.central.client.not_found import NOT_FOUND, doubt
 from gateway.central.client.pace import ReturnHold
 from gateway.central.push.batch_upload import BatchUpload, can_batch
-from gateway.central.push.both_sides import BothSides
+from gateway.central.push.conflicting_changes import ConflictingChanges
 from gateway.central.push.delivered_record import names_lost_card
 from gateway.central.push.events import OutboxEvents
 from gateway.central.push.paused_operations import PausedOperations, action_of
@@ -76,7 +76,7 @@ class OutboxSender:
         unknown_outcomes: UnknownOutcomes,
         changes: Changes,
         cards: SiteCards,
-        both_sides: BothSides,
+        conflicting_changes: ConflictingChanges,
         events: OutboxEvents,
         clock: Clock,
         row_backoff: Backoff | None = None,
@@ -95,7 +95,7 @@ class OutboxSender:
         self._unknown_outcomes = unknown_outcomes
         self._changes = changes
         self._cards = cards
-        self._both_sides = both_sides
+        self._conflicting_changes = conflicting_changes
         self._events = events
         self._clock = clock
         self._card_renamed = card_renamed
@@ -202,7 +202,7 @@ class OutboxSender:
         except (CentralUnavailable, CentralDenied) as error:
             return await self._failed(row, error)
         try:
-            settled = await self._both_sides.settle(row, request)
+            settled = await self._conflicting_changes.settle(row, request)
             if settled is None or not await self._begin(settled[0]):
                 return True
             row, request = settled

@@ -4,19 +4,19 @@
 """
 
 from gateway.demo.central.accounts import CentralAccount, RoleForm
-from gateway.demo.central.books import Books
 from gateway.demo.central.faults import Chances, ErrorKind, Faults
+from gateway.demo.central.record_counts import RecordCounts
 from gateway.demo.central.seed import seed_site
 from gateway.demo.central.service import Central, ReceivedRequest
 
 __all__ = [
-    "Books",
     "Central",
     "CentralAccount",
     "Chances",
     "ErrorKind",
     "Faults",
     "ReceivedRequest",
+    "RecordCounts",
     "RoleForm",
     "seed_site",
 ]

@@ -8,8 +8,8 @@ from typing import Protocol
 from aiohttp import web
 
 from gateway.demo.central.answers import Refusal, failure, parse_body
-from gateway.demo.central.books import Books
 from gateway.demo.central.faults import Faults
+from gateway.demo.central.record_counts import RecordCounts
 
 
 class Controlled(Protocol):
@@ -27,7 +27,7 @@ class Controlled(Protocol):
         """The number of successful answers of each operation."""
         ...
 
-    def books(self) -> Books:
+    def record_counts(self) -> RecordCounts:
         """Return the records that central holds."""
         ...
 
@@ -37,7 +37,7 @@ class Controlled(Protocol):
 
 
 class Control:
-    """The routes `/demo/faults`, `/demo/expire-sessions` and `/demo/books`."""
+    """The routes `/demo/faults`, `/demo/expire-sessions` and `/demo/record-counts`."""
 
     def __init__(self, central: Controlled) -> None:
         self._central = central
@@ -47,7 +47,7 @@ class Control:
         app.router.add_get("/demo/faults", self._show_faults, allow_head=False)
         app.router.add_post("/demo/faults", self._set_faults)
         app.router.add_post("/demo/expire-sessions", self._expire_sessions)
-        app.router.add_get("/demo/books", self._show_books, allow_head=False)
+        app.router.add_get("/demo/record-counts", self._show_record_counts, allow_head=False)
 
     async def _show_faults(self, _: web.Request) -> web.StreamResponse:
         return web.json_response(self._central.faults.model_dump(mode="json"))
@@ -63,7 +63,7 @@ class Control:
         self._central.expire_sessions()
         return web.json_response({"success": True, "error": None})
 
-    async def _show_books(self, _: web.Request) -> web.StreamResponse:
+    async def _show_record_counts(self, _: web.Request) -> web.StreamResponse:
         central = self._central
         more = {"happened": dict(central.happened), "asked": dict(central.asked)}
-        return web.json_response({**central.books().as_json(), **more})
+        return web.json_response({**central.record_counts().as_json(), **more})

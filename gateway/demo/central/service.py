@@ -16,14 +16,14 @@ from aiohttp.typedefs import Handler
 
 from gateway.demo.central.accounts import CentralAccount, Sessions
 from gateway.demo.central.answers import AUTHENTICATION_REQUIRED, Call, JsonObject, Refusal, failure
-from gateway.demo.central.books import Books, books_of
 from gateway.demo.central.camera_operations import EVIDENCE, EVIDENCE_PERMISSION, take_evidence
 from gateway.demo.central.control import Control
-from gateway.demo.central.door import Door
 from gateway.demo.central.faults import Faults
 from gateway.demo.central.misbehaviour import CutOff, Misbehaviour
 from gateway.demo.central.office import UPLOAD, Office, refusal_of
 from gateway.demo.central.operations import Operation, operations
+from gateway.demo.central.record_counts import RecordCounts, record_counts
+from gateway.demo.central.sign_in import SignInRoutes
 from gateway.demo.central.tables import Tables, save
 from gateway.runtime.clock import Clock, Stamp
 from gateway.web.operation import Operation as Relayed
@@ -113,11 +113,11 @@ class Central:
         self._clock = clock
         self._data = data
         self.sessions = Sessions(clock=clock, accounts=tuple(accounts), lifetime=session_seconds)
-        self.door = Door(sessions=self.sessions, url=lambda: self.url)
+        self.sign_in = SignInRoutes(sessions=self.sessions, url=lambda: self.url)
         self.unchanged_status = unchanged_status
         self._compresses = compresses
         self.keys = IdempotencyKeys(honoured=honours_keys)
-        self._misbehaviour = Misbehaviour(faults or Faults(), end_session=self.door.end_session)
+        self._misbehaviour = Misbehaviour(faults or Faults(), end_session=self.sign_in.end_session)
         self._runner: web.AppRunner | None = None
         self._host, self._port = "", 0
         self._tls = False
@@ -136,16 +136,16 @@ class Central:
 
     @faults.setter
     def faults(self, faults: Faults) -> None:
-        self._misbehaviour = Misbehaviour(faults, end_session=self.door.end_session)
+        self._misbehaviour = Misbehaviour(faults, end_session=self.sign_in.end_session)
 
     @property
     def happened(self) -> Mapping[str, int]:
         """The number of requests that each random fault affected since the faults were set."""
         return self._misbehaviour.happened
 
-    def books(self) -> Books:
+    def record_counts(self) -> RecordCounts:
         """Count the camera events, entries and evidence held, by the fields that identify them."""
-        return books_of(self.tables)
+        return record_counts(self.tables)
 
     @property
     def camera_events(self) -> list[JsonObject]:
@@ -222,7 +222,7 @@ class Central:
         app.router.add_get("/", self._alive)
         app.router.add_get("/health/live", self._alive)
         app.router.add_get("/health/ready", self._alive)
-        self.door.add_to(app)
+        self.sign_in.add_to(app)
         Control(self).add_to(app)
         own = {(operation.method, operation.path) for operation in operations()}
         for operation in operations():
@@ -234,7 +234,7 @@ class Central:
         return app
 
     async def _evidence(self, request: web.Request) -> web.StreamResponse:
-        session = self.door.session_of(request)
+        session = self.sign_in.session_of(request)
         if session is None or not session.complete:
             return web.json_response(failure("evidence", AUTHENTICATION_REQUIRED), status=500)
         if self.faults.deny in EVIDENCE_PERMISSION or not session.account.may(EVIDENCE_PERMISSION):
@@ -253,7 +253,7 @@ class Central:
 
     def _of_the_office(self, operation: Relayed) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
-            session = self.door.session_of(request)
+            session = self.sign_in.session_of(request)
             permissions = session.account.permissions if session is not None and session.complete else None
             refused = refusal_of(operation, None if permissions is None else permissions - {self.faults.deny})
             return refused or await self._office.answer(operation, request, self._now())
@@ -262,7 +262,7 @@ class Central:
 
     def _protected(self, operation: Operation) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
-            session = self.door.session_of(request)
+            session = self.sign_in.session_of(request)
             if session is None or not session.complete:
                 return web.json_response(failure(operation.resource, AUTHENTICATION_REQUIRED), status=500)
             if self.faults.deny in operation.permissions or not session.account.may(operation.permissions):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 
 from gateway.demo.central.answers import JsonObject
-from gateway.demo.central.books import Books as CentralBooks
+from gateway.demo.central.record_counts import RecordCounts
 from gateway.domain.source_ids import site_id_in
 from gateway.domain.writes import alike
 from gateway.simulation.outage.people import Promised
@@ -44,7 +44,7 @@ class SiteHolds:
 class CentralHolds:
     """The records in central's tables."""
 
-    books: CentralBooks
+    counts: RecordCounts
     camera_events: Mapping[int, JsonObject]
     entries: Mapping[int, JsonObject]
     cards: Mapping[int, JsonObject]
@@ -72,7 +72,7 @@ _Judge = Callable[[SiteHolds, CentralHolds, Acknowledged], Iterator[str]]
 
 def _camera_events(site: SiteHolds, central: CentralHolds, acknowledged: Acknowledged) -> Iterator[str]:
     held: dict[int, tuple[int, ...]] = {}
-    for (_, source), ids in central.books.camera_events.items():
+    for (_, source), ids in central.counts.camera_events.items():
         number = site_id_in(source)
         held[number] = (*held.get(number, ()), *ids)
     let_go = {number for kind, number in acknowledged.promised.let_go if kind == "camera_event"}
@@ -90,7 +90,7 @@ def _camera_events(site: SiteHolds, central: CentralHolds, acknowledged: Acknowl
 
 def _entries(site: SiteHolds, central: CentralHolds, _: Acknowledged) -> Iterator[str]:
     yield from _list(
-        "entries are at central more than once", {n for (_, n), ids in central.books.entries.items() if len(ids) > 1}
+        "entries are at central more than once", {n for (_, n), ids in central.counts.entries.items() if len(ids) > 1}
     )
     known = {central_id for central_id, _ in site.entries.values()}
     yield from _list(
@@ -132,7 +132,7 @@ def _same_status(ours: str, theirs: object) -> bool:
 
 def _files(site: SiteHolds, central: CentralHolds, acknowledged: Acknowledged) -> Iterator[str]:
     of_event = {central_id: number for number, central_id in site.camera_events.items()}
-    held = {(of_event.get(event, -event), sha): ids for (event, sha), ids in central.books.evidence.items()}
+    held = {(of_event.get(event, -event), sha): ids for (event, sha), ids in central.counts.evidence.items()}
     yield from _list("acknowledged files are not on the site's disk", acknowledged.promised.files - site.files)
     let_go = {number for kind, number in acknowledged.promised.let_go if kind == "camera_event"}
     yield from _list("files are not at central", {file for file in site.files - held.keys() if file[0] not in let_go})

@@ -77,7 +77,7 @@ async def _run(
     holds = await site_holds(scene.disk.folder, connect=scene.disk.connect)
     central = scene.central
     theirs = CentralHolds(
-        books=central.books(),
+        counts=central.record_counts(),
         camera_events=central.tables.camera_events,
         entries=central.tables.entries,
         cards=central.cards,

@@ -20,7 +20,7 @@ from gateway.lanes import Lanes
 from gateway.lanes.snapshots import DeviceSnapshot
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.site.edits import Edit, edited
-from gateway.site.running import RunningSite
+from gateway.site.running_site import RunningSite
 from gateway.store import KnownRecord
 from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.records import Records

@@ -15,7 +15,7 @@ from gateway.recording import Recording
 from gateway.runtime.clock import Clock
 from gateway.runtime.loop_watch import LoopWatch
 from gateway.site.models import Site
-from gateway.site.running import RunningSite
+from gateway.site.running_site import RunningSite
 from gateway.store import Store
 from gateway.web.auth.admission import Route
 from gateway.web.auth.authentication import Authentication

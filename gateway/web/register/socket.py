@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from gateway.domain.errors import GatewayError, GatewayUnreachable
 from gateway.runtime.unix_sockets import connect, listen
-from gateway.site.running import Outcome, Reloaded, RunningSite
+from gateway.site.running_site import Outcome, Reloaded, RunningSite
 from gateway.web.register.changes import ASKED, Answer, Asked, Reload, SiteChange
 from gateway.web.register.register import Register
 

@@ -10,7 +10,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import NotFoundError
-from gateway.domain.fleet_status import FleetSeen, GatewaySeen
+from gateway.domain.fleet_seen import FleetSeen, GatewaySeen
 from gateway.domain.server_lines import FleetStatus
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import iso_utc

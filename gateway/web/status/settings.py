@@ -18,7 +18,7 @@ from gateway.domain.schedules import Day
 from gateway.domain.writes import JsonObject
 from gateway.site import Site
 from gateway.site.edits import EDITABLE, Edit, edited
-from gateway.site.running import Reloaded, RunningSite
+from gateway.site.running_site import Reloaded, RunningSite
 from gateway.site.shown_file import shown_file
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller

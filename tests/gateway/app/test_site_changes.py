@@ -17,7 +17,7 @@ from gateway.demo.modbus_far_end import Misbehaviour
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import EventKind
-from gateway.site import running
+from gateway.site import running_site
 
 LONGEST_OPEN = 1.0
 """Seconds from a card to its open command at the far end, polls and a busy machine included."""
@@ -171,12 +171,12 @@ async def test_faults_and_what_needs_a_restart_change_nothing(house):
 
 
 async def test_a_change_that_stops_a_lane_is_taken_back(house, monkeypatch):
-    monkeypatch.setattr(running, "TRIAL_SECONDS", 3.0)
+    monkeypatch.setattr(running_site, "TRIAL_SECONDS", 3.0)
     before = house.path.read_bytes()
     wrong = house.edit(f"tcp://127.0.0.1:{house.entry.port}", "tcp://127.0.0.1:1")
     done = await house.site_file.reload()
     assert done.on_trial
-    assert await house.site_file.compare() == running.Reloaded()
+    assert await house.site_file.compare() == running_site.Reloaded()
     outcome = await house.site_file.outcome()
     assert not outcome.confirmed
     assert "entry lane cannot work" in outcome.why
@@ -189,7 +189,7 @@ async def test_a_change_that_stops_a_lane_is_taken_back(house, monkeypatch):
 
 async def test_a_change_after_which_the_interface_is_not_served_is_taken_back(house, monkeypatch):
     """A person who changed the port from afar could not change it back."""
-    monkeypatch.setattr(running, "TRIAL_SECONDS", 3.0)
+    monkeypatch.setattr(running_site, "TRIAL_SECONDS", 3.0)
     before, interface = house.path.read_bytes(), house.gateway.interface
     await house.sees(lambda: interface.port and not interface.fault)
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -236,7 +236,7 @@ async def test_a_person_confirms_or_the_change_returns(house, monkeypatch):
     assert not house.site_file.confirm(by="user:chief")
     assert not (house.path.parent / "data/site-file/trial").exists()
 
-    monkeypatch.setattr(running, "TRIAL_SECONDS", 0.5)
+    monkeypatch.setattr(running_site, "TRIAL_SECONDS", 0.5)
     done = await house.site_file.reload(by="user:chief", text=text, asks_person=True)
     assert house.runner("entry").rules.lane.held_open_seconds == 60
     assert (await house.site_file.outcome()).why == "within 0.5 s nobody confirmed it"

@@ -17,7 +17,7 @@ from stopwatch import Stopwatch
 from structlog.testing import capture_logs
 from waiting import until
 
-from gateway.central.central_status import notices
+from gateway.central.central_link import notices
 from gateway.central.client.answers import CentralDenied, CentralFailed
 from gateway.central.client.connections import BODY_LIMIT, impatient_socket
 from gateway.central.client.session import UsedCodes
@@ -115,7 +115,7 @@ async def test_a_missing_permission_is_denied_and_named_after_one_fresh_sign_in(
 async def test_a_permission_that_was_given_meanwhile_is_had_at_once(central, client):
     """Central may keep the permissions of the moment of the sign-in with its session."""
     await devices(client)
-    real = central.door.session_of
+    real = central.sign_in.session_of
 
     def of_then(request):
         session = real(request)
@@ -124,7 +124,7 @@ async def test_a_permission_that_was_given_meanwhile_is_had_at_once(central, cli
         return session
 
     tokens = list(central.sessions.open)
-    central.door.session_of = of_then
+    central.sign_in.session_of = of_then
     assert (await devices(client))["count"] == 3
     assert sign_ins(central) == [200, 200]
     assert client.state.not_permitted == ()

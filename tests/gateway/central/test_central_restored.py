@@ -12,7 +12,7 @@ from waiting import until
 from wired import down_sync, sync_loop
 
 from gateway.central import wiring
-from gateway.central.central_status import CentralLink
+from gateway.central.central_link import CentralLink
 from gateway.central.client.client import CentralClient
 from gateway.central.push.evidence import EvidenceSender
 from gateway.demo.central import Central, CentralAccount, Faults, seed_site
@@ -158,7 +158,7 @@ class Site:
 
     async def has_all_once(self):
         """Central holds every camera event, entry and file of the site, each once."""
-        books = self.central.books()
+        books = self.central.record_counts()
         assert books.doubles() == ()
         events = await self.store.camera_events.page(limit=1)
         assert len(books.camera_events) == events.count == self.made
@@ -199,7 +199,7 @@ async def test_what_central_lost_with_a_restore_is_sent_again_once(site, running
     await site.go_up()
     await site.down.pull()
     await site.backup()
-    before = len(site.central.books().camera_events)
+    before = len(site.central.record_counts().camera_events)
     new_card = await make_card(site, "8801")
     lost = [await site.passes() for _ in range(40)]
     lost.append(await site.passes(direction="exit", card_id=old_card))  # the end of an entry that the backup has
@@ -222,7 +222,7 @@ async def test_what_central_lost_with_a_restore_is_sent_again_once(site, running
     for _ in range(2):
         await site.down.pull()
         assert await store.cards.matching(["text:8801"])
-    assert len(site.central.books().camera_events) < before + len(others)
+    assert len(site.central.record_counts().camera_events) < before + len(others)
     (told,) = await site.told(EventKind.CENTRAL_SET_BACK)
     assert "sync reconcile" in told
     assert "older state" in site.notices()[0]
@@ -238,7 +238,7 @@ async def test_what_central_lost_with_a_restore_is_sent_again_once(site, running
     assert books.camera_events.keys() == whole.camera_events.keys()
     assert books.entries.keys() == whole.entries.keys()
     assert len(books.evidence) == len(whole.evidence) == 2
-    assert site.central.books().doubles() == ()
+    assert site.central.record_counts().doubles() == ()
     numbers = [card.get("number") for card in site.central.cards.values()]
     assert [numbers.count(number) for number in ("8800", "8801", "4711")] == [1, 1, 1]
     (again,) = await store.cards.matching(["text:8801"])
@@ -719,7 +719,7 @@ async def test_an_exit_of_a_lost_entry_reaches_no_other_and_comes_with_the_entry
     await site.go_up()
     others = [entry for entry in site.central.entries if entry.get("plate") == "OTHER"]
     assert [entry.get("exit_at") for entry in others] == [None] * len(others)
-    assert site.central.books().doubles() == ()
+    assert site.central.record_counts().doubles() == ()
     own = [entry for entry in site.central.entries if entry.get("source_id")]
     assert len(own) == 6
     assert sum(bool(entry.get("exit_at")) for entry in own) == 1

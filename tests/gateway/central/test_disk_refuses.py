@@ -143,7 +143,7 @@ async def test_a_disk_and_a_line_that_refuse_now_and_then_leave_each_record_once
     await go_up(store, sender)
     books = await store.outbox.books()
     assert (books.parked, books.balance()) == (0, True)
-    assert central.books().doubles() == ()
+    assert central.record_counts().doubles() == ()
     assert len(central.camera_events) == 24
     notes = [card["note"] for card in central.cards.values() if str(card.get("number", "")).startswith("77")]
     assert notes == ["behind"] * 4

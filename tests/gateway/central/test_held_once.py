@@ -52,7 +52,7 @@ async def test_a_camera_event_whose_answer_was_lost_is_not_made_again(store, cli
     sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     central.faults = Faults(paths="/v1/camera/event", lost_answers=1)
     await send_all(store, sender)
-    assert central.books().doubles() == ()
+    assert central.record_counts().doubles() == ()
 
 
 async def test_records_of_which_central_does_not_say_the_id_are_known_by_it_all_the_same(store, sender, central):
@@ -66,7 +66,7 @@ async def test_records_of_which_central_does_not_say_the_id_are_known_by_it_all_
     await send_all(store, sender)
     books = await store.outbox.books()
     assert (books.delivered, books.parked) == (26, 0)
-    assert (len(central.camera_events), len(central.entries), central.books().doubles()) == (12, 12, ())
+    assert (len(central.camera_events), len(central.entries), central.record_counts().doubles()) == (12, 12, ())
     assert [record["note"] for record in central.cards.values() if record["number"] == "77123"] == ["kept"]
     for kind, made in (("camera_event", central.camera_events), ("entry", central.entries)):
         given = await store.delivered_records.newest(kind, 0, most=50)
@@ -131,7 +131,7 @@ async def test_an_entry_that_a_bad_page_hides_is_not_made_again(store, client, c
     await sender.send_due()
     central.faults = Faults()
     await send_all(store, sender)
-    assert central.books().doubles() == ()
+    assert central.record_counts().doubles() == ()
 
 
 async def test_an_entry_whose_answer_was_lost_is_not_made_again(store, client, central):
@@ -177,7 +177,7 @@ async def test_a_file_whose_answer_was_lost_is_not_kept_twice(store, client, cen
         await store.outbox.retry_now()
         await evidence.send_due()
     assert (await store.outbox.books()).waiting == 0
-    assert central.books().doubles() == ()
+    assert central.record_counts().doubles() == ()
 
 
 @dataclass
@@ -332,7 +332,7 @@ async def test_rows_of_one_turn_share_their_looks(store, client, central):
     while (books := await look(store, sender)).waiting:
         pass
     assert (books.delivered, books.parked) == (20, 0)
-    assert central.books().doubles() == ()
+    assert central.record_counts().doubles() == ()
     assert len(central.camera_events) == 20
     assert sum(seen.path.endswith("/list") for seen in central.requests) <= 4
 

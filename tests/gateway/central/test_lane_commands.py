@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 from waiting import until
 
-from gateway.central.central_status import notices
+from gateway.central.central_link import notices
 from gateway.central.client.state import CentralState
 from gateway.central.commands.lane_commands import LaneCommands, Meaning, Now, Verdict, judge
 from gateway.demo.central import Faults

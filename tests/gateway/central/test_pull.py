@@ -10,7 +10,7 @@ import pytest
 from waiting import until
 from wired import down_sync
 
-from gateway.central.central_status import pulled_text
+from gateway.central.central_link import pulled_text
 from gateway.central.pull.field_map import CardFieldMap, map_card
 from gateway.demo.central import CentralAccount, ErrorKind, Faults
 from gateway.demo.central.answers import Refusal

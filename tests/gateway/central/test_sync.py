@@ -14,7 +14,7 @@ from stopwatch import Stopwatch
 from waiting import until
 from wired import down_sync, outbox_sender, sync_loop
 
-from gateway.central.central_status import CentralLink
+from gateway.central.central_link import CentralLink
 from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.central.central_status import notices
+from gateway.central.central_link import notices
 from gateway.central.client.state import CentralState, slow_from
 from gateway.domain.problems import ProblemKind
 from gateway.runtime.timings import UsualTime

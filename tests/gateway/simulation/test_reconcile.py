@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.demo.central.books import books_of
+from gateway.demo.central.record_counts import record_counts
 from gateway.demo.central.tables import Tables
 from gateway.simulation.outage import Acknowledged, CentralHolds, Promised, SiteHolds, faults_between
 from gateway.store import Books
@@ -46,7 +46,7 @@ def promised():
 
 def told(tables, holds, of):
     theirs = CentralHolds(
-        books=books_of(tables), camera_events=tables.camera_events, entries=tables.entries, cards=tables.cards
+        counts=record_counts(tables), camera_events=tables.camera_events, entries=tables.entries, cards=tables.cards
     )
     return faults_between(holds, theirs, Acknowledged(camera_events=frozenset({1, 2, 3}), promised=of))
 
@@ -136,10 +136,10 @@ def test_what_a_technician_let_go_of_must_not_be_at_central():
 
 def test_centrals_own_books_name_what_is_there_twice():
     tables = central()
-    assert books_of(tables).doubles() == ()
+    assert record_counts(tables).doubles() == ()
     twice(tables.camera_events, 5001)
     twice(tables.entries, 7001)
     double_file(tables)
-    kinds = [sentence.partition(" (")[0] for sentence in books_of(tables).doubles()]
+    kinds = [sentence.partition(" (")[0] for sentence in record_counts(tables).doubles()]
     assert set(kinds) == {"camera event", "entry", "evidence"}
-    assert books_of(tables).as_json()["camera_events"] == 3
+    assert record_counts(tables).as_json()["camera_events"] == 3

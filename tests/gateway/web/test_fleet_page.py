@@ -11,7 +11,7 @@ from nats_server import nats_server
 from playwright.async_api import expect
 from waiting import until
 
-from gateway.domain.fleet_status import FleetSeen
+from gateway.domain.fleet_seen import FleetSeen
 from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.connection import FleetServer, connected
 from gateway.fleet.gateways_seen import GatewaysSeen

@@ -13,7 +13,7 @@ from page_visitor import sign_in
 from playwright.async_api import expect
 
 from gateway.domain.events import EventKind
-from gateway.site import running
+from gateway.site import running_site
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 PHONE = {"width": 360, "height": 740}
@@ -85,7 +85,7 @@ async def test_the_site_file_is_shown_as_it_is_in_french_too(site, browser_page)
 
 
 async def test_a_name_and_a_holiday_return_by_themselves(site, browser_page, monkeypatch):
-    monkeypatch.setattr(running, "TRIAL_SECONDS", 5.0)
+    monkeypatch.setattr(running_site, "TRIAL_SECONDS", 5.0)
     before = site.house.path.read_bytes()
     async with browser_page(tolerate=("net::ERR_",)) as page:  # the interface starts anew with the site's name
         await sign_in(page, site, view="settings", password=PASSWORD)

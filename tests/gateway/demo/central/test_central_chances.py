@@ -139,11 +139,11 @@ async def test_the_clock_is_off_in_the_date_header(http, central):
 async def test_the_books_show_what_is_held_twice(ask, central):
     for number in (1, 2, 2):
         assert (await ask("PUT", "/v1/camera/event", event(number)))[0] == 200
-    books = central.books()
+    books = central.record_counts()
     assert {source: len(ids) for source, ids in books.camera_events.items()} == {("site", 1): 1, ("site", 2): 2}
     (double,) = books.doubles()
     assert "('site', 2) is held 2 times" in double
-    _, shown = await ask("GET", "/demo/books")
+    _, shown = await ask("GET", "/demo/record-counts")
     assert (shown["camera_events"], shown["doubles"]) == (2, [double])
 
 

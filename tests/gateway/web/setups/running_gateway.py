@@ -21,7 +21,7 @@ from gateway.central.client.client import CentralClient
 from gateway.central.pull.field_map import CardFieldMap, map_card
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.fleet_status import FleetSeen
+from gateway.domain.fleet_seen import FleetSeen
 from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import Moment
 from gateway.domain.server_lines import ConnectionState, FleetStatus

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.domain.fleet_status import FleetSeen, GatewaySeen
+from gateway.domain.fleet_seen import FleetSeen, GatewaySeen
 from gateway.runtime.clock import SystemClock
 from gateway.site.central_sections import CentralSection
 from gateway.site.models import Site

@@ -23,7 +23,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class Books:
+class RecordCounts:
     """Central's ids of its records, by the fields that identify them. More than one id means a duplicate.
 
     Records without a source are left out.
@@ -53,9 +53,9 @@ class Books:
         }
 
 
-def books_of(tables: Tables) -> Books:
-    """Return the books of this moment."""
-    return Books(
+def record_counts(tables: Tables) -> RecordCounts:
+    """Return the counts of this moment."""
+    return RecordCounts(
         camera_events=_gathered(_sources(tables.camera_events)),
         entries=_gathered(_sources(tables.entries)),
         evidence=_gathered(_files(tables.camera_events)),

@@ -19,7 +19,7 @@ from gateway.store.outbox.conflicts import ChangeBases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BothSides:
+class ConflictingChanges:
     """Comparison of a waiting change with central's record, right before the change is sent."""
 
     client: CentralClient

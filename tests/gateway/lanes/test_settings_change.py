@@ -8,8 +8,8 @@ from lane_rules import POINT, changed
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.changing import why_not_changed
 from gateway.lanes.machine.safety import why_not_close
+from gateway.lanes.machine.settings_change import why_not_changed
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.runtime.clock import Stamp
 

@@ -11,7 +11,7 @@ from gateway.demo.central.answers import AUTHENTICATION_REQUIRED, JsonObject, Re
 from gateway.demo.central.bodies import Code, SignIn
 
 
-class Door:
+class SignInRoutes:
     """The operations on sessions. `url` returns central's own address."""
 
     def __init__(self, *, sessions: Sessions, url: Callable[[], str]) -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.explain import explain, meanings
 from gateway.domain.printed import layout_named, number_aliases, uid_alias
+from gateway.domain.printed_number_search import explain, meanings
 from gateway.domain.reader_bits import ReaderBits
 from gateway.domain.wiegand import CORPORATE_1000, FORMATS, H10301, H10302, H10304
 
