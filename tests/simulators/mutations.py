@@ -1,8 +1,8 @@
 """Break one guard of the product at a time and see that the simulation, or a named test, finds it.
 
 The table is `mutation_table.py`. Each mutation is planted in a copy of the source. Status 1: a mutation was not found.
-Status 2: a mutation's text is not in the source exactly once, a seed breaks a promise without any mutation, or the
-tests of a mutation could not be run.
+Status 2: a mutation's text is not in the source exactly once, a seed breaks a promise without any mutation, a
+simulation crashed, or the tests of a mutation could not be run.
 
 Example: python tests/simulators/mutations.py --only "fire input"
 """
@@ -52,7 +52,7 @@ class DoesNotApply(Exception):
 
 
 class DidNotRun(Exception):
-    """The tests of a mutation could not be run: that shows nothing about the mutation."""
+    """A simulation crashed, or tests could not be run: that shows nothing about the mutation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def check_table(mutations: Sequence[Mutation] = MUTATIONS) -> None:
 
 
 def check_seeds(*, days: float, lanes: int, seeds: Sequence[int], processes: int) -> None:
-    """Raise NotSound for the first seed on which the source as it is breaks a promise."""
+    """Raise NotSound for the first seed on which the source as it is breaks a promise; DidNotRun if that crashes."""
     with tempfile.TemporaryDirectory(prefix="mutation-") as name:
         folder = Path(name)
         copy_source(folder)
@@ -142,7 +142,7 @@ def _by_simulation(folder: Path, days: float, lanes: int, seed: int) -> str:
     if ended is None:
         return f"seed {seed}: no end"
     if ended.returncode:
-        return f"seed {seed}: {ended.stderr.strip().splitlines()[-1]}"
+        raise DidNotRun(f"the simulation of seed {seed} ended with {ended.returncode}: {_last_line(ended.stderr)}")
     first = json.loads(ended.stdout)
     return f"seed {seed}, day {first[2] / 86_400:.1f}: {first[0]}: {first[1]}" if first else ""
 
@@ -157,9 +157,12 @@ def _by_tests(mutation: Mutation, folder: Path) -> str:
     if ended.returncode == 0:
         return ""
     if ended.returncode != _TESTS_FAILED or not failed:
-        last = [line for line in (ended.stdout + ended.stderr).splitlines() if line.strip()][-1:]
-        raise DidNotRun(f"{mutation.name}: pytest ended with {ended.returncode}: {' '.join(last)}")
+        raise DidNotRun(f"pytest ended with {ended.returncode}: {_last_line(ended.stdout + ended.stderr)}")
     return failed[0]
+
+
+def _last_line(output: str) -> str:
+    return next((line for line in reversed(output.splitlines()) if line.strip()), "no output")
 
 
 def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str] | None:
@@ -214,14 +217,17 @@ def main() -> int:
     except NotSound as error:
         console.print(f"[red]a promise is broken without any mutation:[/] {error}")
         return 2
+    except DidNotRun as error:
+        console.print(f"[red]the source could not be tried without any mutation:[/] {escape(str(error))}")
+        return 2
     verdicts: list[Verdict] = []
-    did_not_run: list[DidNotRun] = []
+    did_not_run: list[str] = []
 
     def attempt(mutation: Mutation) -> Verdict | None:
         try:
             return try_mutation(mutation, days=asked.days, lanes=asked.lanes, seeds=seeds, all_seeds=asked.all_seeds)
         except DidNotRun as error:
-            did_not_run.append(error)
+            did_not_run.append(f"{mutation.name}: {error}")
             return None
 
     with ThreadPoolExecutor(max_workers=asked.processes) as pool:
@@ -234,8 +240,8 @@ def main() -> int:
                 f"{verdict.mutation.promise} {verdict.mutation.name}: {said} ({verdict.took:.0f} s)", markup=False
             )
     console.print(table_of(verdicts))
-    for error in did_not_run:
-        console.print(f"[red]tests could not be run:[/] {escape(str(error))}")
+    for sentence in did_not_run:
+        console.print(f"[red]a mutation could not be tried:[/] {escape(sentence)}")
     return 2 if did_not_run else int(not all(verdict.found for verdict in verdicts))
 
 

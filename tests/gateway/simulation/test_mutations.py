@@ -21,13 +21,21 @@ def test_a_mutation_that_fits_no_more_is_an_error():
         mutations.check_table([moved])
 
 
-def test_tests_that_cannot_be_run_show_nothing():
-    broken = Mutation(
-        1, "a module that cannot be read", "gateway/domain/plates.py", "from __future__ import annotations", "from",
-        tests=("tests/gateway/domain/test_plates.py",),
-    )  # fmt: skip
-    with pytest.raises(mutations.DidNotRun, match="a module that cannot be read: pytest ended with"):
-        mutations.try_mutation(broken, days=1.0, lanes=1, seeds=(), all_seeds=False)
+@pytest.mark.parametrize(
+    ("tests", "said"),
+    [(("tests/gateway/domain/test_plates.py",), "pytest ended with"), ((), "the simulation of seed 11 ended with 1")],
+)
+def test_what_could_not_run_shows_nothing(tests, said):
+    unreadable = Mutation(
+        1,
+        "a module that cannot be read",
+        "gateway/domain/plates.py",
+        "from __future__ import annotations",
+        "from",
+        tests,
+    )
+    with pytest.raises(mutations.DidNotRun, match=said):
+        mutations.try_mutation(unreadable, days=1.0, lanes=1, seeds=(11,), all_seeds=False)
 
 
 def test_each_promise_has_three_mutations():
