@@ -28,25 +28,34 @@ from gateway.runtime.connection_faults import connection_words
 
 MOST_IN_FLIGHT = 32
 _CLOSE_SECONDS = 2.0
-_SILENCE_SECONDS = 60
 _PINGS_IN_SILENCE = 3
-_READ_BYTES = 16_384
+_READ_BYTES = 512
+_MOST_UNASKED = 64
 LOST = "the connection is lost"
 _NOT_MQTT = "what answers there is no MQTT 5 broker"
+_UNASKED = "the broker sends answers that were not asked for"
 
 _WORDS = {
     0x01: "it does not speak MQTT 5",
+    0x80: "it does not say why",
+    0x81: "it cannot read what the gateway sends",
+    0x82: "it does not expect what the gateway sends",
+    0x83: "a rule of its own forbids it",
     0x84: "it does not speak MQTT 5",
     0x85: "it does not accept the gateway's name",
     0x86: "the user name or the password is wrong",
     0x87: "the user may not do that",
     0x8A: "the gateway is banned",
+    0x8C: "it wants another way to sign in",
     0x8E: "another client has taken the gateway's name",
     0x90: "the topic is not allowed",
     0x95: "the message is too long",
     0x97: "the user's quota is used up",
+    0x99: "it wants messages of another form",
     0x9A: "it keeps no messages",
     0x9B: "it acknowledges no messages",
+    0x9C: "another server is to be used",
+    0x9D: "another server is to be used",
 }
 """Refusals in the words of the person who mends them (2.4)."""
 _PASSING = {
@@ -54,6 +63,7 @@ _PASSING = {
     0x89: "it is busy",
     0x8B: "it is shutting down",
     0x8D: "it heard nothing for too long",
+    0x93: "it gets too many messages at once",
     0x96: "it gets too many messages",
     0x98: "its operator has ended the connection",
     0x9F: "it gets too many connections",
@@ -74,6 +84,7 @@ class Broker:
     """Address of a broker, and the credentials for it.
 
     `client_id`: the gateway's name there, which nobody else has. `answer_seconds`: so long an answer may take.
+    `silence_seconds`: so long the line may be silent, if the broker does not ask for less.
     """
 
     host: str
@@ -86,6 +97,7 @@ class Broker:
     key: str | None = None
     ca_file: str | None = None
     answer_seconds: float = 10.0
+    silence_seconds: int = 60
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -101,9 +113,10 @@ class BrokerLine:
         self._answers = Answers()
         self._packet_ids = cycle(range(1, 65536))
         self._unanswered: dict[int, asyncio.Future[Answer]] = {}
+        self._pings = self._unasked = 0
         self._window = MOST_IN_FLIGHT
         self._longest = 0
-        self._ping_seconds = _SILENCE_SECONDS / _PINGS_IN_SILENCE
+        self._ping_seconds = broker.silence_seconds / _PINGS_IN_SILENCE
         self._reason: BrokerAway | None = None
 
     async def begin(self, will: Message) -> None:
@@ -116,7 +129,7 @@ class BrokerLine:
             connect(
                 client_id=broker.client_id,
                 will=will,
-                keep_alive=_SILENCE_SECONDS,
+                keep_alive=broker.silence_seconds,
                 username=broker.username,
                 password=broker.password,
             )
@@ -139,36 +152,50 @@ class BrokerLine:
             raise _refusal("the broker refuses the connection", consent.reason)
         self._window = min(MOST_IN_FLIGHT, consent.most_unanswered)
         self._longest = consent.longest_packet
-        self._ping_seconds = (consent.keep_alive or _SILENCE_SECONDS) / _PINGS_IN_SILENCE
+        silence = broker.silence_seconds
+        self._ping_seconds = min(consent.keep_alive or silence, silence) / _PINGS_IN_SILENCE
         for answer in others:
             self._take(answer)
 
-    async def put(self, messages: Sequence[Message]) -> None:
-        """Publish messages in order, and wait until the broker has each. `read` must run.
+    async def put(self, messages: Sequence[Message]) -> list[BrokerRefused | None]:
+        """Publish messages in order, and wait for the answer to each. `read` must run.
 
-        Raises BrokerAway, BrokerRefused; the broker may have some messages then.
+        Return for each message why the broker refuses it, None for one that it has. Raises BrokerAway; the broker may
+        have some messages then.
         """
+        refusals: list[BrokerRefused | None] = []
         for first in range(0, len(messages), self._window):
-            await self._put(messages[first : first + self._window])
+            refusals += await self._put(messages[first : first + self._window])
+        return refusals
 
-    async def _put(self, messages: Sequence[Message]) -> None:
-        """Publish as many messages as the broker takes at once, and hear the answer to each."""
+    async def _put(self, messages: Sequence[Message]) -> list[BrokerRefused | None]:
+        """Publish as many messages as the broker takes at once, and hear the answer to each.
+
+        The time for an answer begins after the one before it: a slow network takes long for all of them.
+        """
         named = {next(self._packet_ids): message for message in messages}
-        packets = [publish(message, packet_id=packet_id) for packet_id, message in named.items()]
-        if self._longest and (longest := max(map(len, packets))) > self._longest:
-            raise BrokerRefused(f"a message of {longest:,} bytes is longer than the broker takes")
+        packets = {packet_id: publish(message, packet_id=packet_id) for packet_id, message in named.items()}
+        fitting = {one: packet for one, packet in packets.items() if len(packet) <= (self._longest or len(packet))}
         loop = asyncio.get_running_loop()
-        self._unanswered = {packet_id: loop.create_future() for packet_id in named}
-        self._writer.writelines(packets)
+        self._unanswered = {packet_id: loop.create_future() for packet_id in fitting}
+        self._writer.writelines(fitting.values())
+        refusals: list[BrokerRefused | None] = []
+        for packet_id, message in named.items():
+            if packet_id not in fitting:
+                long = len(packets[packet_id])
+                refusals.append(BrokerRefused(f"a message of {long:,} bytes is longer than the broker takes"))
+                continue
+            answer = await self._answered(packet_id)
+            why = f"the broker does not take {message.topic}: {_words(answer.reason)}"
+            refusals.append(BrokerRefused(why) if answer.is_refusal else None)
+        return refusals
+
+    async def _answered(self, packet_id: int) -> Answer:
         try:
             async with asyncio.timeout(self._broker.answer_seconds):
-                await self._drained()
-                answers = [await self._unanswered[packet_id] for packet_id in named]
+                return await self._unanswered[packet_id]
         except TimeoutError as error:
             raise _unanswered(self._broker) from error
-        for message, answer in zip(messages, answers, strict=True):
-            if answer.is_refusal:
-                raise _refusal(f"the broker does not take {message.topic}", answer.reason)
 
     async def read(self) -> BrokerAway | BrokerRefused:
         """Take the broker's answers and send pings until the line ends; return why it ended."""
@@ -184,6 +211,7 @@ class BrokerLine:
                 if is_asked:
                     return BrokerAway(f"silent for {2 * self._ping_seconds:.3g} s")
                 is_asked = True
+                self._pings += 1
                 self._writer.write(PING)
             except (BrokerAway, BrokerRefused) as reason:
                 return self._reason or reason
@@ -206,6 +234,7 @@ class BrokerLine:
 
     async def _heard(self) -> list[Answer]:
         """Wait for bytes; return the answers that are whole by then. Raises BrokerAway, BrokerRefused."""
+        await asyncio.sleep(0)  # bytes that are there are read without a wait: a flood of them must not stop the loop
         try:
             data = await self._reader.read(_READ_BYTES)
         except OSError as error:
@@ -217,22 +246,28 @@ class BrokerLine:
         except MalformedPacket as error:
             raise BrokerRefused(_NOT_MQTT) from error
 
-    async def _drained(self) -> None:
-        try:
-            await self._writer.drain()
-        except OSError as error:
-            raise _translated(error, self._broker.host) from error
-
     def _take(self, answer: Answer) -> None:
         match answer.kind:
             case Kind.TAKEN:
                 waiting = self._unanswered.get(answer.packet_id)
-                if waiting is not None and not waiting.done():
+                if waiting is None or waiting.done():
+                    self._overhear()
+                else:
                     waiting.set_result(answer)
+            case Kind.PONG if self._pings:
+                self._pings -= 1
+            case Kind.PONG:
+                self._overhear()
             case Kind.DISCONNECT:
                 raise _refusal("the broker ends the connection", answer.reason)
             case Kind.CONNECTED:
                 raise BrokerRefused(_NOT_MQTT)
+
+    def _overhear(self) -> None:
+        """Count an answer that was not asked for. Raises BrokerRefused when there are many."""
+        self._unasked += 1
+        if self._unasked > _MOST_UNASKED:
+            raise BrokerRefused(_UNASKED)
 
 
 @asynccontextmanager
@@ -290,9 +325,12 @@ def _refusal(what: str, reason: int) -> BrokerAway | BrokerRefused:
     """Name a reason of the broker by the reaction that it needs."""
     if reason == 0:
         return BrokerAway(what)
-    if reason in _PASSING:
-        return BrokerAway(f"{what}: {_PASSING[reason]}")
-    return BrokerRefused(f"{what}: {_WORDS.get(reason, f'reason {reason:#04x}')}")
+    kind = BrokerAway if reason in _PASSING else BrokerRefused
+    return kind(f"{what}: {_words(reason)}")
+
+
+def _words(reason: int) -> str:
+    return _PASSING.get(reason) or _WORDS.get(reason) or f"reason {reason:#04x}"
 
 
 def _unanswered(broker: Broker) -> BrokerAway:

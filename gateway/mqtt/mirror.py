@@ -94,22 +94,39 @@ class Sent:
         return self.sign == kept.sign and now < self.at + _ANEW_SECONDS
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A topic that the broker refuses: why, so many times in a row, and when it is tried again (monotonic seconds)."""
+
+    reason: str
+    times: int
+    until: float
+
+
 @dataclass(slots=True)
 class Shown:
-    """Record of the messages that a broker keeps, for one line.
+    """Record of what a broker has and what it refuses, for one line.
 
     Attributes:
         is_there: whether the gateway has said that it is there.
         sent: the kept messages by their topics.
-        refusal: why the broker does not take one, "" if it does; `failures` in a row.
-        rests_until: until when none is tried after a refusal (monotonic seconds).
+        refused: the refusals by their topics. One topic does not delay another.
+        disk_until: until when the store is left alone after a failure (monotonic seconds).
     """
 
     is_there: bool = False
     sent: dict[str, Sent] = field(default_factory=dict)
-    refusal: str = ""
-    failures: int = 0
-    rests_until: float = float("-inf")
+    refused: dict[str, Refused] = field(default_factory=dict)
+    disk_until: float = float("-inf")
+
+    def rests(self, topic: str, *, now: float) -> bool:
+        """Return whether a topic is not tried now, after a refusal."""
+        return topic in self.refused and now < self.refused[topic].until
+
+    @property
+    def refusal(self) -> str:
+        """The reason of the topic refused first, "" if none is."""
+        return next((one.reason for one in self.refused.values()), "")
 
 
 def lane_state(lane: LaneSnapshot) -> dict[str, JsonValue]:
@@ -226,25 +243,19 @@ class Mirror:
 
     async def _mirror(self, line: BrokerLine) -> None:
         """Send what the broker lacks, then what changes, until the line ends."""
-        shown = Shown()
-        failures, version = 0, -1
+        shown, version = Shown(), -1
         while True:
             is_more = False
             try:
                 await self._show(line, shown)
-                is_more = await self._send_events(line)
-                failures = 0
-                self._tell(ConnectionState.REFUSED if shown.refusal else ConnectionState.CONNECTED, shown.refusal)
+                is_more = await self._send_events(line, shown)
             except BrokerAway as error:
                 line.end(error)
                 return
-            except BrokerRefused as error:
-                failures += 1
-                self._tell(ConnectionState.REFUSED, str(error))
-                await asyncio.sleep(self._backoff.wait(failures))
             except StoreError as error:
                 log.debug("mirror_waits_for_disk", error=str(error))  # the store reports its own failure
-                await asyncio.sleep(_DISK_SECONDS)
+                shown.disk_until = self._clock.monotonic() + _DISK_SECONDS
+            self._tell(ConnectionState.REFUSED if shown.refused else ConnectionState.CONNECTED, shown.refusal)
             if not is_more:
                 await asyncio.sleep(_BREATH_SECONDS)  # changes of one moment go together
                 version = await self._changes.beyond(version, within=_VERDICT_SECONDS)
@@ -252,28 +263,36 @@ class Mirror:
     async def _show(self, line: BrokerLine, shown: Shown) -> None:
         """Send the kept messages that have changed or expire soon, and take away those of lanes that are gone.
 
-        If the broker refuses one, they are tried again later; events go on. Raises BrokerAway.
+        If the broker refuses one, it is tried again later; the others go on. Raises BrokerAway.
         """
         now, at, sent = self._clock.monotonic(), iso_utc(self._clock.wall().micros), shown.sent
-        if now < shown.rests_until:
-            return
         kept = {one.topic: one for one in self._kept(now)}
         due = [one for one in kept.values() if one.topic not in sent or not sent[one.topic].is_still(one, now=now)]
-        gone = sent.keys() - kept.keys()
-        try:
-            if not shown.is_there:
-                await line.put([self._presence("online")])
+        messages = [
+            *(() if shown.is_there else (self._presence("online"),)),
+            *(one.message(at=at) for one in due),
+            *(Message(topic=topic, payload=b"", kept=True) for topic in sorted(sent.keys() - kept.keys())),
+        ]
+        messages = [message for message in messages if not shown.rests(message.topic, now=now)]
+        for message, refusal in zip(messages, await line.put(messages), strict=True):
+            topic = message.topic
+            self._note(shown, topic, refusal)
+            if refusal is not None:
+                continue
+            if topic in kept:
+                sent[topic] = Sent(kept[topic].sign, now)
+            elif sent.pop(topic, None) is None:
                 shown.is_there = True
-            taken_away = [Message(topic=topic, payload=b"", kept=True) for topic in sorted(gone)]
-            await line.put([*(one.message(at=at) for one in due), *taken_away])
-        except BrokerRefused as error:
-            shown.failures, shown.refusal = shown.failures + 1, str(error)
-            shown.rests_until = now + self._backoff.wait(shown.failures)
+        for topic in shown.refused.keys() - kept.keys() - sent.keys() - {self._topics.status, self._topics.event}:
+            del shown.refused[topic]  # of a lane that is gone
+
+    def _note(self, shown: Shown, topic: str, refusal: BrokerRefused | None) -> None:
+        """Note the broker's answer for a topic."""
+        if refusal is None:
+            shown.refused.pop(topic, None)
             return
-        shown.failures, shown.refusal = 0, ""
-        sent.update({one.topic: Sent(one.sign, now) for one in due})
-        for topic in gone:
-            del sent[topic]
+        times = 1 + (shown.refused[topic].times if topic in shown.refused else 0)
+        shown.refused[topic] = Refused(str(refusal), times, self._clock.monotonic() + self._backoff.wait(times))
 
     def _kept(self, now: float) -> Iterator[Kept]:
         for lane in self._lanes():
@@ -289,23 +308,34 @@ class Mirror:
     def _presence(self, word: str) -> Message:
         return Message(topic=self._topics.status, payload=word.encode(), kept=True, content_type=_WORD)
 
-    async def _send_events(self, line: BrokerLine) -> bool:
-        """Send the next events, and move the mark; return whether more may wait."""
+    async def _send_events(self, line: BrokerLine, shown: Shown) -> bool:
+        """Send the next events, and move the mark up to the first one that the broker refuses.
+
+        After a refusal that event is tried alone, so that no others are repeated. Return whether more may wait.
+        Raises BrokerAway, StoreError.
+        """
+        topic, now = self._topics.event, self._clock.monotonic()
+        if now < shown.disk_until or shown.rests(topic, now=now):
+            return False
+        limit = 1 if topic in shown.refused else MOST_IN_FLIGHT
         mark = await self.hold()
-        rows = await self._events.json_after(mark.read_to, limit=MOST_IN_FLIGHT)
-        if rows:
-            box = await self._box_number()
-            await line.put(
-                [
-                    Message(
-                        topic=self._topics.event, payload=text.encode(), expiry_seconds=EVENT_EXPIRY_SECONDS, box=box
-                    )
-                    for _, text in rows
-                ]
-            )
-            self._mark = replace(mark, read_to=rows[-1][0], read_at=self._clock.wall().micros)
+        rows = await self._events.json_after(mark.read_to, limit=limit)
+        if not rows:
+            self._note(shown, topic, None)
+            return False
+        box = await self._box_number()
+        refusals = await line.put(
+            [
+                Message(topic=topic, payload=text.encode(), expiry_seconds=EVENT_EXPIRY_SECONDS, box=box)
+                for _, text in rows
+            ]
+        )
+        taken = next((place for place, refusal in enumerate(refusals) if refusal is not None), len(rows))
+        self._note(shown, topic, refusals[taken] if taken < len(rows) else None)
+        if taken:
+            self._mark = replace(mark, read_to=rows[taken - 1][0], read_at=self._clock.wall().micros)
             await self._read_cursors.save([self._mark])
-        return len(rows) == MOST_IN_FLIGHT
+        return taken == limit
 
     def _tell(self, state: ConnectionState, reason: str) -> None:
         before = self._status

@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-LONGEST_ANSWER = 16_384
+LONGEST_ANSWER = 4_096
 """Bytes of the longest answer that is read; the broker is told so."""
 MOST_UNANSWERED = 65_535
 """The most messages that a broker takes before it has answered, unless it says less (4.9)."""
 REFUSED = 0x80
 """Reasons from here on are refusals (2.4)."""
+OLDER_VERSION = 0x01
+"""The refusal of a version, in the words of the versions before (3.2.2.2 there)."""
 _VERSION = 5
 _LONGEST_NUMBER = 4
 
@@ -166,6 +168,8 @@ def _answer(kind: Kind, body: bytes) -> Answer:
         return Answer(kind=kind)
     if kind is Kind.CONNECTED:
         field.number(1)  # whether there was a session before (3.2.2.1); none is asked for
+        if field.left == 1:  # without properties, as an older version answers
+            return Answer(kind=kind, reason=field.number(1) or OLDER_VERSION)
     packet_id = field.number(2) if kind is Kind.TAKEN else 0
     if not field.left and kind is not Kind.CONNECTED:  # others leave a success out (3.4.2.1, 3.14.2.1)
         return Answer(kind=kind, packet_id=packet_id)

@@ -41,8 +41,8 @@ async def running(*bodies) -> AsyncIterator[None]:
                 task.cancel()
 
 
-async def happen(store: Store, count: int = 1) -> list[int]:
-    """Record events; return their ids."""
+async def happen(store: Store, count: int = 1, *, long: int = 0) -> list[int]:
+    """Record events, with so many bytes more in each; return their ids."""
     made = []
     for number in range(count):
         stamp = SystemClock().wall()
@@ -50,7 +50,7 @@ async def happen(store: Store, count: int = 1) -> list[int]:
             kind=EventKind.GATE_OPENED,
             date_at=stamp.micros,
             clock_trusted=True,
-            description=f"The gate opened, {number}.",
+            description=f"The gate opened, {number}.{'x' * long}",
             lane_id="entry",
         )
         made += (await store.journal.record(Entry(events=(event,)))).event_ids

@@ -14,6 +14,7 @@ from gateway.mqtt.line import Broker
 from gateway.mqtt.mirror import Mirror, Topics
 from gateway.problems.problem import Part, Problem, Verdict
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.supervision import Backoff
 from gateway.store import Store
 
 TOPICS = Topics("edge-gateway/north/gate-1")
@@ -49,7 +50,9 @@ class Shown:
     verdict: Verdict = field(default=WELL)
 
 
-def mirror(store: Store, at: Mosquitto | int, shown: Shown | None = None, **of_broker) -> Mirror:
+def mirror(
+    store: Store, at: Mosquitto | int, shown: Shown | None = None, *, backoff: Backoff = SOON, **of_broker
+) -> Mirror:
     """A mirror at a broker, or at a port of this machine."""
     port, seen = at if isinstance(at, int) else at.port, shown or Shown()
     host = "localhost" if of_broker.get("is_encrypted") else "127.0.0.1"
@@ -66,5 +69,5 @@ def mirror(store: Store, at: Mosquitto | int, shown: Shown | None = None, **of_b
         box_number=store.box_number,
         changes=store.changes,
         clock=SystemClock(),
-        backoff=SOON,
+        backoff=backoff,
     )

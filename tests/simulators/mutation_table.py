@@ -236,8 +236,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         3,
         "an event that the MQTT broker refuses taken for a sent one",
         "gateway/mqtt/line.py",
-        "            if answer.is_refusal:\n",
-        "            if answer.is_refusal and False:\n",
+        "if answer.is_refusal else None",
+        "if answer.is_refusal and False else None",
         tests=("tests/gateway/mqtt/test_mirror.py",),
     ),
     # 4: the books balance

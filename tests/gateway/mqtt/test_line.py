@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from waiting import until
@@ -13,6 +14,7 @@ from gateway.mqtt.line import Broker, BrokerAway, BrokerLine, BrokerRefused, con
 from gateway.mqtt.packets import Message
 
 WILL = Message(topic="north/status", payload=b"offline", kept=True)
+UNASKED = "the broker sends answers that were not asked for"
 CONSENT = bytes.fromhex("20 03 00 00 00")
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -64,7 +66,9 @@ def says(text: str) -> Talk:
     [
         ("20 02 00 01", BrokerRefused, "the broker refuses the connection: it does not speak MQTT 5"),
         ("20 03 00 86 00", BrokerRefused, "the broker refuses the connection: the user name or the password is wrong"),
-        ("20 03 00 99 00", BrokerRefused, "the broker refuses the connection: reason 0x99"),
+        ("20 02 00 00", BrokerRefused, "the broker refuses the connection: it does not speak MQTT 5"),
+        ("20 03 00 99 00", BrokerRefused, "the broker refuses the connection: it wants messages of another form"),
+        ("20 03 00 a0 00", BrokerRefused, "the broker refuses the connection: reason 0xa0"),
         ("20 03 00 88 00", BrokerAway, "the broker refuses the connection: it is not available"),
         ("48 54 54 50 2f 31 2e 31", BrokerRefused, "what answers there is no MQTT 5 broker"),
         ("40 02 00 01", BrokerRefused, "what answers there is no MQTT 5 broker"),
@@ -87,6 +91,9 @@ async def test_what_is_no_consent_is_named(answer, kind, why):
         ("e0 02 8e 00", BrokerRefused, "the broker ends the connection: another client has taken the gateway's name"),
         ("e0 00", BrokerAway, "the broker ends the connection"),
         ("20 03 00 00 00", BrokerRefused, "what answers there is no MQTT 5 broker"),
+        ("e0 02 9d 00", BrokerRefused, "the broker ends the connection: another server is to be used"),
+        pytest.param("d0 00" * 512, BrokerRefused, UNASKED, id="answers to no ping"),
+        pytest.param("40 02 00 07" * 65, BrokerRefused, UNASKED, id="answers to no message"),
         ("31 0a 00 01 61 00 00 62 62 62 62 62", BrokerRefused, "what answers there is no MQTT 5 broker"),
     ],
 )
@@ -124,26 +131,66 @@ async def test_no_more_messages_are_under_way_than_the_broker_allows():
                 async with asyncio.timeout(0.05):
                     await packet(reader)
             most += 1
-            for one in (second, first):  # answers may come in any order
+            for one in (second, first, first):  # answers may come in any order, and twice
                 writer.write(b"\x40\x02" + one[12:14])
 
     async with far_end(talk) as broker, connected(broker, WILL) as line:
-        await sent(line, [Message(topic="north/ev", payload=b"%d" % number) for number in range(6)])
+        await sent(line, messages(6))
     assert most == 3
 
 
-async def sent(line: BrokerLine, messages) -> None:
-    """Publish while the line is read."""
+async def sent(line: BrokerLine, messages) -> list[BrokerRefused | None]:
+    """Publish while the line is read; the refusals."""
     async with asyncio.TaskGroup() as group:
         reading = group.create_task(line.read())
-        await line.put(messages)
+        refusals = await line.put(messages)
         reading.cancel()
+    return refusals
 
 
-async def test_a_message_that_is_too_long_for_the_broker_is_not_sent():
-    async with far_end(says("20 08 00 00 05 27 00 00 00 40")) as broker, connected(broker, WILL) as line:
-        with pytest.raises(BrokerRefused, match=r"a message of 1,0.. bytes is longer than the broker takes"):
-            await line.put([Message(topic="north/ev", payload=b"x" * 1000)])
+def messages(count: int, *, long: int = 0) -> list[Message]:
+    return [Message(topic="north/ev", payload=b"%d" % number + b"x" * long) for number in range(count)]
+
+
+async def test_a_message_that_is_too_long_for_the_broker_is_not_sent_and_the_others_are():
+    heard = []
+
+    async def talk(reader, writer) -> None:
+        writer.write(bytes.fromhex("20 08 00 00 05 27 00 00 00 40"))  # 64 bytes at most
+        for _ in range(2):
+            heard.append(await packet(reader))
+            writer.write(b"\x40\x02" + heard[-1][12:14])
+
+    async with far_end(talk) as broker, connected(broker, WILL) as line:
+        before, refusal, after = await sent(line, [*messages(1), *messages(1, long=1000), *messages(1)])
+    assert (before, after, len(heard)) == (None, None, 2)
+    assert str(refusal).startswith("a message of 1,0")
+
+
+async def test_a_network_that_takes_long_for_many_messages_is_no_fault():
+    """Each answer comes in time, all together do not."""
+
+    async def talk(reader, writer) -> None:
+        writer.write(CONSENT)
+        for _ in range(6):
+            head = (await packet(reader))[12:14]
+            await asyncio.sleep(0.1)  # the far end's own pace
+            writer.write(b"\x40\x02" + head)
+
+    async with far_end(talk) as broker, connected(broker, WILL) as line:
+        assert await sent(line, messages(6)) == [None] * 6
+
+
+async def test_a_broker_that_allows_long_silence_is_asked_all_the_same():
+    asked = []
+
+    async def talk(reader, writer) -> None:
+        writer.write(bytes.fromhex("20 06 00 00 03 13 ff ff"))
+        asked.append(await packet(reader))
+
+    async with far_end(talk) as broker, connected(replace(broker, silence_seconds=1), WILL) as line:
+        assert "silent for 0.667 s" in str(await line.read())
+    assert asked == [b"\xc0\x00"]
 
 
 async def test_the_end_is_said_and_waits_for_no_one():

@@ -18,6 +18,7 @@ from waiting import until
 from drivers.contract import GatePosition
 from gateway.domain.server_lines import ConnectionState
 from gateway.mqtt.mirror import CONSUMER
+from gateway.runtime.supervision import Backoff
 
 ENTRY = TOPICS.lane("entry")
 
@@ -244,6 +245,47 @@ async def test_an_event_that_is_refused_is_not_passed_over(tmp_path, store):
             rights.write_text(f"topic read #\ntopic write {TOPICS.root}/#\n")
             broker.reload()
             await until(lambda: heard.events() == made)
+
+
+async def test_a_refused_topic_delays_no_other_one(tmp_path, store):
+    """Refused topics are tried again after a minute; what the broker takes is there at once."""
+    rights = tmp_path / "rights"
+    rights.write_text(f"topic read #\ntopic write {TOPICS.status}\ntopic write {ENTRY}\n")
+    rights.chmod(0o600)
+    shown = Shown()
+    with mosquitto(tmp_path, f"allow_anonymous true\nacl_file {rights}") as broker, listener(broker) as heard:
+        await until(lambda: heard.is_there)
+        up = mirror(store, broker, shown, backoff=Backoff(first=60.0, longest=60.0))
+        await up.hold()
+        await happen(store)
+        async with running(up.run()):
+            await until(lambda: up.status().state is ConnectionState.REFUSED)
+            for place, position in enumerate((GatePosition.OPENING, GatePosition.OPEN, GatePosition.CLOSED), 2):
+                shown.lanes = (lane(position=position),)
+                store.changes.bump()
+                await until(lambda place=place: len(heard.payloads(ENTRY)) == place)
+
+
+async def test_events_before_and_after_a_refused_one_are_not_sent_again_and_again(tmp_path, store):
+    shown, limit = Shown(), "allow_anonymous true\nmessage_size_limit "
+    with mosquitto(tmp_path, f"{limit}3000") as broker, listener(broker) as heard:
+        await until(lambda: heard.is_there)
+        up = mirror(store, broker, shown)
+        await up.hold()
+        before, (refused,), after = await happen(store, 3), await happen(store, long=5000), await happen(store, 3)
+        async with running(up.run()):
+            await until(lambda: up.status().state is ConnectionState.REFUSED)
+            assert up.status().reason == f"the broker does not take {TOPICS.event}: the message is too long"
+            await until_mark(store, before[-1])
+            for place, position in enumerate((GatePosition.OPENING, GatePosition.OPEN, GatePosition.CLOSED), 2):
+                shown.lanes = (lane(position=position),)
+                store.changes.bump()
+                await until(lambda place=place: len(heard.payloads(ENTRY)) == place)
+            assert heard.events() == before + after
+            broker.configure(f"{limit}0")
+            broker.reload()
+            await until(lambda: heard.events() == [*before, *after, refused, *after])
+            await until(lambda: up.status().state is ConnectionState.CONNECTED)
 
 
 async def test_tls_is_proven_both_ways(tmp_path, store):

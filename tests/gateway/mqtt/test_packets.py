@@ -21,6 +21,8 @@ ANSWERS = {
         kind=Kind.CONNECTED, most_unanswered=20, longest_packet=1_048_576, keep_alive=30
     ),
     "20 02 00 01": Answer(kind=Kind.CONNECTED, reason=1),
+    "20 02 00 00": Answer(kind=Kind.CONNECTED, reason=1),
+    "20 02 00 05": Answer(kind=Kind.CONNECTED, reason=5),
     "20 0e 00 87 0b 1f 00 02 6e 6f 26 00 01 61 00 00": Answer(kind=Kind.CONNECTED, reason=0x87),
     "40 02 01 02": Answer(kind=Kind.TAKEN, packet_id=0x102),
     "40 03 00 07 10": Answer(kind=Kind.TAKEN, packet_id=7, reason=0x10),
@@ -56,7 +58,7 @@ def test_the_first_packet_has_will_user_and_password():
     will = Message(topic="w", payload=b"off", kept=True, content_type="t")
     packet = connect(client_id="gate", will=will, keep_alive=60, username="u", password="p")
     assert packet == bytes.fromhex(
-        "10 2b 0004 4d515454 05 ee 003c 05 27 00004000 0004 67617465"
+        "10 2b 0004 4d515454 05 ee 003c 05 27 00001000 0004 67617465"
         "06 0101 03 0001 74 0001 77 0003 6f6666 0001 75 0001 70"
     )
     alone = connect(client_id="gate", will=will, keep_alive=60, username=None, password=None)
