@@ -291,23 +291,12 @@ class Depacketizer:
 
     def _unit(self, unit: bytes) -> None:
         """Take a whole unit, which stands behind a start code."""
-        first = unit[_UNIT_AT]
-        if first & 0x80 or (self.codec is VideoCodec.H265 and len(unit) < _UNIT_AT + 3):
+        if unit[_UNIT_AT] & 0x80 or (self.codec is VideoCodec.H265 and len(unit) < _UNIT_AT + 3):
             self.refused += 1
             return
-        if self.codec is VideoCodec.H264:
-            kind = first & 0x1F
-            is_slice = h264.SLICE <= kind <= h264.IDR
-            entry = Entry.IDR if kind == h264.IDR else Entry.NONE
-            known = is_slice or kind in (h264.SEI, h264.SPS, h264.PPS)
-            continues = is_slice and len(unit) > _UNIT_AT + 1 and not unit[_UNIT_AT + 1] & 0x80
-        else:
-            kind = first >> 1 & 0x3F
-            is_slice = h265.is_slice(kind)
-            entry = h265.entry_of(kind)
-            known = is_slice or kind in (h265.VPS, h265.SPS, h265.PPS, h265.PREFIX_SEI, h265.SUFFIX_SEI)
-            continues = is_slice and not unit[_UNIT_AT + 2] & 0x80
-        if not known or (not is_slice and unit[_UNIT_AT:] in self._others):
+        kind_of = _h264_kind if self.codec is VideoCodec.H264 else _h265_kind
+        is_known, is_slice, continues, entry = kind_of(unit)
+        if not is_known or (not is_slice and unit[_UNIT_AT:] in self._others):
             return  # some cameras repeat parameter sets before every slice, which readers take for a new picture
         if continues and not self._has_slice:
             if self._ended_at == self._timestamp:
@@ -367,6 +356,23 @@ class Depacketizer:
         self._has_slice = self._lost_slice = self._damaged = self._after_loss = False
         self._entry, self._recovery = Entry.NONE, None
         return picture
+
+
+def _h264_kind(unit: bytes) -> tuple[bool, bool, bool, Entry]:
+    """Return whether the unit is of a known kind, a slice, a slice that continues its picture; and its entry point."""
+    kind = unit[_UNIT_AT] & 0x1F
+    is_slice = h264.SLICE <= kind <= h264.IDR
+    continues = is_slice and len(unit) > _UNIT_AT + 1 and not unit[_UNIT_AT + 1] & 0x80
+    is_known = is_slice or kind in (h264.SEI, h264.SPS, h264.PPS)
+    return is_known, is_slice, continues, Entry.IDR if kind == h264.IDR else Entry.NONE
+
+
+def _h265_kind(unit: bytes) -> tuple[bool, bool, bool, Entry]:
+    """Return the same as `_h264_kind`."""
+    kind = unit[_UNIT_AT] >> 1 & 0x3F
+    is_slice = h265.is_slice(kind)
+    is_known = is_slice or kind in (h265.VPS, h265.SPS, h265.PPS, h265.PREFIX_SEI, h265.SUFFIX_SEI)
+    return is_known, is_slice, is_slice and not unit[_UNIT_AT + 2] & 0x80, h265.entry_of(kind)
 
 
 def _unit_head(codec: VideoCodec, payload: int) -> bytes:

@@ -279,17 +279,21 @@ def _lane_way_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
     for position, reader in enumerate(lane.far_readers):
         if reader not in lane.readers:
             yield Fault(f"{place}.far_readers[{position}]", f"{reader} is not one of this lane's readers")
+    yield from _switch_faults(place, lane)
+    yield from _limit_faults(place, lane)
+    if lane.vend != "momentary" and lane.closes == "device":
+        yield Fault(
+            f"{place}.vend", f'{lane.vend!r} needs closes = "gateway": a device that closes by itself ends it early'
+        )
+
+
+def _switch_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
     loops = (lane.arming, lane.far, lane.closing, *lane.safety)
     for field, ref in (("fire", lane.fire), ("key_switch", lane.key_switch)):
         if ref is not None and ref in loops:
             yield Fault(f"{place}.{field}", "is the same point as a loop or safety point of the lane")
     if lane.fire is not None and lane.fire == lane.key_switch:
         yield Fault(f"{place}.key_switch", "is the same point as the fire input")
-    yield from _limit_faults(place, lane)
-    if lane.vend != "momentary" and lane.closes == "device":
-        yield Fault(
-            f"{place}.vend", f'{lane.vend!r} needs closes = "gateway": a device that closes by itself ends it early'
-        )
 
 
 def _limit_faults(place: str, lane: LaneSection) -> Iterator[Fault]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -345,12 +345,21 @@ class CentralClient:
             if offset is not None and offset.says_more_than(self._state.clock_offset):
                 self._state = replace(self._state, clock_offset=offset)
 
-        try:
+        with self._line_faults(operation):
             async with asyncio.timeout(self._timeout):
                 await self._connections.open()
                 began = self._clock.monotonic()
                 fetch = fetch or self._connections.fetch
                 status, raw = await fetch(method, path, body, headers, on_headers=on_headers)
+        if known is not None and status == HTTPStatus.OK and (answer := known(raw)) is not None:
+            return answer
+        return self._rests.noted(operation, await judge(operation, status, raw), status=status, seconds=rest)
+
+    @contextmanager
+    def _line_faults(self, operation: str) -> Iterator[None]:
+        """Inside this context, note each fault of the line, and raise it as CentralUnavailable or TooLarge."""
+        try:
+            yield
         except aiohttp.ConnectionTimeoutError as error:
             away = CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False)
             raise self._on_time_out(away) from error
@@ -364,9 +373,6 @@ class CentralClient:
             raise self._noted(TooLarge(f"{operation}: {error}")) from error
         except CentralUnavailable as error:
             raise self._noted(CentralUnavailable(f"{operation}: {error}")) from error
-        if known is not None and status == HTTPStatus.OK and (answer := known(raw)) is not None:
-            return answer
-        return self._rests.noted(operation, await judge(operation, status, raw), status=status, seconds=rest)
 
     def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
         """Make the connector for new connections."""

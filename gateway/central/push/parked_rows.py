@@ -102,30 +102,41 @@ class ParkedRows:
         name = f"central's {row.kind} {central_id}"
         if await self._unknown_outcomes.was_here(row.kind, central_id, row.created_at):
             raise CommandRefused(f"{name} is another record, which this site already knows")
-        path, operation = READS.get(row.kind), WRITES.get((row.kind, row.action))
-        if self._client is None or path is None or operation is None or operation.lookup is None:
+        operation = WRITES.get((row.kind, row.action))
+        if operation is None or operation.lookup is None:
             return False
-        try:
-            answer = await self._client.call("POST", path, {"id": central_id})
-        except CentralDenied as error:
-            if not error.status:
-                raise CommandRefused(f"central does not let {name} be looked at now: {error}") from error
-            return False
-        except CentralUnavailable as error:
-            raise CommandRefused(f"{name} cannot be looked at now, try again later: {error}") from error
-        except CentralRefused as error:
-            if error.status != NOT_FOUND:
-                return False
-            if (doubtful := await doubt(self._client, error)) is not None:
-                raise CommandRefused(f"{name} cannot be looked at now, try again later: {doubtful}") from error
-            raise CommandRefused(f"central has no {row.kind} {central_id}") from error
-        record, sent = answered_record(answer, operation.resources), body_object(row.body)
+        answer = await self._record_at_central(row.kind, central_id, name=name)
+        record = None if answer is None else answered_record(answer, operation.resources)
+        sent = body_object(row.body)
         if record is None or sent is None:
             return False
         sent = (await self._references.resolve(sent)).body
         if match_record(operation.lookup, sent, record, newer=None) is RecordMatch.OTHER:
             raise CommandRefused(f"{name} is another record: its identifying fields differ")
         return True
+
+    async def _record_at_central(self, kind: str, central_id: int, *, name: str) -> JsonObject | None:
+        """Return central's answer with the record; None if the gateway's account may not see it.
+
+        Raises CommandRefused if central has no such record, or cannot be asked now.
+        """
+        path = READS.get(kind)
+        if self._client is None or path is None:
+            return None
+        try:
+            return await self._client.call("POST", path, {"id": central_id})
+        except CentralDenied as error:
+            if not error.status:
+                raise CommandRefused(f"central does not let {name} be looked at now: {error}") from error
+            return None
+        except CentralUnavailable as error:
+            raise CommandRefused(f"{name} cannot be looked at now, try again later: {error}") from error
+        except CentralRefused as error:
+            if error.status != NOT_FOUND:
+                return None
+            if (doubtful := await doubt(self._client, error)) is not None:
+                raise CommandRefused(f"{name} cannot be looked at now, try again later: {doubtful}") from error
+            raise CommandRefused(f"central has no {kind} {central_id}") from error
 
     async def drop(self, row_id: int, *, by: str) -> OutboxRow:
         """Drop a row. The next pull restores central's record; a record that central never had is removed."""

@@ -106,45 +106,49 @@ def right_of_way_began(lane: Transition) -> None:
     lane.put(lane.state.troubles.forced(None))
 
 
-def _conditions(rules: LaneRules, state: LaneState) -> list[_Condition]:
-    found: list[_Condition] = []
+def _conditions(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
+    yield from _of_switches(rules, state)
+    yield from _of_gate(rules, state)
+    if state.visits.phase is Phase.PASSING:
+        text = f"a vehicle has been under the gate for {_span(rules.lane.vehicle_stuck_seconds)}"
+        yield _condition(EventKind.VEHICLE_STUCK, text, state.visits.since + rules.lane.vehicle_stuck_seconds)
+    for name, point in _inputs(rules, state):
+        if point.is_on():
+            text = f"{name} has been on for {_span(rules.lane.stuck_seconds)}"
+            yield _condition(EventKind.INPUT_STUCK, text, point.since + rules.lane.stuck_seconds, subject=name)
+        if point.changes and point.chatters_until() > point.changes[-1]:
+            chatter = Trouble(EventKind.INPUT_CHATTERS, name, f"{name} changes too often to be trusted")
+            yield _Condition(chatter, point.changes[-1], point.chatters_until())
 
-    def when(kind: EventKind, subject: str, text: str, since: float, until: float = _FOREVER) -> None:
-        found.append(_Condition(Trouble(kind, subject, text), since, until))
 
+def _of_switches(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
     if state.inputs.on_fire:
-        when(EventKind.FIRE_INPUT, "", "the fire input is active, so the gate must be open", state.inputs.fire.since)
+        text = "the fire input is active, so the gate must be open"
+        yield _condition(EventKind.FIRE_INPUT, text, state.inputs.fire.since)
     if rules.lane.key_switch is not None and state.inputs.key_switch.is_on():
-        when(EventKind.KEY_SWITCH_ON, "", "the key switch controls the gate", state.inputs.key_switch.since)
+        yield _condition(EventKind.KEY_SWITCH_ON, "the key switch controls the gate", state.inputs.key_switch.since)
     if state.orders.doubt:
-        when(EventKind.SCHEDULE_DOUBTED, "", state.orders.doubt, state.orders.doubted_since + DOUBTED_SECONDS)
-    if (
-        state.inputs.gate.position is GatePosition.UNKNOWN
-        and state.inputs.gate.since > NEVER
-        and not state.inputs.gate_lost
-    ):
+        yield _condition(EventKind.SCHEDULE_DOUBTED, state.orders.doubt, state.orders.doubted_since + DOUBTED_SECONDS)
+
+
+def _of_gate(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
+    gate = state.inputs.gate
+    if gate.position is GatePosition.UNKNOWN and gate.since > NEVER and not state.inputs.gate_lost:
         text = (
             f"the gate's position has been unknown for {_span(rules.travel_seconds)}; it may stand half open. Make sure"
             " that nobody and nothing is under it, open it, then close it"
         )
-        when(EventKind.POSITION_UNKNOWN, "", text, state.inputs.gate.since + rules.travel_seconds)
+        yield _condition(EventKind.POSITION_UNKNOWN, text, gate.since + rules.travel_seconds)
     if state.troubles.off_closed_at is not None and not state.reason_kept_open:
         text = f"the gate has been open for more than {_span(rules.lane.held_open_seconds)}"
-        when(EventKind.HELD_OPEN, "", text, state.troubles.off_closed_at + rules.lane.held_open_seconds)
+        yield _condition(EventKind.HELD_OPEN, text, state.troubles.off_closed_at + rules.lane.held_open_seconds)
     if state.troubles.forced_at is not None:
         text = "the gate left its closed position without a command: forced, or opened by another control"
-        when(EventKind.FORCED_OPEN, "", text, state.troubles.forced_at + rules.lane.forced_seconds)
-    if state.visits.phase is Phase.PASSING:
-        text = f"a vehicle has been under the gate for {_span(rules.lane.vehicle_stuck_seconds)}"
-        when(EventKind.VEHICLE_STUCK, "", text, state.visits.since + rules.lane.vehicle_stuck_seconds)
-    for name, point in _inputs(rules, state):
-        if point.is_on():
-            text = f"{name} has been on for {_span(rules.lane.stuck_seconds)}"
-            when(EventKind.INPUT_STUCK, name, text, point.since + rules.lane.stuck_seconds)
-        if point.changes and point.chatters_until() > point.changes[-1]:
-            text = f"{name} changes too often to be trusted"
-            when(EventKind.INPUT_CHATTERS, name, text, point.changes[-1], point.chatters_until())
-    return found
+        yield _condition(EventKind.FORCED_OPEN, text, state.troubles.forced_at + rules.lane.forced_seconds)
+
+
+def _condition(kind: EventKind, text: str, since: float, *, subject: str = "") -> _Condition:
+    return _Condition(Trouble(kind, subject, text), since)
 
 
 def _inputs(rules: LaneRules, state: LaneState) -> list[tuple[str, InputReading]]:
