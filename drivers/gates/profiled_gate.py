@@ -32,7 +32,8 @@ Pulse = TypeVar("Pulse")
 class ProfiledGate(ABC, Generic[Command, Pulse]):
     """A gate with the commands of its profile, regular polls, and pulses that the gateway ends.
 
-    `limits` are the gate's own limit switches; None where its position comes from elsewhere.
+    `limits` are the gate's own limit switches; None where its position comes from elsewhere. `has_position` says
+    whether the profile tells where the gate is.
 
     Args:
         device_id: the id that its reports carry.
@@ -44,6 +45,7 @@ class ProfiledGate(ABC, Generic[Command, Pulse]):
     """
 
     limits: Limits | None
+    has_position: bool
 
     def __init__(
         self,

@@ -85,6 +85,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
     ) -> None:
         self._profile = profile
         self.limits = limits_of(device_id, profile.position)
+        self.has_position = profile.position is not None
         self._requests = UnitRequests(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
         self._unit = PolledUnit(requests=self._requests, profile=profile, monotonic=monotonic)
         super().__init__(

@@ -49,6 +49,7 @@ class SerialGate(ProfiledGate[Command, Command]):
     ) -> None:
         self._profile = profile
         self.limits = limits_of(device_id, profile.position)
+        self.has_position = profile.position is not None
         self._requests = UnitRequests(bus=bus, profile=profile, unit=unit)
         super().__init__(
             device_id=device_id,

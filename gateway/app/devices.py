@@ -97,6 +97,13 @@ class Field:
         known = ((gate, gate.limits) for gate in self.gates.values() if isinstance(gate, ProfiledGate | LimitedGate))
         return {gate.device_id: limits for gate, limits in known if limits is not None}
 
+    @property
+    def unplaced(self) -> frozenset[int]:
+        """The device ids of the gates of which nothing reports where they are."""
+        return frozenset(
+            number for number, gate in self.gates.items() if isinstance(gate, ProfiledGate) and not gate.has_position
+        )
+
 
 _NO_FIELD = Field({}, {}, {}, (), {}, {}, frozenset(), ())
 

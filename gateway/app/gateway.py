@@ -140,6 +140,7 @@ class Gateway:
             gates=field.gates,
             showing=field.showing,
             stoppable=field.stoppable,
+            unplaced=field.unplaced,
             drivers=field.drivers,
             limits=field.limits,
             store=self.store,

@@ -138,21 +138,33 @@ def _move(named: str, wanted: str, *, data: Data, url: Url) -> None:
         found = site_now(gateway).lane(named)
         gateway.asked(_COMMANDS[wanted], {"id": found.gate_id})
         lane = _followed(gateway, found, wanted)
+    if _is_done_unseen(lane, found):
+        typer.echo(f"{lane.name}: the gate's controller has the command; nothing reports where the gate is")
+        return
     if lane.position != wanted:
         raise GatewayError(f"{lane.name} is {lane.position} after {MOVE_SECONDS:.0f} s: {lane_words(lane)}")
     typer.echo(f"{lane.name} is {lane.position}")
 
 
 def _followed(gateway: Gateway, lane: Lane, wanted: str) -> Lane:
-    """Print each change of position; return the lane once it has the position `wanted`, or after 30 s."""
+    """Print each change of position; return the lane once it has the position `wanted`, or after 30 s.
+
+    Return it too once the command is done and the gate has no position.
+    """
     until = time.monotonic() + MOVE_SECONDS
-    position = lane.position
+    before, position = lane, lane.position
     while True:
         site: SiteNow = site_now(gateway)
         lane = site.lane(lane.lane_id)
-        if lane.position == wanted or time.monotonic() > until:
+        if lane.position == wanted or _is_done_unseen(lane, before) or time.monotonic() > until:
             return lane
         if lane.position != position:
             position = lane.position
             typer.echo(f"{lane.name} is {position} …")
         time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
+
+
+def _is_done_unseen(lane: Lane, before: Lane) -> bool:
+    """Return whether a new command is done, though the gate's position is unknown: it has none."""
+    is_new = lane.command is not None and (before.command is None or lane.command.id != before.command.id)
+    return is_new and lane.position == "unknown" and lane.command is not None and lane.command.state == "done"

@@ -23,6 +23,13 @@ class Trouble(Answer):
     text: str
 
 
+class Command(Answer):
+    """The last command to a lane's gate."""
+
+    id: str
+    state: str
+
+
 class Lane(Answer):
     """A lane. `unable`: the troubles because of which it cannot admit vehicles or let them out."""
 
@@ -35,6 +42,7 @@ class Lane(Answer):
     under: str
     note: str
     order_text: str
+    command: Command | None
     unable: tuple[Trouble, ...]
     troubles: tuple[Trouble, ...]
 

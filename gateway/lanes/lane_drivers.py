@@ -33,6 +33,11 @@ class LaneDrivers(Protocol):
         ...
 
     @property
+    def unplaced(self) -> frozenset[int]:
+        """The device ids of the gates of which nothing reports where they are."""
+        ...
+
+    @property
     def drivers(self) -> tuple[Driver, ...]:
         """The drivers of all devices."""
         ...

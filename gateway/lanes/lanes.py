@@ -64,13 +64,15 @@ class Lanes:
         stoppable: Collection[int] | None = None,
         drivers: Collection[Driver] = (),
         limits: Mapping[int, Limits] | None = None,
+        unplaced: Collection[int] = (),
         alarmed: Callable[[str], None] = lambda _: None,
         traced: Callable[[CardTrace], None] | None = None,
     ) -> None:
         """`stoppable`: the device ids of gates with a command to stop, None for all. `drivers`: those of all devices.
 
-        `limits`: the limit switches of gates that have some, by the gate's id. `alarmed` is called with the id of each
-        lane that records an alarm, `traced` with the trace of each card; None for no traces.
+        `limits`: the limit switches of gates that have some, by the gate's id. `unplaced`: the device ids of gates of
+        which nothing reports where they are. `alarmed` is called with the id of each lane that records an alarm,
+        `traced` with the trace of each card; None for no traces.
 
         Attributes:
             runners: one runner for each lane, in the order of the site file.
@@ -79,6 +81,7 @@ class Lanes:
         self._traced = traced
         self._site = site
         self._limits = limits or {}
+        self._unplaced = unplaced
         self._take_drivers(gates, stoppable=stoppable, showing=showing or {}, drivers=drivers)
         self._supervisor: Supervisor | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -154,6 +157,7 @@ class Lanes:
         before = {runner.rules.lane.id: runner for runner in self.runners}
         self._site = site
         self._limits = field.limits
+        self._unplaced = field.unplaced
         self._take_drivers(field.gates, stoppable=field.stoppable, showing=field.showing, drivers=field.drivers)
         self.areas.change(site)
         kept = {key: runner for key, runner in before.items() if key not in lanes}
@@ -342,7 +346,8 @@ class Lanes:
         self._store.changes.bump()
 
     def _runner(self, lane: LaneSection) -> LaneRunner:
-        site, rules = self._site, LaneRules.of(self._site, lane, boot=self._boot)
+        site, has_position = self._site, lane.gate not in self._unplaced
+        rules = LaneRules.of(site, lane, boot=self._boot, has_position=has_position)
         return LaneRunner(
             name=lane.name,
             rules=rules,

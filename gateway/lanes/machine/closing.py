@@ -29,13 +29,14 @@ _WAITS = "closing waits: "
 def begin(lane: Transition) -> None:
     """Begin to close the gate, by a command or by its own controller, unless somebody keeps it open.
 
-    If an earlier close may still move the gate, nothing begins: that close is watched further.
+    If an earlier close may still move the gate, nothing begins: that close is watched further. A gate without a
+    position is left to its controller, since nothing shows what it does.
     """
     job = lane.state.closing
     if job is not None and job.is_on_its_way:
         return
     supervised = lane.rules.lane.vend == "supervised" and not lane.state.locked_down
-    if lane.state.reason_kept_open or lane.state.stop.by or supervised:
+    if lane.state.reason_kept_open or lane.state.stop.by or supervised or not lane.rules.has_position:
         return
     if lane.state.inputs.gate.position is not GatePosition.CLOSED:
         lane.put(Closing.wanted(lane.now.at, by_device=lane.rules.closes_itself))

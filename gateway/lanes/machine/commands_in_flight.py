@@ -56,11 +56,14 @@ def watch_close(lane: Transition, close: Closing | None) -> None:
 
 
 def acknowledged(lane: Transition, event: m.CommandAcknowledged) -> None:
-    """Note that the device has taken the command."""
+    """Note that the device has taken the command. Where nothing reports the gate's position, the command is done."""
     flight = lane.state.commands.flight
     if flight is not None and flight.command.command_id == event.command_id:
         lane.put(lane.state.commands.acknowledged(flight, event.at))
         lane.write(flight.command, CommandState.ACKNOWLEDGED)
+        if not lane.rules.has_position:
+            lane.put(lane.state.commands.ended())
+            lane.write(flight.command, CommandState.DONE)
     else:
         superseded_ended(lane, event.command_id, sent=True)
 

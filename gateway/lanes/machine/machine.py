@@ -13,7 +13,8 @@ Behind a vehicle the gate is closed (`Closing` in the state; shown as CLEARED, t
 already be ARMED; a grant for that one ends the closing. In a counted lane OPEN follows PASSING while passages are owed.
 An operator's open leads from IDLE, ARMED and DECIDING to OPENING. A fire or an order to hold open opens the gate in
 every phase. In a lock-down, only a vehicle that already has the right of way goes on. A close, whoever wants it, is
-sent only when `why_not_close` returns "". Only a position shows that the gate moved; an acknowledgement does not.
+sent only when `why_not_close` returns "". Only a position shows that the gate moved; an acknowledgement does not. For a
+gate that has no position at all OPEN follows the acknowledgement, and its controller closes it.
 
 After a start the machine knows nothing, and opens the gate only for a vehicle, a person, the schedule or a fire. A gate
 that was left open is closed once every closing point has been seen off for long enough.
@@ -221,6 +222,8 @@ def _command_acknowledged(lane: Transition, event: m.CommandAcknowledged) -> Non
         stopping.acknowledged(lane)
     elif command is not None and command.action is GateAction.OPEN:
         reopening.acknowledged(lane)
+        if not lane.rules.has_position and lane.state.visits.phase is Phase.OPENING:
+            lane.enter(Phase.OPEN, lane.state.visits.present)
 
 
 def _command_failed(lane: Transition, event: m.CommandFailed) -> None:

@@ -78,7 +78,7 @@ def watch(lane: Transition) -> None:
     if now < state.orders.opens.not_before or _is_opening(lane):
         return
     opens = state.orders.opens
-    if opens.tries >= OPEN_TRIES and not state.troubles.unmoved:
+    if lane.rules.has_position and opens.tries >= OPEN_TRIES and not state.troubles.unmoved:
         lane.put(state.troubles.gate_unmoved(f"the gate did not open, though {state.reason_kept_open}"))
     if not state.inputs.on_fire and opens.tries >= OPEN_TRIES:
         if not opens.reported:

@@ -43,6 +43,8 @@ class LaneRules:
         events: how much footage is kept around an event.
         safety_names: the names of the lane's safety points, in their order.
         boot: distinguishes the command ids of this run of the program from all others.
+        has_position: whether anything reports where the gate is. If not, a command that the controller has taken counts
+            as done.
     """
 
     lane: LaneSection
@@ -50,12 +52,13 @@ class LaneRules:
     events: EventsSection
     safety_names: tuple[str, ...]
     boot: str
+    has_position: bool = True
 
     @classmethod
-    def of(cls, site: Site, lane: LaneSection, *, boot: str) -> LaneRules:
+    def of(cls, site: Site, lane: LaneSection, *, boot: str, has_position: bool = True) -> LaneRules:
         """Return the rules of a lane of this site."""
         names = _safety_names(site, lane)
-        return cls(lane=lane, policy=site.policy, events=site.events, safety_names=names, boot=boot)
+        return cls(lane, site.policy, site.events, safety_names=names, boot=boot, has_position=has_position)
 
     @property
     def two_way(self) -> bool:

@@ -133,7 +133,12 @@ def _of_switches(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
 
 def _of_gate(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
     gate = state.inputs.gate
-    if gate.position is GatePosition.UNKNOWN and gate.since > NEVER and not state.inputs.gate_lost:
+    if (
+        rules.has_position
+        and gate.position is GatePosition.UNKNOWN
+        and gate.since > NEVER
+        and not state.inputs.gate_lost
+    ):
         text = (
             f"the gate's position has been unknown for {_span(rules.travel_seconds)}; it may stand half open. Make sure"
             " that nobody and nothing is under it, open it, then close it"

@@ -146,7 +146,7 @@ def left_closing_loop(lane: Transition) -> None:
     if not visit.arming_released and lane.state.inputs.loop(visit.side).is_on():
         # Nothing can have passed under a gate that is not open: it must still open, within a new time-out.
         is_open = lane.state.inputs.gate.fresh(lane.now.at, lane.rules.policy.stale_seconds) is GatePosition.OPEN
-        lane.enter(Phase.OPEN if is_open else Phase.OPENING, visit)
+        lane.enter(Phase.OPEN if is_open or not lane.rules.has_position else Phase.OPENING, visit)
         return
     _passed(lane, visit)
     for _ in range(visit.followers):

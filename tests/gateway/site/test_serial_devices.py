@@ -93,6 +93,15 @@ def test_a_good_site_becomes_drivers(site_path):
     assert sorted(field.buses) == ["line", "other"]
     assert {type(gate) for gate in field.gates.values()} == {SerialGate}
     assert [type(driver) for driver in field.drivers if driver.device_id == 201] == [PolledTagReader]
+    assert field.unplaced == {102}, "nothing reports where the turnstile is"
+
+
+def test_limit_switches_on_another_device_tell_where_a_gate_without_a_position_is(site_path):
+    closed, opened = '{ device = 101, point = "fault" }', '{ device = 101, point = "photocell" }'
+    lane = f'gate = 102\ncloses = "device"\nclosed_limit = {closed}\nopen_limit = {opened}\n'
+    path = site_path(("gate = 101\n", lane))
+    field = build_field(load(path), site_path=path, clock=SystemClock(), secrets=secrets_beside(path))
+    assert field.unplaced == frozenset()
 
 
 def test_a_reader_that_speaks_has_its_line_for_itself(site_path):

@@ -9,14 +9,15 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from drivers.contract import GatePosition
 from gateway.cli import lanes
 from gateway.cli.app import Invocation, app
 from gateway.domain.central_status import CentralNotice
-from gateway.domain.commands import GateAction
+from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
-from gateway.lanes.snapshots import LaneTrouble
+from gateway.lanes.snapshots import CommandSnapshot, LaneTrouble
 from gateway.problems.problem import Part, Problem
 
 
@@ -86,6 +87,15 @@ async def test_a_gate_that_does_not_get_there_is_told(gateway, call, monkeypatch
     monkeypatch.setattr(gateway.board, "show", lambda **_: None)
     with pytest.raises(GatewayError, match="Main entry is closed after 0 s: gate closed, idle"):
         await call("lanes", "open", "entry")
+
+
+async def test_a_command_to_a_gate_without_a_position_ends_once_it_is_done(gateway, call, monkeypatch):
+    show = gateway.board.show
+    done = CommandSnapshot("7", GateAction.OPEN, CommandState.DONE, "root", 1, "")
+    show(position=GatePosition.UNKNOWN)
+    monkeypatch.setattr(gateway.board, "show", lambda **_: show(command=done))
+    said = "Main entry: the gate's controller has the command; nothing reports where the gate is\n"
+    assert await call("lanes", "open", "entry") == (0, said)
 
 
 async def test_a_gate_that_is_away_refuses_in_the_gateways_words(gateway, call):
