@@ -23,7 +23,7 @@ PartName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$
 class Part(BaseModel):
     """The base of all parts of a profile: frozen, with unknown keys refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class ProfileError(DriverError, ValueError):

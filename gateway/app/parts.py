@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 from drivers.bus.bus import Bus
 from drivers.contract import GatePosition
 from drivers.modbus.profile import load_unit_profile
-from gateway.lanes.access_rules import places_of
 from gateway.lanes.snapshots import DeviceSnapshot
 from gateway.lines.line import ModbusUnit, PolledLine
 from gateway.recording import Recording
-from gateway.runtime.clock import SystemClock, boot_id, offset_of
+from gateway.runtime.clock import SystemClock
 from gateway.runtime.data_folder import MEDIA_MARKER, DataFolder, media_fault
 from gateway.runtime.supervision import Progress
-from gateway.runtime.trusted_time import read_trusted_time
 from gateway.site import (
     ModbusDevice,
     Secrets,
@@ -28,7 +26,7 @@ from gateway.site import (
     find_profile,
     profile_folders,
 )
-from gateway.store import DEFAULT_BYTES, GIGABYTE, Store
+from gateway.store import Store
 from gateway.webhooks.client import ReceiverClient
 from gateway.webhooks.registry import WebhookRegistry
 from gateway.webhooks.sender import WebhookSender
@@ -46,28 +44,6 @@ class WebhookParts:
     client: ReceiverClient
     sender: WebhookSender
     registry: WebhookRegistry
-
-
-def clock_of(folder: DataFolder) -> SystemClock:
-    """Build the clock, which takes up the last trusted time from the data folder."""
-    clock = SystemClock()
-    if (last := read_trusted_time(folder.path)) is not None:
-        clock.recall(last, boot_id=boot_id())
-    return clock
-
-
-def store_of(site: Site, *, folder: DataFolder, clock: SystemClock) -> Store:
-    """Build the store of a site."""
-    return Store(
-        folder=folder.path,
-        site_name=site.site.name,
-        sends=site.central is not None,
-        offset=partial(offset_of, clock, boot_id()),
-        places=places_of(site),
-        now=lambda: clock.wall().micros,
-        boot=boot_id(),
-        backlog_bytes=round(site.central.backlog_gigabytes * GIGABYTE) if site.central else DEFAULT_BYTES,
-    )
 
 
 def recording_of(

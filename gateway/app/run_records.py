@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import structlog
 
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes.recorder import Recorder
-from gateway.problems.watch import ProblemWatch
 from gateway.runtime.clock import Clock
 from gateway.site.running_site import Step
 from gateway.store import Entry, EventFilter
 from gateway.store.events.events import Events
+
+if TYPE_CHECKING:
+    from gateway.problems.watch import ProblemWatch
 
 log = structlog.get_logger(__name__)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,7 +36,6 @@ class ServedInterface:
         changes: woken when the interface begins to be served, or cannot be served.
         run_folder: the folder of the local socket.
         make: builds the interface for the site file's accounts.
-        lanes_first: returns once the lanes need the processor no more; a quarter of the program is imported only then.
         fault: why the interface is not served, "" while it is.
         is_changing: whether it is about to be served anew; its fault is then the previous one.
         port: the interface's port; 0 until it is served.
@@ -49,7 +48,6 @@ class ServedInterface:
     changes: Changes
     run_folder: Path
     make: Callable[[SiteFileAccounts], Interface]
-    lanes_first: Callable[[], Awaitable[None]]
     fault: str = "the interface is not served yet"
     is_changing: bool = field(default=False, init=False)
     port: int = field(default=0, init=False)
@@ -74,7 +72,6 @@ class ServedInterface:
 
     async def run(self) -> None:
         """Serve until cancelled. A port that the system chose (port 0 in the site file) is used again by later runs."""
-        await self.lanes_first()
         await asyncio.to_thread(import_beside, "gateway.web.app")
         from gateway.web.auth.site_file_accounts import hash_accounts  # noqa: PLC0415  # imported by the line above
         from gateway.web.http.server import serve  # noqa: PLC0415  # likewise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -17,6 +18,7 @@ from gateway.domain.problems import ProblemKind
 from gateway.lanes import Lanes
 from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock
+from gateway.runtime.process_settings import loop_first
 from gateway.site import Difference, Secrets, Site
 from gateway.site.line_locks import LineLocks
 from gateway.site.running_site import RunningSite
@@ -73,7 +75,8 @@ class SiteChanges:
             wait: the seconds to wait for its lanes to be free.
         """
         kept = Kept(self.field.field, without_links=found.links, without_devices=found.devices)
-        built = build_field(site, site_path=self.site_path, clock=self.clock, secrets=self.secrets, kept=kept)
+        build = partial(build_field, site, site_path=self.site_path, clock=self.clock, secrets=self.secrets, kept=kept)
+        built = await asyncio.to_thread(_beside, build)  # it reads profiles, and may import drivers
         if self.locks is not None:
             self.locks.claim(site.links)
         try:
@@ -107,6 +110,11 @@ class SiteChanges:
             if self.clock.monotonic() >= until:
                 raise ConfigError(f"{waits}; nothing was changed within {within:g} s, try again when it is free")
             await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _beside(build: Callable[[], Field]) -> Field:
+    with loop_first():
+        return build()
 
 
 async def reload_when_asked(site_file: RunningSite, asked: asyncio.Event) -> None:

@@ -9,22 +9,24 @@ import os
 import socket
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.app.served_interface import ServedInterface
+from gateway.app.lane_control import CONTROL_SECONDS, LaneControl
 from gateway.lanes import Lanes
-from gateway.problems.problem import Verdict
-from gateway.recording import Recording
 from gateway.runtime.clock import Clock
 from gateway.site import Site
 from gateway.store.engine.changes import Changes
 
+if TYPE_CHECKING:
+    from gateway.app.served_interface import ServedInterface
+    from gateway.problems.problem import Verdict
+    from gateway.recording import Recording
+
 log = structlog.get_logger(__name__)
 
 _MAX_STATUS = 400
-_CONTROL_SECONDS = 15.0
-_FIRST_SECONDS = 1.0
 _MOST_NAMED = 3
 
 
@@ -107,6 +109,7 @@ class Readiness:
 
     site: Site
     lanes: Lanes
+    control: LaneControl
     recording: Recording
     interface: ServedInterface
     verdict: Callable[[], Verdict]
@@ -119,9 +122,8 @@ class Readiness:
 
         The interface must be served by then, or known to fail. `gateway_ready` is logged only when it is served.
         """
-        starting, until = self.interface.fault, self.clock.monotonic() + _CONTROL_SECONDS
-        await self._until_controlled(until)
-        log.info("lanes_under_control", silent=self.lanes.under_control())
+        starting, until = self.interface.fault, self.clock.monotonic() + CONTROL_SECONDS
+        await self.control.until(until)
         version = self.changes.version
         while self.interface.fault == starting and self.clock.monotonic() < until:
             version = await self.changes.beyond(version, within=1.0)
@@ -131,15 +133,6 @@ class Readiness:
         while self.interface.fault:
             version = await self.changes.beyond(version, within=60.0)
         log.info("gateway_ready")
-
-    async def lanes_first(self) -> None:
-        """Wait until every device has answered or is known to be offline, for a moment at most."""
-        await self._until_controlled(self.clock.monotonic() + _FIRST_SECONDS)
-
-    async def _until_controlled(self, until: float) -> None:
-        version = self.changes.version
-        while self.lanes.under_control() and (left := until - self.clock.monotonic()) > 0:
-            version = await self.changes.beyond(version, within=min(left, 1.0))
 
     def status(self) -> str:
         """Return the site's state in one line: its lanes, devices and cameras, and what is wrong."""

@@ -10,11 +10,16 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 _PR_SET_PDEATHSIG = 1
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # mallopt(3)
 _LARGE_BYTES = 131_072
+
+_Made = TypeVar("_Made")
 
 
 def tie_to_parent() -> None:
@@ -74,21 +79,33 @@ def set_aside() -> None:
 
 
 def import_beside(module: str) -> None:
-    """Import a large module in a thread beside a running loop, and exempt its objects from garbage collection.
+    """Import a large module in a thread beside a running loop, as `made_beside` does."""
+    if module not in sys.modules:
+        made_beside(partial(importlib.import_module, module))
 
-    An import holds the interpreter lock, so the loop may ask for it ten times as often meanwhile. Nothing is collected
-    at the end, because that would stop the loop; modules leave no garbage.
+
+def made_beside(make: Callable[[], _Made]) -> _Made:
+    """Import modules and build objects in a thread beside a running loop, exempt from garbage collection.
+
+    Nothing is collected at the end, because that would stop the loop; modules leave no garbage.
     """
-    if module in sys.modules:
-        return
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(usual / 10)
     gc.disable()
     try:
-        importlib.import_module(module)
+        with loop_first():
+            return make()
     finally:
         gc.freeze()
         gc.enable()
+
+
+@contextlib.contextmanager
+def loop_first() -> Iterator[None]:
+    """Let the loop have the interpreter lock ten times as often, while a thread beside it imports or computes."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(usual / 10)
+    try:
+        yield
+    finally:
         sys.setswitchinterval(usual)
 
 

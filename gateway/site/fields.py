@@ -31,4 +31,4 @@ Permission = Annotated[
 class Section(BaseModel):
     """A table of the site file: unknown keys are refused."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)

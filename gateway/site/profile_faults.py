@@ -7,26 +7,23 @@ import tomllib
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from drivers.gates.profile_parts import LimitPosition
 from drivers.modbus.profile import GateProfile as ModbusGateProfile
 from drivers.modbus.profile import Point as ModbusPoint
 from drivers.modbus.profile import load_profile, load_unit_profile
 from drivers.profile_file import ProfileError
-from drivers.serial_line.profile import (
-    DeviceProfile,
-    GateProfile,
-    TagReaderProfile,
-    load_gate_profile,
-    load_tag_reader_profile,
-)
-from drivers.serial_line.profile import GateProfile as SerialGateProfile
-from drivers.serial_line.status import Point as SerialPoint
 from gateway.site.addresses import Endpoint
 from gateway.site.draft import Draft
 from gateway.site.fault import Fault
 from gateway.site.models import LaneSection, Link, ModbusDevice, ModbusGateDevice, ModbusIoDevice, PointRef
 from gateway.site.serial_devices import SerialDevice, SerialTagReaderDevice
+
+if TYPE_CHECKING:
+    from drivers.serial_line.profile import DeviceProfile, GateProfile
+    from drivers.serial_line.profile import GateProfile as SerialGateProfile
+    from drivers.serial_line.status import Point as SerialPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +211,11 @@ def serial_faults(
 
 
 def _profile_of(device: SerialDevice, found: Path, gates: dict[int, GateProfile]) -> DeviceProfile:
+    from drivers.serial_line.profile import (  # noqa: PLC0415  # only a site with serial devices loads it
+        load_gate_profile,
+        load_tag_reader_profile,
+    )
+
     if isinstance(device, SerialTagReaderDevice):
         return load_tag_reader_profile(found)
     gates[device.id] = load_gate_profile(found)
@@ -228,6 +230,8 @@ def _line_faults(index: int, profile: DeviceProfile, link: Link) -> Iterator[Fau
 
 def _sharing_faults(sharing: list[tuple[int, SerialDevice, DeviceProfile]]) -> Iterator[Fault]:
     """Yield faults for devices that cannot share a line: each must be polled and have an address of its own."""
+    from drivers.serial_line.profile import TagReaderProfile  # noqa: PLC0415  # likewise
+
     units: dict[int, int] = {}
     for index, device, profile in sharing:
         if len(sharing) > 1 and isinstance(profile, TagReaderProfile) and profile.poll is None:

@@ -15,6 +15,7 @@ from waiting import until
 
 from drivers.contract import CardPresented, GatePosition
 from gateway.app.gateway import Gateway
+from gateway.app.services import Services
 from gateway.app.systemd import Notify
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import ModbusFarEnd
@@ -115,7 +116,13 @@ class House:
     @property
     def site_file(self) -> RunningSite:
         """Return the keeper of the site file."""
-        return self.gateway.site_file
+        return self.services.site_file
+
+    @property
+    def services(self) -> Services:
+        """Return what starts behind the lanes."""
+        assert self.gateway.services is not None
+        return self.gateway.services
 
     def edit(self, old: str, new: str) -> bytes:
         """The site file with other words, written."""
@@ -185,6 +192,7 @@ async def a_house(folder: Path) -> AsyncIterator[House]:
             living = group.create_task(gateway.live())
             try:
                 await house.sees(lambda: all(house.device(one).online for one in (101, 201)))
+                await house.sees(lambda: gateway.services)
                 card = Card(1, CARD, aliases=(text_alias(CARD),))
                 await gateway.store.cards.apply(put=[CardRecord(card, "{}")], now=0)
                 yield house

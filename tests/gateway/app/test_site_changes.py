@@ -167,7 +167,7 @@ async def test_faults_and_what_needs_a_restart_change_nothing(house):
     house.path.write_text("[site")
     assert "is not TOML" in (await house.site_file.reload()).faults[0]
     assert [house.runner("entry"), house.runner("exit")] == runners
-    assert house.gateway.site.lanes[0].held_open_seconds == 60
+    assert house.services.site.lanes[0].held_open_seconds == 60
 
 
 async def test_a_change_that_stops_a_lane_is_taken_back(house, monkeypatch):
@@ -190,7 +190,7 @@ async def test_a_change_that_stops_a_lane_is_taken_back(house, monkeypatch):
 async def test_a_change_after_which_the_interface_is_not_served_is_taken_back(house, monkeypatch):
     """A person who changed the port from afar could not change it back."""
     monkeypatch.setattr(running_site, "TRIAL_SECONDS", 3.0)
-    before, interface = house.path.read_bytes(), house.gateway.interface
+    before, interface = house.path.read_bytes(), house.services.interface
     await house.sees(lambda: interface.port and not interface.fault)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -204,7 +204,7 @@ async def test_a_change_after_which_the_interface_is_not_served_is_taken_back(ho
 
 
 async def test_the_gateway_runs_since_its_own_start_after_the_interface_is_served_anew(house):
-    interface = house.gateway.interface
+    interface = house.services.interface
 
     async def running_since() -> datetime:
         await house.sees(lambda: interface.port and not interface.fault and not interface.is_changing)
@@ -214,7 +214,7 @@ async def test_the_gateway_runs_since_its_own_start_after_the_interface_is_serve
                 session = (await answer.json())["session"]
             async with client.get("/status/now", headers={"SessionID": session}) as answer:
                 snapshot = (await answer.json())["snapshot"]
-        assert snapshot["gateway"]["site"] == house.gateway.site.site.name
+        assert snapshot["gateway"]["site"] == house.services.site.site.name
         return datetime.fromisoformat(snapshot["gateway"]["started_at"])
 
     before = await running_since()

@@ -30,8 +30,8 @@ class Served:
 @pytest_asyncio.fixture(loop_scope="module")
 async def site(tmp_path):
     async with a_house(tmp_path) as house:
-        await house.sees(lambda: house.gateway.interface.port)
-        yield Served(house, f"http://127.0.0.1:{house.gateway.interface.port}")
+        await house.sees(lambda: house.services.interface.port)
+        yield Served(house, f"http://127.0.0.1:{house.services.interface.port}")
 
 
 async def called(site, path, body=None, *, username="chief"):
@@ -99,8 +99,8 @@ async def test_a_name_and_a_holiday_return_by_themselves(site, browser_page, mon
         changes = page.get_by_role("list", name="What would change")
         await expect(changes).to_contain_text("holiday 2027-12-25 (Christmas) was added")
         await page.get_by_role("button", name="Apply for a minute").click()
-        await site.house.sees(lambda: site.house.gateway.site.site.name == "Renamed")
-        await site.house.sees(lambda: site.house.gateway.site.site.name == "Small")
+        await site.house.sees(lambda: site.house.services.site.site.name == "Renamed")
+        await site.house.sees(lambda: site.house.services.site.site.name == "Small")
         await expect(page.locator("#site")).to_have_text("Small")
     assert site.house.path.read_bytes() == before
 
