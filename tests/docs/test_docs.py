@@ -83,7 +83,7 @@ def test_a_command_that_the_text_names_is_one(document, words):
     for word in words:
         if not isinstance(reader, typer.core.TyperGroup):
             return  # the rest are values
-        assert word in reader.commands
+        assert word in reader.commands, f"there is no command 'edge-gateway {' '.join(words)}'"
         reader = reader.commands[word]
 
 
@@ -224,7 +224,7 @@ def test_a_page_that_is_made_is_fresh(name):
     made = importlib.util.module_from_spec(spec)
     sys.modules[name] = made  # dataclasses look their module up
     spec.loader.exec_module(made)
-    assert made.PAGE.read_text("utf-8") == made.page(), "run: make docs"
+    assert made.PAGE.read_text("utf-8") == made.page(), f"run scripts/{name}.py, or make docs"
 
 
 FOLDERS = ("gateway", "drivers", "config", "docs", "tests", "scripts", "systemd", "requirements")
