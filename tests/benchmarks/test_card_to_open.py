@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -32,6 +33,7 @@ CARDS = 100_000
 ROUNDS = 100
 LANES = ("a", "b")
 AIM_ADDED_P99 = 0.003
+_GATEWAY = ("-m", "gateway")
 
 _BARE = """
 import os, socket, sys, tty
@@ -139,7 +141,7 @@ async def start_field(stack: AsyncExitStack, folder: Path) -> FieldReady:
     return FieldReady.model_validate_json(await asyncio.to_thread(field.stdout.readline))
 
 
-async def start_gateway(stack: AsyncExitStack, folder: Path, text: str) -> None:
+async def start_gateway(stack: AsyncExitStack, folder: Path, text: str, *, program: Sequence[str] = _GATEWAY) -> None:
     site = folder / "site.toml"
     site.write_text(text)
     secrets = folder / "secrets"
@@ -148,7 +150,7 @@ async def start_gateway(stack: AsyncExitStack, folder: Path, text: str) -> None:
     (secrets / "camera").chmod(0o600)
     log = (folder / "gateway.log").open("wb")
     stack.callback(log.close)
-    words = [sys.executable, "-m", "gateway", "run", str(site), "--data", str(folder / "data")]
+    words = [sys.executable, *program, "run", str(site), "--data", str(folder / "data")]
     gateway = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     stack.callback(end, gateway)
     await until(lambda: any((folder / "data" / "media").rglob("*.ts")), within=120)
