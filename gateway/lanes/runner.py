@@ -149,17 +149,17 @@ class LaneRunner:
 
     async def run(self) -> None:
         """Handle events, one at a time, until cancelled."""
+        shown = self._shown_part()
         async with asyncio.TaskGroup() as group:
             while True:
                 posted_at, event = await self._next()
                 self._beat()
-                self._consult()
+                now = self._now()
+                self._consult(now)
                 if isinstance(event, m.Decided):
                     self._about_to_come = ()
-                now = self._now()
                 step = machine.handle(self.rules, self._state, event, now)
                 self.tape.add(self._state, now, event, step.commands)
-                before = self._shown_part(self._state)
                 self._state = step.state
                 self._claims.stepped(event, step.state, step.commands)
                 self._travel = self._travel.after(event, step.commands)
@@ -168,7 +168,8 @@ class LaneRunner:
                     self._traces.stepped(event, step.commands, posted_at=posted_at)
                 for command in step.commands:
                     self._carry_out(group, command, posted_at)
-                if self._shown_part(self._state) != before:
+                before, shown = shown, self._shown_part()
+                if shown != before:
                     self._changed()
                 if event is not _TICK:
                     self._inbox.task_done()
@@ -219,6 +220,8 @@ class LaneRunner:
 
     async def _next(self) -> tuple[float, m.LaneEvent]:
         """Return the next event, and when it was posted."""
+        if not self._inbox.empty():
+            return self._inbox.get_nowait()
         wake = machine.wake_at(self.rules, self._state)
         due = _BEAT_SECONDS if wake is None else min(_BEAT_SECONDS, max(_SHORTEST_WAIT, wake - self._clock.monotonic()))
         try:
@@ -227,9 +230,8 @@ class LaneRunner:
         except TimeoutError:
             return self._clock.monotonic(), _TICK
 
-    def _consult(self) -> None:
+    def _consult(self, now: m.Now) -> None:
         """Ask the timetable for its order, at most once a second; in a quiet lane every two seconds."""
-        now = self._now()
         if now.at < self._consulted_at + _CONSULT_SECONDS:
             return
         self._consulted_at = now.at
@@ -377,7 +379,8 @@ class LaneRunner:
         )
         return PointState.ON if self.rules.two_way and far is PointState.ON else near
 
-    def _shown_part(self, state: LaneState) -> tuple[object, ...]:
+    def _shown_part(self) -> tuple[object, ...]:
+        state = self._state
         loops = (state.inputs.arming.state, state.inputs.far.state, state.inputs.closing.state)
         return (
             state.shown_phase,
