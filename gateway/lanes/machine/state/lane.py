@@ -65,8 +65,9 @@ class LaneState:
         )
 
     def with_part(self, part: Part) -> LaneState:
-        """Return the state with a new part in the place of the one of its type."""
-        return replace(self, **{_FIELDS[type(part)]: part})  # type: ignore[arg-type]
+        """Return the state with this part in the place of the one of its type."""
+        name = _FIELDS[type(part)]
+        return self if part is getattr(self, name) else replace(self, **{name: part})  # type: ignore[arg-type]
 
     def with_note(self, note: str) -> LaneState:
         """Return the state with another note."""

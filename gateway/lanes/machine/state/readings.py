@@ -66,7 +66,7 @@ class Readings:
 
     def holding(self, early: EarlyCard | None) -> Readings:
         """Return the readings with this card held until its vehicle is seen, None for none."""
-        return replace(self, early=early)
+        return self if early is self.early else replace(self, early=early)
 
     def awaiting_pin(self, awaited: AwaitedPin | None) -> Readings:
         """Return the readings while this card waits for its PIN, None for none."""
@@ -78,7 +78,7 @@ class Readings:
 
     def awaiting_second(self, until: float | None) -> Readings:
         """Return the readings while a second credential is waited for, None for no waiting."""
-        return replace(self, second_until=until)
+        return self if until == self.second_until else replace(self, second_until=until)
 
     def voted(self, votes: Votes) -> Readings:
         """Return the readings with these plates of the present vehicle."""

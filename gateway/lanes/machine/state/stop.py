@@ -74,7 +74,7 @@ class Stop:
 
     def ended(self) -> Stop:
         """Return the stop once the gate may move again."""
-        return replace(self, asked=None, earlier=(), by="")
+        return replace(self, asked=None, earlier=(), by="") if self.asked or self.earlier or self.by else self
 
     def fire_over(self, at: float) -> Stop:
         """Return the stop after the end of a fire."""

@@ -46,7 +46,7 @@ class Troubles:
 
     def forced(self, at: float | None) -> Troubles:
         """Return the troubles with the gate off its limit without a reason since `at`, None if there is a reason."""
-        return replace(self, forced_at=at)
+        return self if at == self.forced_at else replace(self, forced_at=at)
 
     def gate_unmoved(self, reason: str) -> Troubles:
         """Return the troubles after a command did not move the gate, for this reason; "" once it moves again."""

@@ -153,5 +153,7 @@ class Visits:
 
     def without_grant_of(self, credential: str) -> Visits:
         """Return the visits without grants from before the restart for a credential that is let in again."""
+        if not self.granted_before:
+            return self
         still = tuple(grant for grant in self.granted_before if grant.credential != credential)
         return replace(self, granted_before=still)
