@@ -51,7 +51,7 @@ class Credential:
         """Return the reading for people: as printed on the card if the format is known. Do not look cards up by it."""
         if self.bit_length == 0:
             return self.plate or self.text.strip()
-        layout = next(formats_of(self.bit_length, self.bits), None)
+        layout = next(iter(formats_of(self.bit_length, self.bits)), None)
         if layout is not None:
             return layout.shown(*layout.numbers(self.bits))
         return f"{self.bit_length} bits {self.bits:X}"

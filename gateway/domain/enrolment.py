@@ -39,7 +39,7 @@ def enrolment(shown: str, *, read_as: str = "", plate: str = "") -> Mapping[str,
     if bits is None:
         return {"number": shown} if shown and not read_as else {}
     value, length = int(bits[1], 16), int(bits[2])
-    layout = next(formats_of(length, value), None)
+    layout = next(iter(formats_of(length, value)), None)
     if layout is H10301:
         return {"number": shown}
     if layout is None:

@@ -6,8 +6,8 @@ those that HID publishes for its formats.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 
@@ -101,6 +101,7 @@ _BY_LENGTH: Final = {
 }
 
 
-def formats_of(bit_length: int, bits: int) -> Iterator[Format]:
-    """Return every format that these bits match in length and parity."""
-    return (layout for layout in _BY_LENGTH.get(bit_length, ()) if layout.fits(bits))
+@lru_cache(maxsize=64)
+def formats_of(bit_length: int, bits: int) -> tuple[Format, ...]:
+    """Return every format that these bits match in length and parity. The decision on a card asks several times."""
+    return tuple(layout for layout in _BY_LENGTH.get(bit_length, ()) if layout.fits(bits))

@@ -179,11 +179,13 @@ class Decisions:
 
     def noticed(self, wanted: m.Decide, decision: Decision) -> Iterator[Entry]:
         """Count a typed PIN. Yield the events beside the decision: duress, soft anti-passback, a card now locked."""
-        stamp, shown = self._clock.wall(), without_code(wanted.credential, decision.card).shown()
         noted = [(_NOTICES[reason], sentence_of(reason)) for reason in decision.notices]
         if self._is_locked_by(decision):
             text = f"{TRIES} wrong PINs; it must wait {LOCKED_SECONDS / 60:g} minutes at every lane that asks for a PIN"
             noted.append((EventKind.PIN_LOCKED, text))
+        if not noted:
+            return
+        stamp, shown = self._clock.wall(), without_code(wanted.credential, decision.card).shown()
         for kind, text in noted:
             event = Event(
                 kind=kind,

@@ -125,7 +125,8 @@ class Decision:
 
     def traced(self) -> str:
         """Write each rule with its result, as events record it."""
-        return "; ".join(f"{rule.rule}: {'passed' if rule.passed else 'FAILED'} ({rule.seen})" for rule in self.trace)
+        rules = [f"{rule.rule}: {'passed' if rule.passed else 'FAILED'} ({rule.seen})" for rule in self.trace]
+        return "; ".join(rules)
 
     def sentence(self) -> str:
         """Write the reason for people."""

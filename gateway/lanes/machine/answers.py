@@ -20,7 +20,7 @@ def decided(lane: Transition, visit: Visit) -> None:
     decision = visit.decision
     if decision is None:
         return
-    shown = visit.credential.shown() if visit.credential else ""
+    who = named(visit.credential)
     holder = f" of {decision.card.holder}" if decision.granted and decision.card and decision.card.holder else ""
     raw = visit.credential.read_as() if visit.credential else ""
     unknown = decision.reason is Reason.UNKNOWN_CREDENTIAL and raw
@@ -34,12 +34,12 @@ def decided(lane: Transition, visit: Visit) -> None:
     lane.put(lane.state.readings.awaiting_second(lane.now.at + lane.rules.lane.second_seconds if awaits else None))
     if not decision.granted:
         verdict = "" if awaits else " denied"
-        lane.note(f"{named(visit.credential)}{verdict}: {decision.sentence()}")
+        lane.note(f"{who}{verdict}: {decision.sentence()}")
     lane.tell(
         kind,
-        f"{named(visit.credential)}{holder}: {decision.sentence()}" + (f"; read as {raw}" if unknown else ""),
+        f"{who}{holder}: {decision.sentence()}" + (f"; read as {raw}" if unknown else ""),
         filmed_from=lane.now.stamp.micros if kind is EventKind.ACCESS_DENIED else None,
-        credential=shown,
+        credential=visit.shown,
         read_as=raw,
         card_id=listed_id(decision.card),
         user_id=decision.card.owner if decision.card else "",
@@ -60,7 +60,7 @@ def denied(lane: Transition, visit: Visit, why: str, *, reason: str) -> None:
         EventKind.ACCESS_DENIED,
         f"{who}: {why}",
         filmed_from=lane.now.stamp.micros,
-        credential=visit.credential.shown() if visit.credential else "",
+        credential=visit.shown,
         reason=reason,
     )
 

@@ -98,7 +98,6 @@ class Transition:
         """
         decision = visit.decision
         card = decision.card if decision else None
-        credential = visit.credential.shown() if visit.credential else ""
         return Passage(
             lane_id=self.rules.lane.id,
             direction=direction or self.direction(visit.side),
@@ -107,7 +106,7 @@ class Transition:
             ended_at=self.now.stamp.micros,
             clock_trusted=visit.arrived.trusted and self.now.stamp.trusted,
             card_id=before.card_id if before else card.card_id if card else None,
-            credential=before.credential if before else credential,
+            credential=before.credential if before else visit.shown,
             reason=reason or (decision.reason if decision else visit.opened_by),
             plate=visit.credential.plate if visit.credential else "",
             holder=before.holder if before else decision.holder if decision else "",

@@ -227,8 +227,7 @@ def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
 def _open(lane: Transition, visit: Visit) -> None:
     """Let the vehicle in: command the gate first, then record the event."""
     is_open = lane.state.inputs.gate.fresh(lane.now.at, lane.rules.policy.stale_seconds) is GatePosition.OPEN
-    shown = visit.credential.shown() if visit.credential else ""
-    lane.put(lane.state.visits.without_grant_of(shown))
+    lane.put(lane.state.visits.without_grant_of(visit))
     lane.note("")
     if lane.state.reason_kept_open and is_open:
         # Send no open: a second one would close some gates, and `reopening` undoes a close under way.
@@ -272,7 +271,7 @@ def _passed(lane: Transition, visit: Visit) -> None:
         f"a vehicle passed ({who.removeprefix('user:')})",
         passage=lane.passage(visit, PassageOutcome.PASSED),
         filmed_from=visit.arrived.micros,
-        credential=visit.credential.shown() if visit.credential else "",
+        credential=visit.shown,
         direction=lane.direction(visit.side),
     )
 
@@ -282,7 +281,7 @@ def _backed_out(lane: Transition, visit: Visit, text: str) -> None:
         EventKind.VEHICLE_BACKED_OUT,
         text,
         passage=lane.passage(visit, PassageOutcome.BACKED_OUT),
-        credential=visit.credential.shown() if visit.credential else "",
+        credential=visit.shown,
     )
 
 

@@ -44,6 +44,11 @@ class Visit:
     against: bool = False
 
     @property
+    def shown(self) -> str:
+        """The last reading for people, "" before the first."""
+        return self.credential.shown() if self.credential is not None else ""
+
+    @property
     def granted(self) -> bool:
         """True when this visit may pass."""
         return bool(self.opened_by) or (self.decision is not None and self.decision.granted)
@@ -151,9 +156,9 @@ class Visits:
         """Return the visits once this vehicle from before the restart has passed."""
         return replace(self, granted_before=tuple(grant for grant in self.granted_before if grant is not gone))
 
-    def without_grant_of(self, credential: str) -> Visits:
-        """Return the visits without grants from before the restart for a credential that is let in again."""
+    def without_grant_of(self, visit: Visit) -> Visits:
+        """Return the visits without grants from before the restart for the credential of this one, let in again."""
         if not self.granted_before:
             return self
-        still = tuple(grant for grant in self.granted_before if grant.credential != credential)
+        still = tuple(grant for grant in self.granted_before if grant.credential != visit.shown)
         return replace(self, granted_before=still)
