@@ -149,7 +149,7 @@ class LaneRunner:
 
     async def run(self) -> None:
         """Handle events, one at a time, until cancelled."""
-        shown = self._shown_part()
+        told = self._shown_part()
         async with asyncio.TaskGroup() as group:
             while True:
                 posted_at, event = await self._next()
@@ -168,8 +168,9 @@ class LaneRunner:
                     self._traces.stepped(event, step.commands, posted_at=posted_at)
                 for command in step.commands:
                     self._carry_out(group, command, posted_at)
-                before, shown = shown, self._shown_part()
-                if shown != before:
+                # The lane only waits, and lets others look at it, once its inbox is empty.
+                if self._inbox.empty() and (shown := self._shown_part()) != told:
+                    told = shown
                     self._changed()
                 if event is not _TICK:
                     self._inbox.task_done()
