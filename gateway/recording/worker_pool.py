@@ -140,13 +140,12 @@ class CameraWorker:
 
     async def pin(self, pins: Sequence[Pin]) -> None:
         """Set the time spans to keep of cameras recorded for events only, for this worker and its successors."""
-        pinned = PinnedFootage(pins=tuple(pins))
-        if pinned == self._pinned:
+        if tuple(pins) == self._pinned.pins:
             return
-        self._pinned = pinned
+        self._pinned = PinnedFootage(pins=tuple(pins))
         if self._client is not None:
             with contextlib.suppress(CameraUnavailable):  # a restarted worker gets them anyway
-                await self._client.pin(pinned)
+                await self._client.pin(self._pinned)
 
     async def run(self) -> None:
         """Keep the worker alive until cancelled; then let it finish its open segments."""
