@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 from waiting import until
 
+from drivers.bus.bus import Bus
+from drivers.bus.wire import Direction
+from drivers.link import LinkSpec
+from drivers.modbus.messages import Table, Write, coil_word
+from drivers.modbus.session import Session
+from gateway.demo.barrier import Barrier
+from gateway.demo.modbus_far_end import ModbusFarEnd
+from gateway.demo.modbus_wiring import RelayWiring
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes.recorder import Recorder
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Supervisor
 from gateway.store import Entry, EventFilter, Recorded, Store
+
+OPEN = Write(Table.COIL, 0, coil_word(on=True))
 
 
 def entry(text: str) -> Entry:
@@ -52,6 +63,27 @@ async def house(tmp_path):
 async def written(store) -> list[str]:
     page = await store.events.page(EventFilter(), limit=100)
     return [event.description for event in reversed(page.events)]
+
+
+async def test_entry_waits_until_the_command_that_came_with_it_is_on_a_free_line(house):
+    recorder, journal, _ = house
+    tried: list[int] = []
+    far_end = ModbusFarEnd(units={1: RelayWiring(barrier=Barrier())})
+    async with far_end.tcp() as port, asyncio.TaskGroup() as group:
+        bus = Bus(
+            name="gates",
+            spec=LinkSpec(f"tcp://127.0.0.1:{port}"),
+            trace=lambda direction, *_: tried.append(journal.tried) if direction is Direction.SENT else None,
+        )
+        running = group.create_task(bus.run())
+        await until(lambda: bus.down_reason is None)
+        session = Session(bus=bus, unit=1, framing="tcp", timeout=5)
+        sending = group.create_task(session.write(OPEN, deadline=time.monotonic() + 5, forbidden=lambda: ""))
+        recorder.put(entry("granted"))
+        await sending
+        running.cancel()
+    assert tried == [0]
+    assert await recorder.drained(within=30)
 
 
 async def test_everything_is_written_in_order(house):
