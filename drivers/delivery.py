@@ -11,10 +11,13 @@ are acknowledged, the peer has them, and its answer may take longer.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
+import os
 import socket
 import struct
 import termios
+import weakref
 from asyncio.trsock import TransportSocket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,13 +43,20 @@ _HELD_SECONDS = 3
 class Carrier:
     """The carrier signal of one network interface. The carrier of an unknown interface counts as present.
 
+    The kernel's file of it stays open as long as this object lives: to open it right before each command takes longer
+    than to read it.
+
     Args:
         interface: its name, "" when it is not known.
     """
 
     def __init__(self, interface: str) -> None:
         self.interface = interface
-        self._path = _NETWORKS / interface / "carrier"
+        self._file: int | None = None
+        if interface:
+            with contextlib.suppress(OSError):  # gone
+                self._file = os.open(_NETWORKS / interface / "carrier", os.O_RDONLY)
+                weakref.finalize(self, os.close, self._file)
 
     @classmethod
     def under(cls, line: TransportSocket) -> Carrier:
@@ -61,7 +71,7 @@ class Carrier:
         if not self.interface:
             return False
         try:
-            return self._path.read_bytes().strip() == b"0"
+            return self._file is None or os.pread(self._file, 1, 0) == b"0"
         except OSError:
             return True  # switched off, or gone
 
