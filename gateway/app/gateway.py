@@ -30,7 +30,7 @@ from gateway.lanes.incidents import Incidents
 from gateway.runtime.clock import SystemClock, boot_id, offset_of
 from gateway.runtime.data_folder import DataFolder
 from gateway.runtime.loop_watch import LoopWatch
-from gateway.runtime.process_settings import made_beside
+from gateway.runtime.process_settings import collect_regularly, made_beside
 from gateway.runtime.redaction import Redaction
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.runtime.trusted_time import TrustedTimeFile, read_trusted_time
@@ -167,6 +167,7 @@ class Gateway:
         services.keep("beat", watchdog.run)
         services.keep("loop watch", self._loop_watch.run)
         services.keep("machine watch", self._machine.run)
+        services.keep("garbage", collect_regularly)
         self.lanes.start(services)
         self.field.start(services, reports=self.lanes.report)
         services.keep("trusted time", self._trusted_time.run)

@@ -6,13 +6,13 @@ import asyncio
 import time
 
 import pytest
+from drivers.modbus.session import Session
 from waiting import until
 
 from drivers.bus.bus import Bus
 from drivers.bus.wire import Direction
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Table, Write, coil_word
-from drivers.modbus.session import Session
 from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import select
 import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
+
+from waiting import until
+
+from gateway.runtime.process_settings import collect_regularly
 
 RUNNING = """
 import gc, signal, sys
@@ -53,3 +60,21 @@ def test_garbage_is_not_looked_for_among_what_the_program_is_made_of(tmp_path: P
     # All of them are looked through, every lane waiting, as often as a quarter as many new ones live for a while.
     assert looked_through * 4 < aside, (looked_through, aside)
     assert process.returncode == 0
+
+
+async def test_garbage_is_collected_without_an_allocation_that_starts_it() -> None:
+    class Knot:
+        def __init__(self) -> None:
+            self.itself = self
+
+    usual = gc.get_threshold()
+    gc.set_threshold(1_000_000)
+    try:
+        async with asyncio.TaskGroup() as group:
+            collecting = group.create_task(collect_regularly())
+            left = weakref.ref(Knot())
+            assert left() is not None
+            await until(lambda: left() is None, within=SECONDS)
+            collecting.cancel()
+    finally:
+        gc.set_threshold(*usual)
