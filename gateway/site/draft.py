@@ -71,7 +71,7 @@ class Draft:
 
 def place_in_file(place: Place) -> Place:
     """Remove the driver's name that pydantic inserts after a device's index."""
-    return place[:2] + place[3:] if place[0] == "devices" and len(place) > 2 and place[2] in DRIVERS else place
+    return place[:2] + place[3:] if len(place) > 2 and place[0] == "devices" and place[2] in DRIVERS else place
 
 
 def whole(site: Site) -> Draft:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from drivers.gates.profile_parts import LimitPosition
 from drivers.modbus.profile import GateProfile as ModbusGateProfile
 from drivers.modbus.profile import Point as ModbusPoint
@@ -17,6 +19,7 @@ from drivers.profile_file import ProfileError
 from gateway.site.addresses import Endpoint
 from gateway.site.draft import Draft
 from gateway.site.fault import Fault
+from gateway.site.faults import faults_of
 from gateway.site.models import LaneSection, Link, ModbusDevice, ModbusGateDevice, ModbusIoDevice, PointRef
 from gateway.site.serial_devices import SerialDevice, SerialTagReaderDevice
 
@@ -65,7 +68,7 @@ def profile_faults(draft: Draft, folders: Iterable[Path], find: Callable[[str], 
         try:
             profile = load_profile(found) if isinstance(device, ModbusGateDevice) else load_unit_profile(found)
         except ProfileError as error:
-            yield from (Fault(f"devices[{index}].profile", line) for line in str(error).splitlines())
+            yield from _faults_in_file(f"devices[{index}].profile", found, error)
             continue
         gate = profile if isinstance(device, ModbusGateDevice) and isinstance(profile, ModbusGateProfile) else None
         known[device.id] = _profiled(device.profile, profile.points, gate)
@@ -77,6 +80,19 @@ def profile_faults(draft: Draft, folders: Iterable[Path], find: Callable[[str], 
             known[device.id] = _profiled(device.profile, gate_profile.points, gate_profile)
     for index, lane in draft.lanes.sound.items():
         yield from _lane_faults(f"lanes[{index}]", lane, known)
+
+
+def _faults_in_file(place: str, file: Path, error: ProfileError) -> Iterator[Fault]:
+    """Yield the faults in a profile's file, in the words of faults of the site file."""
+    if not isinstance(error.__cause__, ValidationError):
+        message = str(error).removeprefix(f"{file}: ")
+        yield Fault(place, f"{message} (in the profile's file {file})")
+        return
+    for fault in faults_of(error.__cause__):
+        if fault.place:
+            yield Fault(place, f"{fault.message} (at {fault.place} in the profile's file {file})")
+        else:
+            yield Fault(place, f"{fault.message} (in the profile's file {file})")
 
 
 def _profiled(
@@ -201,7 +217,7 @@ def serial_faults(
         try:
             profile = _profile_of(device, found, gates)
         except ProfileError as error:
-            yield from (Fault(f"devices[{index}].profile", line) for line in str(error).splitlines())
+            yield from _faults_in_file(f"devices[{index}].profile", found, error)
             continue
         if device.link in links:
             yield from _line_faults(index, profile, links[device.link])
