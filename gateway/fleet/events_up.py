@@ -157,12 +157,12 @@ class EventsUp:
         records = await self._after(name, batch.first - 1)
         if lost := [one for one in records if one[0] < newest and one[0] not in numbers]:
             log.info("fleet_gap_filled", list=name, count=len(lost), up_to=newest)
-            (*_, sequence) = await line.put(self._messages(name, box, lost, batch, after=sequence))
+            sequence = await _put(line, self._messages(name, box, lost, batch, after=sequence))
         return Place(newest, sequence)
 
     async def _send(self, line: FleetLine, name: ListName, box: int, records: Sequence[Record], sequence: int) -> Place:
         batch = Batch(after=sequence, first=records[0][0])
-        (*_, sequence) = await line.put(self._messages(name, box, records, batch, after=sequence))
+        sequence = await _put(line, self._messages(name, box, records, batch, after=sequence))
         place = Place(records[-1][0], sequence)
         await self._advance(name, place)
         return place
@@ -205,6 +205,17 @@ class EventsUp:
     async def _save(self, *marks: ReadCursor) -> None:
         await self._read_cursors.save(marks)
         self._marks |= {mark.consumer.list: mark for mark in marks}
+
+
+async def _put(line: FleetLine, messages: Sequence[Outgoing]) -> int:
+    """Put messages, and return the last one's sequence number.
+
+    The first goes alone: the stream refuses it if the subject's last message is another one or has expired, and those
+    after it would be stored before it.
+    """
+    first, *rest = messages
+    (*_, sequence) = (*await line.put([first]), *await line.put(rest))
+    return sequence
 
 
 def _is_own(consumer: Consumer) -> bool:

@@ -32,6 +32,7 @@ _NOBODY_SERVES = "503"
 _NOTHING_CAME = "408"
 _GATHER_SECONDS = 1.0
 _WRONG_LAST_SEQUENCE = 10071
+_HEADER_FRAME = len("NATS/1.0\r\n\r\n")
 _MOST_PENDING = 1024
 _MOST_READ = 1024
 _MOST_DENIED = 100
@@ -132,8 +133,10 @@ class FleetLine:
     async def expect_stream(self, stream: str, subject: str) -> None:
         """Check that there is such a stream, and that it can be asked. Raises FleetAway, FleetRefused."""
         config = (await self._stream_info(stream, subject)).get("config")
-        if not isinstance(config, dict) or not config.get("allow_direct"):
-            raise FleetRefused(f"the stream {stream} must allow direct gets: `edge-gateway fleet prepare` sets it")
+        if not isinstance(config, dict) or not config.get("allow_direct") or config.get("no_ack"):
+            raise FleetRefused(
+                f"the stream {stream} must acknowledge, and allow direct gets: `edge-gateway fleet prepare` sets both"
+            )
 
     async def extent(self, stream: str, subject: str) -> Extent:
         """Return the extent of a stream that takes these subjects. Raises FleetAway, FleetRefused."""
@@ -316,13 +319,14 @@ class FleetLine:
             headers[_MSG_ID] = message.message_id
         if message.after is not None:
             headers[_EXPECTED_LAST] = str(message.after)
+        # The server counts the headers too, and ends the connection over a message that is too long.
+        framed = sum((len(f"{name}: {text}\r\n") for name, text in headers.items()), _HEADER_FRAME if headers else 0)
+        size = len(message.data) + framed
+        if size > self._client.max_payload:
+            raise FleetRefused(f"a message of {size:,} bytes is longer than the server takes: raise its max_payload")
         try:
             with heeding_cancellation():
                 await self._client.publish(message.subject, message.data, reply=reply, headers=headers or None)
-        except nats_errors.MaxPayloadError as error:
-            raise FleetRefused(
-                f"a message of {len(message.data):,} bytes is longer than the server takes: raise its max_payload"
-            ) from error
         except (nats_errors.Error, OSError) as error:
             raise FleetAway(_words(error)) from error
 

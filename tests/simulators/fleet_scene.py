@@ -41,18 +41,19 @@ async def running(*bodies) -> AsyncIterator[None]:
                 task.cancel()
 
 
+def gate_opened(text: str) -> Event:
+    """An event that happens as this is called."""
+    stamp = SystemClock().wall()
+    return Event(
+        kind=EventKind.GATE_OPENED, date_at=stamp.micros, clock_trusted=True, description=text, lane_id="entry"
+    )
+
+
 async def happen(store: Store, count: int = 1, *, long: int = 0) -> list[int]:
     """Record events, with so many bytes more in each; return their ids."""
     made = []
     for number in range(count):
-        stamp = SystemClock().wall()
-        event = Event(
-            kind=EventKind.GATE_OPENED,
-            date_at=stamp.micros,
-            clock_trusted=True,
-            description=f"The gate opened, {number}.{'x' * long}",
-            lane_id="entry",
-        )
+        event = gate_opened(f"The gate opened, {number}.{'x' * long}")
         made += (await store.journal.record(Entry(events=(event,)))).event_ids
     return made
 

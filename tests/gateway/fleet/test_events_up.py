@@ -6,8 +6,9 @@ import asyncio
 import json
 
 import nats
-from fleet_scene import NAME, connection, events_up, happen, opened, running
+from fleet_scene import NAME, connection, events_up, gate_opened, happen, opened, running
 from nats.js.api import StreamConfig
+from nats_server import nats_server
 from waiting import until
 
 from gateway.domain.server_lines import ConnectionState
@@ -15,7 +16,7 @@ from gateway.fleet.events_up import MOST_IN_FLIGHT
 from gateway.fleet.line import FleetLine
 from gateway.fleet.messages import Outgoing
 from gateway.fleet.names import STREAM, STREAM_SUBJECTS, FleetName
-from gateway.store import Consumer, EventFilter, ReadCursor
+from gateway.store import Consumer, Entry, EventFilter, ReadCursor
 
 SUBJECT = NAME.events("event")
 
@@ -153,6 +154,48 @@ async def test_without_a_stream_it_says_so_and_goes_on_once_there_is_one(server,
         await js.add_stream(StreamConfig(name=STREAM, subjects=[STREAM_SUBJECTS], allow_direct=True))
         await until(lambda: up.sent_to == made)
         await until(lambda: line.status().state is ConnectionState.CONNECTED)
+
+
+async def test_after_a_time_in_which_everything_expired_records_stay_in_order(server, broker, store):
+    up = events_up(store)
+    async with running(connection(server.url, up).run()):
+        (first,) = await happen(store)
+        await until(lambda: up.sent_to == first)
+        for _ in range(2):
+            await broker.jetstream().purge_stream(STREAM)
+            at_once = tuple(gate_opened(f"The gate opened, {number}.") for number in range(10))
+            made = list((await store.journal.record(Entry(events=at_once))).event_ids)
+            await until(lambda newest=made[-1]: up.sent_to == newest)
+            assert await in_stream(broker) == made
+
+
+async def test_a_stream_that_acknowledges_nothing_is_refused_with_the_reason(server, broker, store):
+    js = broker.jetstream()
+    await js.delete_stream(STREAM)
+    await js.add_stream(StreamConfig(name=STREAM, subjects=[STREAM_SUBJECTS], allow_direct=True, no_ack=True))
+    line = connection(server.url, events_up(store))
+    async with running(line.run()):
+        await until(lambda: line.status().state is ConnectionState.REFUSED)
+    assert line.status().reason.startswith(f"the stream {STREAM} must acknowledge")
+
+
+async def test_a_message_that_is_too_long_with_its_headers_keeps_the_line(tmp_path, store):
+    """The server would end the connection over it, and with it commands and the claims of shared areas."""
+    most = 1024
+    with nats_server(tmp_path / "nats", f"max_payload: {most}") as server:
+        async with await nats.connect(server.url) as client:
+            await client.jetstream().add_stream(
+                StreamConfig(name=STREAM, subjects=[STREAM_SUBJECTS], allow_direct=True)
+            )
+            ((_, body),) = await store.events.json_after((await happen(store))[0] - 1, limit=1)
+            await happen(store, long=most - len(body) - 20)
+            line = connection(server.url, events_up(store))
+            async with running(line.run()):
+                await until(lambda: line.status().state is ConnectionState.REFUSED)
+                assert "longer than the server takes" in line.status().reason
+                await client.flush()
+                assert (await client.jetstream().stream_info(STREAM)).state.messages == 1
+        assert "maximum payload" not in (server.folder / "nats.log").read_text().lower()
 
 
 async def test_gateways_of_one_stream_do_not_take_each_others_events_for_their_own(server, broker, store, tmp_path):
