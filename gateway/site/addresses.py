@@ -57,7 +57,7 @@ def endpoint_of(url: str, *, schemes: Collection[str]) -> Endpoint:
     """
     wanted = " or ".join(", ".join(f"{scheme}://…" for scheme in schemes).rsplit(", ", 1))
     parts, port = _split(url, wanted)
-    if parts.scheme not in schemes or not parts.hostname:
+    if parts.scheme not in schemes or not parts.hostname or not _is_connectable(parts.hostname):
         raise ValueError(f"must be {wanted}")
     if port == 0:
         raise ValueError("port 0 cannot be connected to")
@@ -85,6 +85,17 @@ def _is_host(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_connectable(host: str) -> bool:
+    """Return whether a host is an address, or a name that DNS can be asked for."""
+    if ":" in host:
+        return True  # an IPv6 address, as `urlsplit` has found
+    try:
+        labels = host.encode("idna").decode().removesuffix(".").split(".")
+    except UnicodeError:
+        return False
+    return all(map(_LABEL.fullmatch, labels))
 
 
 def listening_host(text: str) -> str:

@@ -50,7 +50,7 @@ class MqttSection(Section):
     @property
     def is_encrypted(self) -> bool:
         """True if the line has TLS."""
-        return self.url.startswith(f"{_TLS}://")
+        return self.url.lower().startswith(f"{_TLS}://")
 
     def endpoint(self) -> Endpoint:
         """Return the broker's host and port."""

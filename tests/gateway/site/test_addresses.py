@@ -56,6 +56,17 @@ def test_a_refusal_repeats_nothing_of_the_url(url):
     assert "hun" not in str(caught.value)
 
 
+@pytest.mark.parametrize("host", ["a..b", ".", "b" * 64, "a b", "a\0b", "-a"])
+def test_a_host_that_no_name_server_can_be_asked_for(host):
+    with pytest.raises(ValueError, match="must be rtsp"):
+        endpoint_of(f"rtsp://{host}/", schemes=("rtsp",))
+
+
+@pytest.mark.parametrize("host", ["cam_1", "cam-1.local.", "kamera-tür.example", "192.0.2.1", "[fe80::1%25eth0]"])
+def test_a_host_that_can_be_asked_for(host):
+    assert endpoint_of(f"rtsp://{host}/", schemes=("rtsp",)).port == 554
+
+
 @pytest.mark.parametrize(
     ("host", "own"),
     [

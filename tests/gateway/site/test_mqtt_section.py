@@ -17,6 +17,7 @@ def site(**mqtt) -> Site:
 
 def test_brokers_have_their_usual_ports():
     assert str(MqttSection.model_validate(MQTT).endpoint()) == "broker.example.com:8883"
+    assert MqttSection.model_validate(MQTT | {"url": "MQTTS://broker.example.com"}).is_encrypted
     assert str(MqttSection.model_validate(MQTT | {"url": "mqtt://127.0.0.1"}).endpoint()) == "127.0.0.1:1883"
 
 
@@ -26,6 +27,7 @@ def test_brokers_have_their_usual_ports():
         ({"url": "mqtt://broker.example.com"}, "must be mqtts://…, or plain_mqtt = true"),
         ({"url": "mqtts://me:hunter2@broker.example.com"}, "must not hold credentials"),
         ({"url": "https://broker.example.com"}, "must be mqtts://… or mqtt://…"),
+        ({"url": "mqtts://broker..example.com"}, "must be mqtts://… or mqtt://…"),
         ({"certificate": "own.pem"}, "'certificate' and 'key' belong together"),
         ({"url": "mqtt://[::1]", "certificate": "own.pem", "key": "own.key"}, "'certificate' needs mqtts://…"),
         ({"username": None}, "'username' is missing"),
