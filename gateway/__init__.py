@@ -1,1 +1,1 @@
-"""The edge gateway of one parking or gate site. `ARCHITECTURE.md` shows the house; `main.py` is the only wiring."""
+"""The edge gateway of one parking or gate site. `ARCHITECTURE.md` describes it; `gateway.app` wires it."""

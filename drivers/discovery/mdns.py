@@ -11,7 +11,6 @@ import ifaddr
 from zeroconf import IPVersion, ServiceStateChange
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
-LOOPBACK = "127.0.0.1"
 TYPES = (
     "_axis-video._tcp.local.",
     "_rtsp._tcp.local.",

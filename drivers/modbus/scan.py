@@ -84,13 +84,13 @@ async def sight(
         answer = f"register 0 holds {values[0]}"
     longest = answer_seconds(bus, _IDENTITY_BYTES)
     asking = UnitRequests(bus=bus, unit=unit, framing=framing, timeout=_WANTED * longest, scan_shortest=longest)
-    identity = await _told(asking, IDENTIFICATION, identification_words, deadline=monotonic() + within)
+    identity = await _identity(asking, IDENTIFICATION, identification_words, deadline=monotonic() + within)
     if not identity:
-        identity = await _told(asking, SERVER_ID, server_id_words, deadline=monotonic() + within)
+        identity = await _identity(asking, SERVER_ID, server_id_words, deadline=monotonic() + within)
     return Sighting(unit, answer, identity, is_clear=True)
 
 
-async def _told(
+async def _identity(
     requests: UnitRequests, call: FunctionCall, words: Callable[[bytes], str], *, deadline: MonotonicSeconds
 ) -> str:
     """Return the unit's identity in words; "" when it gives none, or the line had no pause for the question.

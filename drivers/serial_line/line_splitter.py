@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 LONGEST_LINE = 256
-QUIET_SECONDS = 0.2
-"""Seconds of silence after which an incomplete frame of a binary reader is given up."""
-
 TORN_SECONDS = 5.0
 """Seconds of silence after which the begin of a line is given up.
 

@@ -13,13 +13,15 @@ from drivers.contract import CardPresented, DriverError, MonotonicSeconds, Proto
 from drivers.gates.polls import Watch, poll_deadline
 from drivers.link import Arrival, Connection, LinkSpec
 from drivers.serial_line.frames import FrameSplitter
-from drivers.serial_line.line_splitter import QUIET_SECONDS
 from drivers.serial_line.profile import Query, TagReaderProfile
 from drivers.serial_line.tags import TagHold
 from drivers.serial_line.unasked_lines import listen, next_arrival
 from drivers.serial_line.unit_requests import UnitRequests
 
 log = structlog.get_logger(__name__)
+
+_QUIET_SECONDS = 0.2
+"""Seconds of silence after which an incomplete frame is given up."""
 
 
 class _Presenter:
@@ -159,7 +161,7 @@ class SpeakingTagReader:
             while True:
                 for frame in frames:
                     self._present(frame, last_at, reports)
-                arrival = await next_arrival(connection, within=QUIET_SECONDS if splitter.is_pending else None)
+                arrival = await next_arrival(connection, within=_QUIET_SECONDS if splitter.is_pending else None)
                 if arrival is None:
                     frames = splitter.end_of_silence()
                 else:

@@ -66,7 +66,7 @@ _STATES: Mapping[CommandState, Literal["recorded", "sent", "acknowledged", "move
 class Progress:
     """Progress of a command: replies on its way, and the last one."""
 
-    progress: list[Reply] = field(default_factory=list)
+    replies: list[Reply] = field(default_factory=list)
     final: Reply | None = None
     changes: Changes = field(default_factory=Changes)
 
@@ -75,7 +75,7 @@ class Progress:
         if reply.final:
             self.final = reply
         else:
-            self.progress.append(reply)
+            self.replies.append(reply)
         self.changes.bump()
 
 
@@ -191,11 +191,11 @@ class CommandsDown:
             raise CommandRefused(why)
         if command.action is not Action.STOP and self._busy() >= _MOST_AT_ONCE:
             raise CommandRefused("too many commands are under way; try again in a moment")
-        outcome = self._known[command_id] = Progress()
+        progress = self._known[command_id] = Progress()
         self._forget_oldest()
         log.info("fleet_command", action=command.action.value, lane=command.lane, account=account, id=command.id)
-        self.start(f"fleet-{command.id}", self._carry_out(command, account, command_id, outcome))
-        return outcome
+        self.start(f"fleet-{command.id}", self._carry_out(command, account, command_id, progress))
+        return progress
 
     async def _stored(self, command_id: str) -> Command | None:
         """Return a command for a gate from the store; None also while that cannot be read."""
@@ -206,28 +206,28 @@ class CommandsDown:
             return None
 
     def _busy(self) -> int:
-        return sum(outcome.final is None for outcome in self._known.values())
+        return sum(progress.final is None for progress in self._known.values())
 
     def _forget_oldest(self) -> None:
         """Drop what finished commands need no more; their results stay for as long as a copy could act."""
-        for outcome in self._known.values():
-            if outcome.final is not None:
-                outcome.progress = []
-        for number in [number for number, outcome in self._known.items() if outcome.final is not None][:-_MOST_KNOWN]:
+        for progress in self._known.values():
+            if progress.final is not None:
+                progress.replies = []
+        for number in [number for number, progress in self._known.items() if progress.final is not None][:-_MOST_KNOWN]:
             del self._known[number]
 
-    async def _follow(self, line: FleetLine, reply_to: str, outcome: Progress) -> None:
-        said, progress, version = 0, outcome.progress, -1
+    async def _follow(self, line: FleetLine, reply_to: str, progress: Progress) -> None:
+        said, replies, version = 0, progress.replies, -1
         while True:
-            while said < len(progress):
-                await line.say(reply_to, progress[said].model_dump_json().encode())
+            while said < len(replies):
+                await line.say(reply_to, replies[said].model_dump_json().encode())
                 said += 1
-            if outcome.final is not None:
-                await line.say(reply_to, outcome.final.model_dump_json().encode())
+            if progress.final is not None:
+                await line.say(reply_to, progress.final.model_dump_json().encode())
                 return
-            version = await outcome.changes.beyond(version, within=_FOLLOWED_SECONDS)
+            version = await progress.changes.beyond(version, within=_FOLLOWED_SECONDS)
 
-    async def _carry_out(self, command: FleetCommand, account: str, command_id: str, outcome: Progress) -> None:
+    async def _carry_out(self, command: FleetCommand, account: str, command_id: str, progress: Progress) -> None:
         final = partial(Reply, id=command.id, final=True)
         last = final(state="unknown", detail="the command failed by a fault of the gateway")
         try:
@@ -235,11 +235,11 @@ class CommandsDown:
                 made = await self.files.make(command, account)
                 last = final(state="done", file=await self._offered.offer(command_id, command.action, made))
             else:
-                last = await self._done(command, account, command_id, outcome.tell)
+                last = await self._done(command, account, command_id, progress.tell)
         except (CameraUnavailable, CommandRefused, ConfigError, NotFoundError, StoreError) as error:
             last = final(state="refused", detail=str(error))
         finally:
-            outcome.tell(last)
+            progress.tell(last)
 
     async def _done(self, command: FleetCommand, account: str, command_id: str, tell: Callable[[Reply], None]) -> Reply:
         final, source = partial(Reply, id=command.id, final=True), f"user:{account}"

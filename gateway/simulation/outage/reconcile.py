@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -65,9 +65,6 @@ def faults_between(site: SiteHolds, central: CentralHolds, acknowledged: Acknowl
         for judge in (_camera_events, _entries, _files, _cards, _promises, _books)
         for sentence in judge(site, central, acknowledged)
     )
-
-
-_Judge = Callable[[SiteHolds, CentralHolds, Acknowledged], Iterator[str]]
 
 
 def _camera_events(site: SiteHolds, central: CentralHolds, acknowledged: Acknowledged) -> Iterator[str]:

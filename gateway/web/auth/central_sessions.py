@@ -39,7 +39,7 @@ class CentralSessions:
         """Return central's token of a session whose second factor is still to be proven there."""
         return self._tokens.get(caller.token) if caller.central and caller.mfa_pending else None
 
-    def of(self) -> tuple[str, ...]:
+    def sessions(self) -> tuple[str, ...]:
         """Return the tokens of the gateway's sessions that have a session at central."""
         return tuple(self._tokens)
 
@@ -63,7 +63,7 @@ class CentralSessions:
         """End every session at central and forget their tokens, as the gateway stops. Takes at most 2 s."""
         try:
             async with asyncio.timeout(_LAST_SECONDS), asyncio.TaskGroup() as group:
-                for session in self.of():
+                for session in self.sessions():
                     group.create_task(self.end(session))
         except TimeoutError:
             log.info("sessions_left_at_central")  # they end by central's own time

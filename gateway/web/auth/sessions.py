@@ -103,7 +103,7 @@ class Sessions:
     async def ended_elsewhere(self) -> None:
         """End at central the sessions that have ended here without a sign-out: they expired, or their account went."""
         now = self._now()
-        for token in self._central_sessions.of():
+        for token in self._central_sessions.sessions():
             session = await self._kept.get(token)
             if session is None or self._is_over(session, now):
                 await self._central_sessions.end(token)
