@@ -12,7 +12,7 @@ import structlog
 
 from gateway.app.running_field import ended
 from gateway.domain.errors import StoreError
-from gateway.runtime.process_settings import import_beside
+from gateway.runtime.process_settings import import_beside, loop_first
 from gateway.runtime.supervision import Supervisor
 from gateway.site import Secrets, Site
 from gateway.store.accounts.accounts import Accounts
@@ -79,8 +79,9 @@ class ServedInterface:
         api = self.site.api
         accounts = await hash_accounts(api.accounts, self.secrets.get, await self._known_hashes())
         self.site_accounts = accounts
+        app = await asyncio.to_thread(loop_first, lambda: self.make(accounts).build())  # it compresses the page's files
         await serve(
-            self.make(accounts).build(),
+            app,
             host=api.listens_on,
             port=api.port or self.port,
             started=self._serving,

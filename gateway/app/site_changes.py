@@ -76,7 +76,7 @@ class SiteChanges:
         """
         kept = Kept(self.field.field, without_links=found.links, without_devices=found.devices)
         build = partial(build_field, site, site_path=self.site_path, clock=self.clock, secrets=self.secrets, kept=kept)
-        built = await asyncio.to_thread(_beside, build)  # it reads profiles, and may import drivers
+        built = await asyncio.to_thread(loop_first, build)  # it reads profiles, and may import drivers
         if self.locks is not None:
             self.locks.claim(site.links)
         try:
@@ -110,11 +110,6 @@ class SiteChanges:
             if self.clock.monotonic() >= until:
                 raise ConfigError(f"{waits}; nothing was changed within {within:g} s, try again when it is free")
             await asyncio.sleep(_LOOK_SECONDS)
-
-
-def _beside(build: Callable[[], Field]) -> Field:
-    with loop_first():
-        return build()
 
 
 async def reload_when_asked(site_file: RunningSite, asked: asyncio.Event) -> None:

@@ -12,7 +12,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -108,20 +108,18 @@ def made_beside(make: Callable[[], _Made]) -> _Made:
     """
     gc.disable()
     try:
-        with loop_first():
-            return make()
+        return loop_first(make)
     finally:
         gc.freeze()
         gc.enable()
 
 
-@contextlib.contextmanager
-def loop_first() -> Iterator[None]:
-    """Let the loop have the interpreter lock ten times as often, while a thread beside it imports or computes."""
+def loop_first(make: Callable[[], _Made]) -> _Made:
+    """Make something in a thread beside a running loop, which may ask for the interpreter lock ten times as often."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(usual / 10)
     try:
-        yield
+        return make()
     finally:
         sys.setswitchinterval(usual)
 
