@@ -110,8 +110,7 @@ class Live:
                 if not caller.signed_in:
                     await _write(response, _SIGNED_OUT)
                     return
-            await self._watch.beyond(look)
-            look = await self._watch.look()
+            look = await self._watch.after(look)
 
     def _moment(self, look: Look) -> bytes:
         """Return the present time as the clock was set at the look, so that ages are right when it is set."""

@@ -37,6 +37,7 @@ from gateway.web.status.snapshot_json import SnapshotJson
 
 SHORTEST_SECONDS = 0.25
 LONGEST_SECONDS = 2.0
+_MOMENT_SECONDS = 0.02
 _EVENTS = 60
 
 
@@ -148,6 +149,7 @@ class Watch:
         self._wall_times = WallTimes(clock)
         self._started_at = started_at
         self._lock = asyncio.Lock()
+        self._turn = asyncio.Lock()
         self._last: Look | None = None
         self._last_at = float("-inf")
 
@@ -167,12 +169,21 @@ class Watch:
             self._last_at = self._clock.monotonic()
             return self._last
 
-    async def beyond(self, look: Look) -> None:
-        """Wait until there is a change after `look`, at most 2 s."""
-        await self._changes.beyond(look.version, within=LONGEST_SECONDS)
+    async def after(self, look: Look) -> Look:
+        """Wait for a change after `look`, at most 2 s, and return the next snapshot.
+
+        One page waits for all of them: the others wait for their turn, and find its snapshot. It is taken a moment
+        after the change, so that a gate's command goes out first.
+        """
+        async with self._turn:
+            if self._last is not None and self._last is not look:
+                return self._last
+            await self._changes.beyond(look.version, within=LONGEST_SECONDS)
+            await asyncio.sleep(_MOMENT_SECONDS)
+            return await self.look()
 
     def wake(self) -> None:
-        """Wake all who wait in `beyond`."""
+        """Wake all who wait in `after`."""
         self._changes.bump()
 
     async def _take(self) -> Snapshot:
