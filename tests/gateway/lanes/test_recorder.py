@@ -6,13 +6,13 @@ import asyncio
 import time
 
 import pytest
-from drivers.modbus.session import Session
 from waiting import until
 
 from drivers.bus.bus import Bus
 from drivers.bus.wire import Direction
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Table, Write, coil_word
+from drivers.modbus.unit_requests import UnitRequests
 from gateway.demo.barrier import Barrier
 from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.demo.modbus_wiring import RelayWiring
@@ -77,8 +77,8 @@ async def test_entry_waits_until_the_command_that_came_with_it_is_on_a_free_line
         )
         running = group.create_task(bus.run())
         await until(lambda: bus.down_reason is None)
-        session = Session(bus=bus, unit=1, framing="tcp", timeout=5)
-        sending = group.create_task(session.write(OPEN, deadline=time.monotonic() + 5, forbidden=lambda: ""))
+        requests = UnitRequests(bus=bus, unit=1, framing="tcp", timeout=5)
+        sending = group.create_task(requests.write(OPEN, deadline=time.monotonic() + 5, forbidden=lambda: ""))
         recorder.put(entry("granted"))
         await sending
         running.cancel()
