@@ -115,6 +115,33 @@ async def test_every_screen_is_accessible_and_whole_in_both_themes(gateway, brow
     assert faults == [], "\n".join(faults)
 
 
+@pytest.mark.parametrize("language", ["en", "fr"])
+async def test_no_screen_is_wider_than_a_window_enlarged_four_times(gateway, browser_page, monkeypatch, language):
+    """WCAG 2.2, 1.4.10: 320 by 256 pixels are what is left of 1280 by 1024."""
+    monkeypatch.setattr(gateway.board, "lanes", lambda: (replace(gateway.board.lane, name="Lieferanteneinfahrt " * 5),))
+    async with browser_page(size={"width": 320, "height": 256}, tolerate=_NO_VIDEO, language=language) as page:
+        await sign_in(page, gateway)
+        wider = {}
+        for screen in SCREENS:
+            await page.goto(f"{gateway.url}/status/{screen}")
+            await expect(page.locator("#board")).to_be_visible()
+            await page.wait_for_load_state("networkidle")
+            wider[screen] = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    assert {screen: more for screen, more in wider.items() if more > 0} == {}
+
+
+async def test_a_long_name_of_the_site_stays_readable_on_the_wall_of_a_phone(gateway, browser_page):
+    async with browser_page(
+        size=dict(zip(("width", "height"), SIZES["phone"], strict=True)), tolerate=_NO_VIDEO
+    ) as page:
+        await sign_in(page, gateway, view="wall")
+        name = page.locator("#wall-site")
+        await name.evaluate("node => (node.textContent = 'Gare de la Est and Company, a rather long name of a site')")
+        verdict = page.locator("#wall-verdict")
+        await verdict.evaluate("node => (node.textContent = '1 of 12 lanes cannot work, 2 problems')")
+        assert await name.evaluate("node => node.getBoundingClientRect().width") > 200
+
+
 async def test_the_keyboard_reaches_every_control_with_a_visible_focus(gateway, browser_page):
     async with browser_page(tolerate=_NO_VIDEO) as page:
         await sign_in(page, gateway)

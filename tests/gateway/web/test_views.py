@@ -41,6 +41,17 @@ async def test_views_have_addresses_and_the_back_button_works(gateway, browser_p
         await expect(page.get_by_role("link", name="Now")).to_have_attribute("aria-current", "page")
 
 
+@pytest.mark.parametrize(
+    ("user", "view"), [("guard", "settings"), ("guard", "cards"), ("nobody", "events"), ("nobody", "lines")]
+)
+async def test_an_address_of_a_view_that_one_may_not_see_says_so(gateway, browser_page, user, view):
+    async with browser_page() as page:
+        await sign_in(page, gateway, user, view=view)
+        await expect(page.get_by_text("Your account may not see this.")).to_be_visible()
+        await expect(page.locator(".view:visible")).to_have_count(1)
+        await expect(page.locator(f'#views a[href="/status/{view}"]:visible')).to_have_count(0)
+
+
 @pytest.mark.parametrize("view", VIEWS)
 async def test_a_view_fits_a_phone_and_is_kept_across_a_sign_in(gateway, browser_page, view):
     await gateway.happened("x" * 300)

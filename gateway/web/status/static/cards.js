@@ -5,7 +5,7 @@ import { confirmed, toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { enrolLink } from "./lanes.js";
 import { clock, dayOf, now } from "./time.js";
-import { onComeBack, onEnter } from "./views.js";
+import { onComeBack, onEnter, permit } from "./views.js";
 import { keepNames, translated } from "./words.js";
 
 const PAGE = 25;
@@ -45,7 +45,7 @@ export function setUpCards() {
 
 export function showCards(snapshot) {
   user = snapshot.user;
-  for (const link of byId("views").querySelectorAll('[href="/status/cards"]')) link.hidden = !user.view_cards;
+  permit("cards", user.view_cards);
   byId("card-new").hidden = !user.add_cards;
   if (user.view_cards) showReads(snapshot, findRead);
 }

@@ -3,7 +3,7 @@ import { Refused, call } from "./api.js";
 import { byId, keyed, makeNamed, setText } from "./dom.js";
 import { createEvent, updateEvent } from "./events.js";
 import { clock, dayAfter, dayOf, now } from "./time.js";
-import { go, onComeBack, onEnter } from "./views.js";
+import { go, onComeBack, onEnter, permit } from "./views.js";
 
 const PAGE = 50; // as many as the gateway answers with at once
 const MOST_STRETCHES = 20;
@@ -60,6 +60,7 @@ function mark() {
 
 export function showHistory(snapshot) {
   site = snapshot;
+  permit("events", snapshot.user.view_events);
   const select = byId("history-lane");
   const there = [...select.options].slice(1).map((option) => option.value);
   if (there.join() !== snapshot.lanes.map((lane) => lane.lane_id).join()) {

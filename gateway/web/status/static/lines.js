@@ -2,7 +2,7 @@
 import { Refused, call } from "./api.js";
 import { byId, fromTemplate, keyed, make, makeStep, setClass, setText } from "./dom.js";
 import { resumeFrames, setUpTools, updateTools } from "./line_tools.js";
-import { onEnter } from "./views.js";
+import { onEnter, permit } from "./views.js";
 
 const LOOK = 2000;
 const FAILURES = { silent: "without an answer", garbled: "not understood", echoed: "sent back", late: "too late" };
@@ -33,6 +33,7 @@ function seek() {
 
 export function showLines(snapshot) {
   ({ problems, user } = snapshot);
+  permit("lines", user.view_devices);
 }
 
 // Asked for only while somebody looks.

@@ -4,7 +4,7 @@ import { Refused, call, post } from "./api.js";
 import { toast } from "./dialogs.js";
 import { byId, keyed, make, setText } from "./dom.js";
 import { collected, fill } from "./settings_forms.js";
-import { onComeBack, onEnter } from "./views.js";
+import { onComeBack, onEnter, permit } from "./views.js";
 
 const LOOK = 1000;
 let known = null; // the settings as they came last
@@ -28,7 +28,7 @@ export function setUpSettings() {
 }
 
 export function showSettings({ user }) {
-  byId("to-settings").hidden = !user.administrator;
+  permit("settings", user.administrator);
 }
 
 export function forgetSettings() {

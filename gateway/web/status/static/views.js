@@ -9,6 +9,7 @@ const VIEWS = { "": "now", lanes: "lanes", commissioning: "commissioning", event
 const entered = {}; // what a view does as it is entered, by its name
 const left = {}; // and as it is left
 const back = {}; // and as the gateway is back while it is shown
+const barred = new Set(); // views that the account does not have
 let shown = "";
 let prepare = () => {};
 
@@ -33,6 +34,12 @@ export function onEnter(view, act, leave) {
   if (leave) (left[view] ??= []).push(leave);
 }
 
+// Without a right to it, a view has no link, and its address, which somebody may have sent, says so.
+export function permit(view, allowed) {
+  barred[allowed ? "delete" : "add"](view);
+  for (const link of document.querySelectorAll(`:is(#views, #user) a[href="${BASE}${view}"]`)) link.hidden = !allowed;
+}
+
 // What could not be had while the gateway was away is asked for again.
 export function onComeBack(view, act) {
   (back[view] ??= []).push(act);
@@ -52,7 +59,7 @@ export function go(address) {
 export function show() {
   prepare();
   const [name, id = ""] = location.pathname === FLEET ? ["fleet"] : location.pathname.slice(BASE.length).split("/");
-  const view = VIEWS[name] ?? "now";
+  const view = barred.has(name) ? "barred" : VIEWS[name] ?? "now";
   for (const node of document.querySelectorAll(".view")) node.hidden = node.id !== `view-${view}`;
   for (const link of byId("views").querySelectorAll("a")) {
     if (link.getAttribute("href") === (view === "fleet" ? FLEET : BASE + (["now", "lanes", "commissioning"].includes(view) ? "" : name))) link.setAttribute("aria-current", "page");
