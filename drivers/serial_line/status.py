@@ -14,7 +14,7 @@ from drivers.gates.profile_parts import LimitPosition
 from drivers.profile_file import Part, numbers_for_keys
 
 
-class Shown(StrEnum):
+class ShownPosition(StrEnum):
     """The positions that a number may mean: those of the contract, and `moving` where the direction is not given."""
 
     UNKNOWN = "unknown"
@@ -88,7 +88,7 @@ class ValuePosition(Number):
         values: the position that each number means; other numbers mean UNKNOWN.
     """
 
-    values: dict[int, Shown] = Field(min_length=1)
+    values: dict[int, ShownPosition] = Field(min_length=1)
 
     _numbers = field_validator("values", mode="before")(numbers_for_keys)
 
@@ -123,5 +123,5 @@ def position_in(
             )
         case ValuePosition():
             number = source.of(frame)
-            shown = Shown.UNKNOWN if number is None else source.values.get(number, Shown.UNKNOWN)
-            return position_between(before, commanded) if shown is Shown.MOVING else GatePosition(shown.value)
+            shown = ShownPosition.UNKNOWN if number is None else source.values.get(number, ShownPosition.UNKNOWN)
+            return position_between(before, commanded) if shown is ShownPosition.MOVING else GatePosition(shown.value)

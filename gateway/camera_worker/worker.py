@@ -36,9 +36,9 @@ class CameraWorker:
         self._budget = budget
         self._reports = reports
         self._recorders: dict[int, CameraRecorder] = {}
-        self._feeds: dict[int, LiveFeed] = {}
-        self._live: dict[int, LiveStream] = {}
-        self._mains: dict[int, LiveFeed] = {}
+        self._viewers_feeds: dict[int, LiveFeed] = {}
+        self._live_streams: dict[int, LiveStream] = {}
+        self._recorded_feeds: dict[int, LiveFeed] = {}
         self._known: set[int] = set()
         self._changing = asyncio.Lock()
         self.media: Path | None = None
@@ -57,11 +57,11 @@ class CameraWorker:
 
     def live(self, camera_id: int) -> LiveFeed | None:
         """Return the feed for a camera's viewers; None for a camera that is not assigned."""
-        return self._feeds.get(camera_id)
+        return self._viewers_feeds.get(camera_id)
 
     def recorded(self, camera_id: int) -> LiveFeed | None:
         """Return the feed of a camera's recorded stream; None for a camera that is not assigned."""
-        return self._mains.get(camera_id)
+        return self._recorded_feeds.get(camera_id)
 
     async def assign(self, assignment: WorkerAssignment) -> None:
         """Record these cameras and no others. A camera with unchanged settings is recorded without interruption."""
@@ -105,10 +105,10 @@ class CameraWorker:
         stream: LiveStream | None = None
         if camera.live_url is not None:
             stream = LiveStream(camera=camera, url=camera.live_url, clock=self._clock, budget=self._budget, loop=loop)
-            self._live[camera.camera_id] = stream
+            self._live_streams[camera.camera_id] = stream
         main = LiveFeed(loop=loop)
-        self._mains[camera.camera_id] = main
-        self._feeds[camera.camera_id] = main if stream is None else stream.feed
+        self._recorded_feeds[camera.camera_id] = main
+        self._viewers_feeds[camera.camera_id] = main if stream is None else stream.feed
         recorder = CameraRecorder(
             camera=camera,
             media=media,
@@ -138,10 +138,10 @@ class CameraWorker:
     async def _end(self, leaving: list[CameraRecorder], seconds: float) -> None:
         for recorder in leaving:
             recorder.stop()
-            if (stream := self._live.pop(recorder.camera.camera_id, None)) is not None:
+            if (stream := self._live_streams.pop(recorder.camera.camera_id, None)) is not None:
                 stream.stop()
-            self._feeds.pop(recorder.camera.camera_id).end()
-            self._mains.pop(recorder.camera.camera_id).end()
+            self._viewers_feeds.pop(recorder.camera.camera_id).end()
+            self._recorded_feeds.pop(recorder.camera.camera_id).end()
         for recorder in leaving:
             self._recorders.pop(recorder.camera.camera_id, None)
             self._reports.forget(recorder.camera.camera_id)

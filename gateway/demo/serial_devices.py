@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from drivers.gates.profile_parts import LimitPosition
 from drivers.serial_line.frames import Framing
 from drivers.serial_line.profile import Acknowledgement, Command, DeviceProfile, GateProfile, TagReaderProfile
-from drivers.serial_line.status import Number, Shown, ValuePosition
+from drivers.serial_line.status import Number, ShownPosition, ValuePosition
 from drivers.serial_line.templates import Template
 from gateway.demo.barrier import Barrier, BarrierState, Wish
 
-_MOVING = {1: Shown.OPENING, -1: Shown.CLOSING, 0: Shown.STOPPED}
+_MOVING = {1: ShownPosition.OPENING, -1: ShownPosition.CLOSING, 0: ShownPosition.STOPPED}
 
 
 class SerialBarrier:
@@ -118,13 +118,13 @@ def _requests(profile: DeviceProfile, unit: int) -> dict[bytes, str]:
 
 def _number_for(position: ValuePosition, state: BarrierState) -> int:
     if state.closed_limit and not state.moving:
-        wanted = Shown.CLOSED
+        wanted = ShownPosition.CLOSED
     elif state.open_limit and not state.moving:
-        wanted = Shown.OPEN
+        wanted = ShownPosition.OPEN
     else:
         wanted = _MOVING[state.moving]
     by_meaning = {shown: number for number, shown in reversed(position.values.items())}
-    return by_meaning.get(wanted, by_meaning.get(Shown.MOVING, 0))
+    return by_meaning.get(wanted, by_meaning.get(ShownPosition.MOVING, 0))
 
 
 def _padded(template: Template, framing: Framing, unit: int) -> bytes:

@@ -8,8 +8,13 @@ from typing import Final
 LONGEST: Final = 10 * 366 * 86_400_000_000
 """Ten years in micros. Anything longer is to be given as permanent."""
 
-_UNITS: Final = {"m": 60, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "hr": 3600, "d": 86_400, "day": 86_400}
-_UNITS_LONG: Final = {"w": 604_800, "week": 604_800}
+_MINUTE, _HOUR, _DAY, _WEEK = 60, 3600, 86_400, 604_800
+_UNITS: Final = {
+    **dict.fromkeys(("m", "min", "minute"), _MINUTE),
+    **dict.fromkeys(("h", "hr", "hour"), _HOUR),
+    **dict.fromkeys(("d", "day"), _DAY),
+    **dict.fromkeys(("w", "week"), _WEEK),
+}
 _PLAIN = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([a-z]{0,8})", re.IGNORECASE)
 _ISO = re.compile(
     r"P(?:(?P<weeks>\d{1,6})W|(?:(?P<days>\d{1,6})D)?"
@@ -39,11 +44,10 @@ def length_of(text: str) -> int | None:
 def _seconds(text: str) -> float | None:
     if plain := _PLAIN.fullmatch(text):
         unit = plain[2].lower() or "h"
-        units = _UNITS | _UNITS_LONG
-        size = units.get(unit) or units.get(unit.removesuffix("s") if len(unit) > 2 else unit)
+        size = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s") if len(unit) > 2 else unit)
         return float(plain[1]) * size if size else None
     if (iso := _ISO.fullmatch(text)) and any(iso.groups()):
         parts = {name: float(value) for name, value in iso.groupdict(default="0").items()}
         days = parts["weeks"] * 7 + parts["days"]
-        return days * 86_400 + parts["hours"] * 3600 + parts["minutes"] * 60 + parts["seconds"]
+        return days * _DAY + parts["hours"] * _HOUR + parts["minutes"] * _MINUTE + parts["seconds"]
     return None

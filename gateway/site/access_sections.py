@@ -12,13 +12,12 @@ from gateway.domain.access import Stance
 from gateway.domain.presence import AntiPassback, Apart
 from gateway.domain.reader_bits import ReaderBits
 from gateway.domain.schedules import Day
-from gateway.site.fields import Name, Slug
-from gateway.site.fields import Section as _Section
+from gateway.site.fields import Name, Section, Slug
 
 _HOUR = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
 
 
-class BitsSection(_Section):
+class BitsSection(Section):
     """Bit corrections of a reader; `edge-gateway cards explain` finds them."""
 
     skip_first: int = Field(default=0, ge=0, le=32, description="bits before the card's own")
@@ -43,7 +42,7 @@ def _end_of_day(value: object) -> object:
     return "00:00" if value == "24:00" else value
 
 
-class WindowSection(_Section):
+class WindowSection(Section):
     """Hours on some days. An end that is not after the start is on the next day."""
 
     days: Annotated[tuple[Day, ...], Field(min_length=1, description="mon … sun, and holiday")]
@@ -51,21 +50,21 @@ class WindowSection(_Section):
     end: Annotated[time, BeforeValidator(_written_hour), BeforeValidator(_end_of_day)]
 
 
-class ScheduleSection(_Section):
+class ScheduleSection(Section):
     """`[[schedules]]`: when something is allowed, in the site's time zone. `id` is what central's cards call it."""
 
     id: Name
     windows: tuple[WindowSection, ...] = ()
 
 
-class HolidaySection(_Section):
+class HolidaySection(Section):
     """`[[holidays]]`: a day on which only windows for holidays begin."""
 
     date: date
     name: str = Field(default="", max_length=120)
 
 
-class AreaSection(_Section):
+class AreaSection(Section):
     """`[[areas]]`: a part of the site whose vehicles are counted."""
 
     id: Slug
@@ -80,7 +79,7 @@ class AreaSection(_Section):
     )
 
 
-class LadderSection(_Section):
+class LadderSection(Section):
     """`[lanes.doubt]`: refuse (`secure`), decide with what there is (`usual`) or let pass (`open`), for each doubt."""
 
     stale_cards: Stance = Stance.USUAL

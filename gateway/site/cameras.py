@@ -7,14 +7,13 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from gateway.site.addresses import Endpoint, endpoint_of
-from gateway.site.fields import Name, RecordId, SecretName
-from gateway.site.fields import Section as _Section
+from gateway.site.fields import Name, RecordId, SecretName, Section
 
 _RTSP = ("rtsp", "rtsps")
 _WHEP = ("whep", "wheps")
 
 
-class Camera(_Section):
+class Camera(Section):
     """`[[cameras]]`: a video source. Credentials are named, never written in the URL.
 
     `rtsp://` or `rtsps://`, or `whep://` (over HTTP) and `wheps://` (over HTTPS) of a WebRTC camera.

@@ -7,11 +7,10 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from gateway.site.addresses import Endpoint, endpoint_of
-from gateway.site.fields import Name, Permission, SecretName
-from gateway.site.fields import Section as _Section
+from gateway.site.fields import Name, Permission, SecretName, Section
 
 
-class CentralAccountsSection(_Section):
+class CentralAccountsSection(Section):
     """`[central.accounts]`: central's accounts here, and how their permissions are read from central's `role`."""
 
     sign_in: bool = Field(default=True, description="whether they may sign in here")
@@ -25,7 +24,7 @@ class CentralAccountsSection(_Section):
     roles: dict[str, tuple[Permission, ...]] = Field(default={}, description="role by name → what it allows besides")
 
 
-class CentralCommand(_Section):
+class CentralCommand(Section):
     """`[[central.commands]]`: events of central with these numbers command the gate that they are about."""
 
     type: int = Field(strict=True)
@@ -56,7 +55,7 @@ CardField = Literal[
 ]
 
 
-class CentralSection(_Section):
+class CentralSection(Section):
     """`[central]`: the service above. Without this section the site stands alone."""
 
     url: str

@@ -10,11 +10,10 @@ from typing import Self
 from pydantic import Field, field_validator, model_validator
 
 from gateway.site.addresses import listening_host
-from gateway.site.fields import Name, SecretName
-from gateway.site.fields import Section as _Section
+from gateway.site.fields import Name, SecretName, Section
 
 
-class StorageSection(_Section):
+class StorageSection(Section):
     """`[storage]`: limits of what is kept."""
 
     media_gigabytes: float = Field(default=20, gt=0)
@@ -37,7 +36,7 @@ class StorageSection(_Section):
         return self
 
 
-class LiveSection(_Section):
+class LiveSection(Section):
     """`[live]`: live views of cameras. `addresses` are the machine's own; empty: offer all of them to viewers."""
 
     addresses: tuple[str, ...] = ()
@@ -66,7 +65,7 @@ class LiveSection(_Section):
         return value
 
 
-class RtspSection(_Section):
+class RtspSection(Section):
     """`[rtsp]`: cameras served on to the site's other equipment, at `rtsp://<host>:<port>/camera/<id>`.
 
     Cameras are recorded 24 to a process: the first 24 are served at `port`, the next at the port after it, and so

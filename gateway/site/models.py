@@ -14,7 +14,6 @@ from gateway.site.backup_section import BackupSection
 from gateway.site.cameras import Camera
 from gateway.site.central_sections import CentralSection
 from gateway.site.fields import Name, RecordId, SecretName, Section, Slug
-from gateway.site.fields import Section as _Section
 from gateway.site.fleet_section import FleetSection
 from gateway.site.footage_sections import LiveSection, RtspSection, StorageSection
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
@@ -83,7 +82,7 @@ class KeepSection(Section):
         return self
 
 
-class SiteSection(_Section):
+class SiteSection(Section):
     """`[site]`: name, time zone and folder of profiles."""
 
     name: Name
@@ -100,7 +99,7 @@ class SiteSection(_Section):
         return value
 
 
-class PolicySection(_Section):
+class PolicySection(Section):
     """`[policy]`: rules for the whole site."""
 
     command_seconds: float = Field(default=5, ge=0.5, le=60, description="life of a command until its deadline")
@@ -109,14 +108,14 @@ class PolicySection(_Section):
     anti_passback_by: Literal["card", "owner"] = Field(default="card", description="whose passages are counted")
 
 
-class EventsSection(_Section):
+class EventsSection(Section):
     """`[events]`: footage kept before and after an event."""
 
     clip_before_seconds: float = Field(default=5, ge=0, le=120)
     clip_after_seconds: float = Field(default=5, ge=0, le=300)
 
 
-class Link(_Section):
+class Link(Section):
     """`[[links]]`: a line to devices.
 
     `tcp://host:port`, `serial:/dev/serial/by-id/…`, `http://host` (or https) of a device that is asked, or
@@ -146,7 +145,7 @@ class Link(_Section):
         return kind_of_line(self.url)
 
 
-class ModbusDevice(_Section):
+class ModbusDevice(Section):
     """Fields of every unit on a Modbus line. Several may share a line."""
 
     id: RecordId
@@ -169,7 +168,7 @@ class ModbusIoDevice(ModbusDevice):
     driver: Literal["modbus-io"]
 
 
-class SerialReaderDevice(_Section):
+class SerialReaderDevice(Section):
     """A card reader that sends one line of text per card."""
 
     id: RecordId
@@ -182,7 +181,7 @@ class SerialReaderDevice(_Section):
     bits: BitsSection = BitsSection()
 
 
-class OsdpReaderDevice(_Section):
+class OsdpReaderDevice(Section):
     """A card reader or keypad on OSDP. The key is the secret of that name: 32 hexadecimal digits."""
 
     id: RecordId
@@ -200,14 +199,14 @@ PointDevice = ModbusDevice | SerialGateDevice
 Device = Annotated[GateDevice | ReaderDevice | ModbusIoDevice, Field(discriminator="driver")]
 
 
-class PointRef(_Section):
+class PointRef(Section):
     """A named input of a device."""
 
     device: RecordId
     point: Slug
 
 
-class LaneSection(_Section):
+class LaneSection(Section):
     """`[[lanes]]`: one way for vehicles, with its gate, readers, loops and cameras."""
 
     id: Slug
@@ -274,7 +273,7 @@ class LaneSection(_Section):
         return tuple(dict.fromkeys(devices))
 
 
-class Site(_Section):
+class Site(Section):
     """A whole site file."""
 
     site: SiteSection

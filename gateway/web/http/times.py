@@ -16,16 +16,16 @@ _DOUBTED = 10 * 365 * 86_400 * 1_000_000  # how far behind an unsynchronised clo
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class PastMoment:
     """A moment from a request that is accepted as past.
 
     Attributes:
         micros: wall micros UTC.
-        has_been: True when a clock shows that it is past; False when no clock can tell.
+        is_proven: True when a clock shows that it is past; False when no clock can tell.
     """
 
     micros: int
-    has_been: bool
+    is_proven: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Moments:
 
     A future moment is refused by this machine's clock while that is trusted, else by central's clock if central has
     answered. With neither, only a moment more than ten years ahead of this machine's clock is refused, and
-    `Named.has_been` is False for one that is ahead of it at all.
+    `PastMoment.is_proven` is False for one that is ahead of it at all.
     """
 
     clock: Clock
@@ -48,14 +48,14 @@ class Moments:
         except (ValueError, OverflowError) as error:
             raise RequestRefused(400, f"{place}: {error}") from error
 
-    def past(self, place: str, text: str) -> Named:
+    def past(self, place: str, text: str) -> PastMoment:
         """Parse a past moment. Raises RequestRefused, naming `place`, for a future one or no moment at all."""
         moment = self.read(place, text)
         latest = self._latest()
         now = self.clock.wall().micros
         if not 0 <= moment <= (now + _DOUBTED if latest is None else latest):
             raise RequestRefused(400, f"{place}: must be a moment that has been")
-        return Named(moment, has_been=moment <= (now + _SLACK if latest is None else latest))
+        return PastMoment(moment, is_proven=moment <= (now + _SLACK if latest is None else latest))
 
     def may_have_been(self, micros: int) -> bool:
         """Return whether a moment is past, or no trusted clock can tell."""

@@ -164,9 +164,9 @@ async def _text(request: web.Request, media_type: str) -> str:
     return text
 
 
-def _refused(error: NotShown) -> RequestRefused:
+def _refused(error: NotShown) -> RequestRefused | NotFoundError:
     status = _STATUS[error.refusal]
     if status == 404:
-        raise NotFoundError(str(error)) from error
+        return NotFoundError(str(error))
     retry = _RETRY_AFTER.get(error.refusal)
     return RequestRefused(status, str(error), headers={"Retry-After": retry} if retry else None)

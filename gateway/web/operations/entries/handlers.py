@@ -193,7 +193,7 @@ class EntriesFamily:
         if name not in said:
             return self._named.read(name, text)
         moment = self._named.past(name, text)
-        if not moment.has_been and "clock_trusted" not in said:
+        if not moment.is_proven and "clock_trusted" not in said:
             body["clock_trusted"] = False
         return moment.micros
 
