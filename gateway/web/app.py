@@ -227,6 +227,7 @@ class Interface:
             recording=self.recording,
             central_status=self._central_status,
             fleet_status=lambda: self.site_state().fleet,
+            broker_status=lambda: self.site_state().broker,
             clock=self.clock,
             started_at=self.started_at,
             verdict=self.verdict,

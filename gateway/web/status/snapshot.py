@@ -18,7 +18,7 @@ from gateway.domain.enrolment import enrolment
 from gateway.domain.events import EventKind, RecordedEvent, Severity
 from gateway.domain.footage import Extent, Missing, extent_of
 from gateway.domain.passages import CameraEvent
-from gateway.domain.server_lines import FleetStatus
+from gateway.domain.server_lines import BrokerStatus, FleetStatus
 from gateway.domain.wall_time import WallMicros
 from gateway.lanes.snapshots import AreaSnapshot, DeviceSnapshot, LaneSnapshot
 from gateway.problems.problem import Part, Problem
@@ -173,6 +173,7 @@ class Snapshot:
     events: tuple[EventState, ...]
     central: CentralStatus | None
     fleet: FleetStatus | None
+    broker: BrokerStatus | None
     books: Annotated[Books, PlainSerializer(books_fields)] | None
     consumers: tuple[ConsumerShown, ...]
     demo: DemoState | None

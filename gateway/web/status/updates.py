@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.errors import StoreError
-from gateway.domain.server_lines import FleetStatus
+from gateway.domain.server_lines import BrokerStatus, FleetStatus
 from gateway.lanes import Lanes
 from gateway.lanes.presence import Areas
 from gateway.problems.problem import Verdict
@@ -119,6 +119,7 @@ class Watch:
         recording: Recording,
         central_status: Callable[[], CentralStatus] | None,
         fleet_status: Callable[[], FleetStatus | None],
+        broker_status: Callable[[], BrokerStatus | None],
         clock: Clock,
         started_at: float,
         verdict: Callable[[], Verdict],
@@ -142,6 +143,7 @@ class Watch:
         self._recording = recording
         self._central_status = central_status
         self._fleet_status = fleet_status
+        self._broker_status = broker_status
         self._clock = clock
         self._verdict = verdict
         self._version = version
@@ -209,6 +211,7 @@ class Watch:
             events=events,
             central=self._central_status() if self._central_status else None,
             fleet=self._fleet_status(),
+            broker=self._broker_status(),
             books=books,
             consumers=consumers,
             demo=self._demo,

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from page_visitor import sign_in
 from playwright.async_api import expect
+
+from gateway.domain.server_lines import ConnectionState
+from tests.gateway.web.setups.site import BROKER
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -55,3 +59,26 @@ async def test_who_may_not_change_settings_gets_no_log(open_gateway, browser_pag
         await expect(page.locator("#devices-section")).to_be_visible()
         await expect(page.locator("#log-part")).to_be_hidden()
         await expect(page.locator("#receivers-section")).to_be_hidden()
+
+
+async def test_the_broker_says_how_it_is_since_when_and_how_much_waits(open_gateway, browser_page):
+    told = [BROKER]
+    async with open_gateway(broker=lambda: told[-1]) as gateway, browser_page() as page:
+        await sign_in(page, gateway, view="health")
+        card = page.locator("#broker-section")
+        await expect(card).to_contain_text("Away; the site works on its own")
+        await expect(page.locator("#broker-lamp")).to_have_class("lamp bad")
+        await expect(page.locator("#broker-detail")).to_contain_text("no answer within 10 s · broker.example.com:8883")
+        await expect(page.locator("#broker-detail")).to_contain_text("since ")
+        await expect(card).to_contain_text("1204 events wait for the broker")
+        told.append(replace(BROKER, state=ConnectionState.CONNECTED, reason="", waiting=0))
+        gateway.store.changes.bump()
+        await expect(card).to_contain_text("Connected")
+        await expect(card).to_contain_text("Everything is with the broker")
+
+
+async def test_without_a_broker_nothing_is_said_of_one(open_gateway, browser_page):
+    async with open_gateway() as gateway, browser_page() as page:
+        await sign_in(page, gateway, view="health")
+        await expect(page.locator("#devices-section")).to_be_visible()
+        await expect(page.locator("#broker-section")).to_be_hidden()

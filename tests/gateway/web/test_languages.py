@@ -19,7 +19,7 @@ from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import CommandSnapshot
 from gateway.problems.problem import ADVICE, Part, Problem
 from gateway.web.status.page_files import STATIC
-from tests.gateway.web.setups.site import fleet_seen
+from tests.gateway.web.setups.site import BROKER, fleet_seen
 
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
 
@@ -55,7 +55,7 @@ def catalogue():
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def gateway(open_gateway):
-    async with open_gateway(fleet_seen=fleet_seen) as opened:
+    async with open_gateway(fleet_seen=fleet_seen, broker=lambda: BROKER) as opened:
         await opened.happened("card 0042 denied: the card has expired", kind=EventKind.ACCESS_DENIED)
         opened.problems.append(
             Problem(

@@ -19,7 +19,7 @@ from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import LaneTrouble
 from gateway.problems.problem import Acknowledgement, Part, Problem
-from tests.gateway.web.setups.site import fleet_seen
+from tests.gateway.web.setups.site import BROKER, fleet_seen
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -67,7 +67,7 @@ def axe() -> str:
 @pytest_asyncio.fixture(loop_scope="module")
 async def gateway(open_gateway):
     """A site with something to show at every place: events, a lane in trouble, problems of each severity."""
-    async with open_gateway(fleet_seen=fleet_seen) as opened:
+    async with open_gateway(fleet_seen=fleet_seen, broker=lambda: BROKER) as opened:
         for kind in (EventKind.ACCESS_DENIED, EventKind.DEVICE_LOST, EventKind.GATE_OPENED):
             await opened.happened("North entry: card 0042 was refused, for it has expired.", kind=kind)
         trouble = LaneTrouble(ProblemKind.ARMING_LOOP_UNKNOWN, "the arming loop is not known, so no card counts")

@@ -63,6 +63,7 @@ def snapshot_of(site: str, lanes: tuple[LaneSnapshot, ...], devices: tuple[Devic
         events=(),
         central=None,
         fleet=None,
+        broker=None,
         books=None,
         consumers=(),
         demo=None,

@@ -44,6 +44,7 @@ export function showEquipment(snapshot) {
   });
   showCentral(snapshot);
   showFleet(snapshot);
+  showBroker(snapshot);
   ageEquipment();
 }
 
@@ -150,15 +151,26 @@ function showCentral({ central, user }) {
 function showFleet({ fleet }) {
   byId("fleet-section").hidden = fleet === null;
   if (fleet === null) return;
+  const left = fleet.waiting === 1 ? "1 record waits for the fleet" : `${fleet.waiting} records wait for the fleet`;
+  showServer("fleet", fleet, `as ${fleet.name}`, fleet.waiting ? left : "Everything is with the fleet");
+}
+
+function showBroker({ broker }) {
+  byId("broker-section").hidden = broker === null;
+  if (broker === null) return;
+  const left = broker.waiting === 1 ? "1 event waits for the broker" : `${broker.waiting} events wait for the broker`;
+  showServer("broker", broker, broker.broker, broker.waiting ? left : "Everything is with the broker");
+}
+
+// The line to a server: its state, since when, why, with whom, and what waits for it.
+function showServer(id, { state, since, reason }, name, sent) {
   const [word, lamp] = {
     connected: ["Connected", "good"],
     away: ["Away; the site works on its own", "bad"],
     refused: ["Refuses; the site works on its own", "bad"],
-  }[fleet.state] ?? ["Not tried yet", "unknown"];
-  setClass(byId("fleet-lamp"), `lamp ${lamp}`);
-  setText(byId("fleet-state"), word);
-  const parts = [fleet.state === null ? "" : `since ${clock(fleet.since)}`, fleet.reason, `as ${fleet.name}`];
-  setText(byId("fleet-detail"), parts.filter(Boolean).join(" · "));
-  const left = fleet.waiting === 1 ? "1 record waits for the fleet" : `${fleet.waiting} records wait for the fleet`;
-  setText(byId("fleet-sent"), fleet.waiting ? left : "Everything is with the fleet");
+  }[state] ?? ["Not tried yet", "unknown"];
+  setClass(byId(`${id}-lamp`), `lamp ${lamp}`);
+  setText(byId(`${id}-state`), word);
+  setText(byId(`${id}-detail`), [state === null ? "" : `since ${clock(since)}`, reason, name].filter(Boolean).join(" · "));
+  setText(byId(`${id}-sent`), sent);
 }

@@ -24,7 +24,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.fleet_seen import FleetSeen
 from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import Moment
-from gateway.domain.server_lines import ConnectionState, FleetStatus
+from gateway.domain.server_lines import BrokerStatus, ConnectionState, FleetStatus
 from gateway.lanes.incidents import Incidents
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
@@ -227,6 +227,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         redaction: Redaction | None = None,
         log: Sequence[str] = (),
         fleet_seen: Callable[[str], FleetSeen | None] = lambda _: None,
+        broker: Callable[[], BrokerStatus | None] = lambda: None,
         *,
         tells_late: bool = False,
     ) -> AsyncIterator[Gateway]:
@@ -278,6 +279,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
                 now=clock.wall().micros,
                 lines=(SiteLine(ASKED_LINE, {7: (101,)}), *more_lines),
                 fleet=fleet if fleet_seen("") else None,
+                broker=broker(),
             )
 
         def verdict() -> Verdict:

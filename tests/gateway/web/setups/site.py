@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.domain.fleet_seen import FleetSeen, GatewaySeen
+from gateway.domain.server_lines import BrokerStatus, ConnectionState
 from gateway.runtime.clock import SystemClock
 from gateway.site.central_sections import CentralSection
 from gateway.site.models import Site
@@ -41,6 +42,15 @@ SITE = Site.model_validate(
 )
 
 CENTRAL = CentralSection(url="http://127.0.0.1:1", username="gateway", password="gateway")
+
+
+BROKER = BrokerStatus(
+    state=ConnectionState.AWAY,
+    since=1_767_225_600_000_000,
+    broker="broker.example.com:8883",
+    reason="no answer within 10 s",
+    waiting=1204,
+)
 
 
 def fleet_seen(_mark: str) -> FleetSeen:
