@@ -31,6 +31,7 @@ def run(
     gc.disable()  # modules leave no garbage, and collecting during their import would take a fifth of its time
     from gateway.app import run as daemon  # noqa: PLC0415  # the whole daemon; other commands start faster without it
 
+    gc.freeze()  # else the next collection looks at all that was imported
     gc.enable()
     raise typer.Exit(daemon.run(site_path=site, data=data or _usual_data(site)))
 
