@@ -69,8 +69,8 @@ async def test_an_event_has_a_clip_a_playlist_and_pictures_and_a_restart_brings_
         later = await pin(7, before=1, after=0)
         later = await until(lambda: ready(store, later.id))
         proofs = [await proof(store, recording, tmp_path / str(item.id), item, clock) for item in (playing, later)]
+        assert [item.notes for item in proofs] == [(), ()], "each clip is there and linked, and the links are proven"
         (old,), (new,) = (item.manifest.clips for item in proofs)
-        assert [item.notes for item in proofs] == [(), ()], "each segment is linked, and the links are proven"
         first, last = chain_ends(old, new)
         check_chain(
             first, last, await recording.leaves(7, after=first.number, before=max(last.number, first.number + 1))
