@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
@@ -11,6 +12,7 @@ from zoneinfo import ZoneInfo
 from aiohttp import web
 
 from gateway.domain.day_counts import FAILED, DayCount, Measure, day_of, unit_part
+from gateway.domain.errors import StoreError
 from gateway.problems.found import SiteState
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.store.events.day_counts import DayCounts
@@ -47,6 +49,8 @@ class StatusTrends:
         return (Route(TRENDS, self._trends),)
 
     async def _trends(self, _: web.Request, caller: Caller) -> web.StreamResponse:
+        with suppress(StoreError):  # on a disk that refuses, what was counted before is shown
+            await self.day_counts.count_events(self.zone)
         today = date.fromisoformat(day_of(self.clock.wall().micros, self.zone))
         days = [(today - timedelta(days=back)).isoformat() for back in reversed(range(_DAYS))]
         amounts = _by_part(await self.day_counts.since(days[0]), days)

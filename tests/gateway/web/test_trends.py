@@ -9,6 +9,7 @@ from page_visitor import sign_in
 from playwright.async_api import expect
 
 from gateway.domain.day_counts import DayCount, Measure
+from gateway.domain.events import EventKind
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -45,6 +46,13 @@ async def test_the_last_four_weeks_are_told_day_by_day(open_gateway):
         assert lane["cycles"] == [*[0] * 17, 300, *[0] * 8, 500, 20]
         assert lane["missed_vehicles"] == [*[0] * 27, 3]
         assert trends["cameras"][0]["seconds"][-1] == 150
+
+
+async def test_a_cycle_of_this_moment_counts_when_it_is_asked_for(open_gateway):
+    async with open_gateway() as gateway:
+        await gateway.happened("the gate is open", kind=EventKind.GATE_OPENED)
+        _, answer = await gateway.call("/status/trends", method="GET")
+        assert answer["trends"]["lanes"][0]["cycles"][-1] == 1
 
 
 async def test_who_may_not_see_cameras_is_not_told_of_them(open_gateway):

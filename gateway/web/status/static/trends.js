@@ -7,7 +7,7 @@ import { clock, lasting } from "./time.js";
 import { travelFigure } from "./travels.js";
 import { onComeBack, onEnter } from "./views.js";
 
-const AGAIN = 300000; // days are counted so often
+const AGAIN = 60000;
 const MOST_SHOWN = 6;
 const DIRECTIONS = [["opening", "Opening"], ["closing", "Closing"]];
 const FAILURES = { silent: "Without an answer", garbled: "Not understood", echoed: "Sent back", late: "Too late" };
