@@ -13,6 +13,7 @@ import random
 import signal
 import sys
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from gateway.demo.central.service import Central
 from gateway.demo.control import Control
 from gateway.demo.devices import DemoDevices
 from gateway.demo.scene import BAD_CARDS, CAMERA_ACCOUNT, CARDS, EXIT_INPUTS, GOOD_CARDS, LANES, PEOPLE, FieldReady
-from gateway.demo.vehicles import Mix, keep_coming
+from gateway.demo.vehicles import Mix, Parked, keep_coming, keep_leaving
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.supervision import Supervisor
 
@@ -53,9 +54,13 @@ async def run_field(
         control = await stack.enter_async_context(Control(lanes=devices.lanes, supervisor=supervisor))
         if traffic:
             mix = Mix(good=tuple(card.sent for card in GOOD_CARDS), bad=tuple(card.sent for card in BAD_CARDS))
+            leaving = replace(mix, bad_share=0.1, shortest_pause=0.5, longest_pause=2.0)  # one exit for two entries
+            parked = Parked()
+            sends = {LANES[1].lane_id: partial(keep_leaving, mix=leaving)}
             for number, (lane_id, driving) in enumerate(devices.lanes.items()):
                 dice = random.Random(seed + number)  # noqa: S311 (traffic, not secrets)
-                supervisor.keep(f"traffic-{lane_id}", partial(keep_coming, driving, mix, dice=dice))
+                send = sends.get(lane_id, partial(keep_coming, mix=mix))
+                supervisor.keep(f"traffic-{lane_id}", partial(send, driving, dice=dice, parked=parked))
             dice = random.Random(seed)  # noqa: S311 (mishaps, not secrets)
             supervisor.keep("mishaps", partial(devices.have_mishaps, dice=dice))
         ready = FieldReady(

@@ -119,10 +119,39 @@ class Mix:
     longest_pause: float = 10.0
 
 
-async def keep_coming(lane: DrivingLane[Presents], mix: Mix, *, dice: random.Random) -> None:
-    """Send traffic through one lane until cancelled."""
+class Parked:
+    """The vehicles of the traffic inside the car park: as many leave as have come in."""
+
+    def __init__(self) -> None:
+        self._inside = asyncio.Semaphore(0)
+
+    def came(self) -> None:
+        """Take in one vehicle."""
+        self._inside.release()
+
+    async def leaves(self) -> None:
+        """Let one vehicle go to the exit, as soon as there is one."""
+        await self._inside.acquire()
+
+
+async def keep_coming(lane: DrivingLane[Presents], mix: Mix, *, dice: random.Random, parked: Parked) -> None:
+    """Send vehicles into the car park through one lane until cancelled."""
     while True:
         await asyncio.sleep(dice.uniform(mix.shortest_pause, mix.longest_pause))
-        bad = dice.random() < mix.bad_share
-        card = dice.choice(mix.bad if bad else mix.good)
-        await lane.drive(card, backs_out=dice.random() < mix.back_out_share)
+        if await _send_one(lane, mix, dice) is Outcome.PASSED:
+            parked.came()
+
+
+async def keep_leaving(lane: DrivingLane[Presents], mix: Mix, *, dice: random.Random, parked: Parked) -> None:
+    """Send the vehicles inside out through one lane until cancelled; one that does not get out tries again."""
+    while True:
+        await parked.leaves()
+        await asyncio.sleep(dice.uniform(mix.shortest_pause, mix.longest_pause))
+        if await _send_one(lane, mix, dice) is not Outcome.PASSED:
+            parked.came()
+
+
+async def _send_one(lane: DrivingLane[Presents], mix: Mix, dice: random.Random) -> Outcome:
+    bad = dice.random() < mix.bad_share
+    card = dice.choice(mix.bad if bad else mix.good)
+    return await lane.drive(card, backs_out=dice.random() < mix.back_out_share)
