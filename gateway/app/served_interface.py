@@ -12,6 +12,7 @@ import structlog
 
 from gateway.app.running_field import ended
 from gateway.domain.errors import StoreError
+from gateway.runtime.clock import Clock
 from gateway.runtime.process_settings import import_beside, loop_first
 from gateway.runtime.supervision import Supervisor
 from gateway.site import Secrets, Site
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from gateway.web.auth.site_file_accounts import Accounts as SiteFileAccounts
 
 log = structlog.get_logger(__name__)
+
+NOT_YET = "the interface is not served yet"
+_START_SECONDS = 20.0
+"""A start takes a few seconds until it serves, on a slow machine more."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -36,6 +41,7 @@ class ServedInterface:
         changes: woken when the interface begins to be served, or cannot be served.
         run_folder: the folder of the local socket.
         make: builds the interface for the site file's accounts.
+        clock: the clock by which a start takes longer than usual.
         fault: why the interface is not served, "" while it is.
         is_changing: whether it is about to be served anew; its fault is then the previous one.
         port: the interface's port; 0 until it is served.
@@ -48,12 +54,24 @@ class ServedInterface:
     changes: Changes
     run_folder: Path
     make: Callable[[SiteFileAccounts], Interface]
-    fault: str = "the interface is not served yet"
+    clock: Clock
+    fault: str = NOT_YET
     is_changing: bool = field(default=False, init=False)
     port: int = field(default=0, init=False)
     site_accounts: SiteFileAccounts | None = field(default=None, init=False)
+    _begun_at: float = field(init=False)
     _services: Supervisor | None = field(default=None, init=False)
     _task: asyncio.Task[None] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Note when the start began."""
+        self._begun_at = self.clock.monotonic()
+
+    @property
+    def lasting_fault(self) -> str:
+        """The reason why the interface is not served; "" for a start that has not come so far yet."""
+        is_starting = self.fault == NOT_YET and self.clock.monotonic() - self._begun_at < _START_SECONDS
+        return "" if is_starting else self.fault
 
     def start(self, services: Supervisor) -> None:
         """Serve under the supervisor of the services."""

@@ -124,6 +124,7 @@ class Services:
             changes=store.changes,
             run_folder=folder.run,
             make=self._interface_for,
+            clock=clock,
         )
         self._recording = recording_of(
             site, store=store, folder=folder, clock=clock, progress=progress, secrets=secrets
@@ -213,7 +214,7 @@ class Services:
             mirror=self._mirror,
             store=self._store,
             clock=self._clock,
-            interface_fault=lambda: self.interface.fault,
+            interface_fault=lambda: self.interface.lasting_fault,
             machine=self._machine,
             loop=self._loop_watch,
             data=self._folder.path,
