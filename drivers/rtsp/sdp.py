@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urljoin
@@ -24,7 +23,7 @@ class Encoding:
         for part in self.parameters.get(name, "").split(","):
             try:
                 unit = base64.b64decode(part.strip() + "=" * (-len(part.strip()) % 4), validate=True)
-            except (binascii.Error, ValueError):
+            except ValueError:
                 continue
             if unit:
                 units.append(unit.removeprefix(b"\x00").removeprefix(b"\x00\x00\x01"))

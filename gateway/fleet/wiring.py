@@ -36,9 +36,9 @@ _DEVICES = TypeAdapter(tuple[DeviceSnapshot, ...])
 class CommandDesk:
     """Parts that commands of the fleet reach: lanes, the site file, files, the site's accounts, and owned tasks.
 
-    `permissions` returns an account's permissions, None for one that does not exist or is disabled; `reload` takes the
-    account that asks; `edit` and `tried` are those of
-    `CommandsDown`. `notices` returns the line to central, which fetches noticed cards; None without central.
+    `permissions` returns an account's permissions, None for one that does not exist or is disabled. `reload` takes the
+    account that asks. `edit` and `tried` are those of `CommandsDown`. `notices` returns the line to central, which
+    fetches noticed cards; None without central.
     """
 
     lanes: Lanes

@@ -16,7 +16,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.lanes import Lanes
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.simulation import observations as seen
-from gateway.simulation.in_step import InStep
+from gateway.simulation.central_sync import CentralSync
 from gateway.simulation.virtual_time import VirtualClock
 from gateway.simulation.witness import Witness
 from gateway.site import Site
@@ -60,7 +60,7 @@ class Around:
     witness: Witness
     lanes: Callable[..., Lanes]
     store: Callable[..., Store]
-    in_step: Callable[[Store, Lanes, Path], InStep]
+    central_sync: Callable[[Store, Lanes, Path], CentralSync]
 
 
 class Life:
@@ -100,7 +100,7 @@ class Life:
             boot=boot,
             drivers=tuple(self._drivers.values()),
         )
-        self.in_step = around.in_step(self.store, self.lanes, folder)
+        self.central_sync = around.central_sync(self.store, self.lanes, folder)
         self.up = False
 
     async def live(self) -> None:
@@ -117,7 +117,7 @@ class Life:
                     self.lanes.start(services)
                     for number, driver in self._drivers.items():
                         services.keep(f"device-{number}", partial(driver.run, self.lanes.report))
-                    services.keep("in step", self.in_step.run)
+                    services.keep("central sync", self.central_sync.run)
                     self.up = True
                     self.came_up.set()
                     await self._ended.wait()
@@ -142,7 +142,7 @@ class Life:
         if self._liveness.alive:
             self._around.witness.see(seen.Ended(self._around.clock.monotonic(), self._boot, clean=False))
         self.up = self._liveness.alive = self._clean = False
-        self.in_step.cut()
+        self.central_sync.cut()
         self._ended.set()
 
     def present(self, reader_id: int, card: str) -> None:
@@ -172,7 +172,7 @@ class Life:
         await self.store.journal.record(Entry(events=tuple(events)))
         await self.lanes.settle_unfinished()
         await self.lanes.resume()
-        await self.in_step.recall()
+        await self.central_sync.recall()
 
     async def _last_words(self) -> None:
         self.lanes.recorder.put(Entry(events=(self._event(EventKind.GATEWAY_STOPPED, "the gateway was stopped"),)))

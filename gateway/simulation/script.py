@@ -56,7 +56,7 @@ class Script(ABC):
         if self.busy or self._next_at <= now or not box.is_up or now - box.up_since < SETTLE:
             return -FOREVER
         life = box.life
-        if self._disk.hangs_until + SETTLE > now or life.lanes.recorder.waiting or life.in_step.busy:
+        if self._disk.hangs_until + SETTLE > now or life.lanes.recorder.waiting or life.central_sync.busy:
             return -FOREVER
         if not all(field.is_quiet(now, SETTLE) for field in self._fields.values()):
             return -FOREVER

@@ -15,11 +15,11 @@ from gateway.domain.access import Stance
 from gateway.lanes import Lanes
 from gateway.simulation import observations as seen
 from gateway.simulation.central import CentralFarEnd, SimulatedCentral
+from gateway.simulation.central_sync import OutboxAlone
 from gateway.simulation.checks import all_checks
 from gateway.simulation.director import Director
 from gateway.simulation.disk import Disk
 from gateway.simulation.gate import SimulatedGate
-from gateway.simulation.in_step import OnlyUp
 from gateway.simulation.lane_field import LaneField
 from gateway.simulation.life import Around, read_back
 from gateway.simulation.network import Network
@@ -135,7 +135,7 @@ async def _run(
         witness=witness,
         lanes=parts.lanes,
         store=partial(parts.store, connect=disk.connect),
-        in_step=lambda store, _lanes, _folder: OnlyUp(
+        central_sync=lambda store, _lanes, _folder: OutboxAlone(
             client=SimulatedCentral(far_end=central, witness=witness, clock=clock), store=store, clock=clock
         ),
     )

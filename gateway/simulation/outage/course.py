@@ -183,7 +183,7 @@ class Course(Script):
         """Do something as a person, who may get no answer because the gateway dies meanwhile."""
         box = self._scene.box
         life = box.life
-        wired = life.in_step
+        wired = life.central_sync
         if not life.up or not isinstance(wired, WiredSync):
             return
         self.counts[what] += 1
@@ -255,7 +255,7 @@ class Course(Script):
         return (await self._scene.box.life.store.outbox.books()).parked
 
     def _pull_at(self) -> int:
-        wired = self._scene.box.life.in_step
+        wired = self._scene.box.life.central_sync
         report = wired.down.report if isinstance(wired, WiredSync) else None
         return report.at.micros if report is not None else 0
 

@@ -115,7 +115,7 @@ async def _scene(plan: OutagePlan, *, witness: Witness, loop: VirtualLoop, base:
         witness=witness,
         lanes=Lanes,
         store=partial(Store, connect=disk.connect),
-        in_step=lambda store, lanes, folder: WiredSync(
+        central_sync=lambda store, lanes, folder: WiredSync(
             store=store, lanes=lanes, folder=folder, clock=clock, plug=line.plug()
         ),
     )

@@ -36,7 +36,7 @@ class WiredClient(CentralClient):
 
 
 class WiredSync:
-    """Down-sync, outbox, evidence and people's writes of one life. Fulfils `InStep`."""
+    """Down-sync, outbox, evidence and people's writes of one life. Fulfils `CentralSync`."""
 
     def __init__(self, *, store: Store, lanes: Lanes, folder: Path, clock: Clock, plug: Plug) -> None:
         self._plug = plug

@@ -11,7 +11,7 @@ from gateway.runtime.clock import Clock
 from gateway.store import Store
 
 
-class InStep(Protocol):
+class CentralSync(Protocol):
     """The part of one life of the gateway that speaks with central."""
 
     @property
@@ -32,8 +32,8 @@ class InStep(Protocol):
         ...
 
 
-class OnlyUp:
-    """The outbox without the lists of central. Fulfils `InStep`."""
+class OutboxAlone:
+    """The outbox without the lists of central. Fulfils `CentralSync`."""
 
     def __init__(self, *, client: CentralClient, store: Store, clock: Clock) -> None:
         self._sender = wiring.outbox_sender(
