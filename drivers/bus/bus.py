@@ -9,7 +9,7 @@ Promises:
   again (`drivers.delivery`).
 - After a time-out the line is drained until it is quiet, and a late answer never counts for the next request. Where
   answers bear no numbers, one counts only when it is proven to belong to its request (`drivers.bus.late_answers`).
-- A silent unit gets a bounded share of the line, in the pauses of the others (`drivers.bus.occupancy`). Between its
+- A silent unit gets a bounded share of the line, in the pauses of the others (`drivers.bus.unit_states`). Between its
   turns it rests: its polls are refused.
 - A line that is open while no unit answers is closed and opened again, since a converter or an adapter may hang.
 """
@@ -112,7 +112,7 @@ class Bus:
     @property
     def silent_units(self) -> frozenset[int]:
         """The addresses of the units that were polled and do not answer."""
-        return self._units.occupancy.silent
+        return self._units.states.silent
 
     def quality(self) -> LineQuality:
         """Return the line's state and statistics of how each unit on it answers."""
@@ -261,7 +261,7 @@ class Bus:
                 if connection.has_arrivals:
                     continue
             quiet, idle = self.wire.quiet, self.wire.idle
-            transaction = next_turn(self._queue, self._units.occupancy, quiet=quiet, idle=idle, now=self._monotonic())
+            transaction = next_turn(self._queue, self._units.states, quiet=quiet, idle=idle, now=self._monotonic())
             if transaction is not None:
                 return transaction
             if self._queue:

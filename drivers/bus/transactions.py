@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Generic, TypeVar
 
-from drivers.bus.occupancy import LONGEST_PROBE_WAIT, Occupancy
+from drivers.bus.unit_states import LONGEST_PROBE_WAIT, UnitStates
 from drivers.contract import DeadlinePassed, Forbidden, LineDown, LinkError, MonotonicSeconds
 
 Reply = TypeVar("Reply")
@@ -184,7 +184,7 @@ class TransactionQueue:
 
 
 def next_turn(
-    queue: TransactionQueue, occupancy: Occupancy, *, quiet: float, idle: float, now: MonotonicSeconds
+    queue: TransactionQueue, states: UnitStates, *, quiet: float, idle: float, now: MonotonicSeconds
 ) -> Transaction | None:
     """Take the next transaction out of the queue and set its time-out; None when none may go now.
 
@@ -193,7 +193,7 @@ def next_turn(
 
     Args:
         queue: the waiting transactions.
-        occupancy: the state of the line's units.
+        states: the state of the line's units.
         quiet: seconds that the line needs to fall silent after a time-out.
         idle: seconds since the last byte on the line.
         now: the present instant.
@@ -203,20 +203,20 @@ def next_turn(
         return queue.take(command)
     poll, probe = queue.first(Priority.POLL, now=now), queue.first(Priority.PROBE, now=now)
     if probe is not None:
-        timeout = _probe_timeout(probe, occupancy, is_alone=poll is None, quiet=quiet, now=now)
+        timeout = _probe_timeout(probe, states, is_alone=poll is None, quiet=quiet, now=now)
         if timeout is not None:
             probe.timeout = timeout
-            occupancy.poll_is_owed = poll is not None
+            states.poll_is_owed = poll is not None
             return queue.take(probe)
     if poll is None:
-        return None if probe is not None or idle < _SCAN_IDLE else _scan(queue, occupancy, quiet=quiet, now=now)
-    occupancy.poll_is_owed = False
-    if occupancy.is_live(poll.exchange.unit):
-        poll.timeout = occupancy.live_timeout(poll.exchange.unit, poll.timeout)
+        return None if probe is not None or idle < _SCAN_IDLE else _scan(queue, states, quiet=quiet, now=now)
+    states.poll_is_owed = False
+    if states.is_live(poll.exchange.unit):
+        poll.timeout = states.live_timeout(poll.exchange.unit, poll.timeout)
     return queue.take(poll)
 
 
-def _scan(queue: TransactionQueue, occupancy: Occupancy, *, quiet: float, now: MonotonicSeconds) -> Transaction | None:
+def _scan(queue: TransactionQueue, states: UnitStates, *, quiet: float, now: MonotonicSeconds) -> Transaction | None:
     """Take a scan if the line stays free long enough, and cut its time-out to the pause.
 
     A scan that waited for `LONGEST_SCAN_WAIT` goes in a shorter pause too, and may then delay the next poll.
@@ -224,7 +224,7 @@ def _scan(queue: TransactionQueue, occupancy: Occupancy, *, quiet: float, now: M
     scan = queue.first(Priority.SCAN, now=now)
     if scan is None:
         return None
-    pause = occupancy.free(now=now)
+    pause = states.free(now=now)
     free = pause - quiet - _SCAN_MARGIN
     is_late = now - scan.added_at >= LONGEST_SCAN_WAIT
     if free < scan.shortest and not (is_late and pause >= scan.shortest / _LATE_SCAN_SHARE):
@@ -234,11 +234,11 @@ def _scan(queue: TransactionQueue, occupancy: Occupancy, *, quiet: float, now: M
 
 
 def _probe_timeout(
-    probe: Transaction, occupancy: Occupancy, *, is_alone: bool, quiet: float, now: MonotonicSeconds
+    probe: Transaction, states: UnitStates, *, is_alone: bool, quiet: float, now: MonotonicSeconds
 ) -> float | None:
     unit, allowed = probe.exchange.unit, probe.timeout
-    if now - probe.added_at >= LONGEST_PROBE_WAIT and (is_alone or not occupancy.poll_is_owed):
-        return occupancy.late_probe_timeout(unit, allowed, now=now)
+    if now - probe.added_at >= LONGEST_PROBE_WAIT and (is_alone or not states.poll_is_owed):
+        return states.late_probe_timeout(unit, allowed, now=now)
     if not is_alone:
         return None
-    return occupancy.probe_timeout(unit, allowed, pause=occupancy.pause(now=now) - quiet, now=now)
+    return states.probe_timeout(unit, allowed, pause=states.pause(now=now) - quiet, now=now)

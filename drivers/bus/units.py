@@ -1,6 +1,6 @@
 """Judgement of units' answers: which unit may be polled, and which answers count.
 
-It joins `drivers.bus.occupancy` (which units answer, and how fast), `drivers.bus.late_answers` (which answers are
+It joins `drivers.bus.unit_states` (which units answer, and how fast), `drivers.bus.late_answers` (which answers are
 late) and, for people, `drivers.bus.line_quality` and `drivers.bus.recent`.
 """
 
@@ -10,9 +10,9 @@ from collections import deque
 
 from drivers.bus.late_answers import Lateness
 from drivers.bus.line_quality import Failure, LineAnswers, LineQuality, failure_of
-from drivers.bus.occupancy import Occupancy
 from drivers.bus.recent import RecentTurns
 from drivers.bus.transactions import Priority, Transaction, UnitRests
+from drivers.bus.unit_states import UnitStates
 from drivers.contract import DriverError, LinkError, MonotonicSeconds, TooLate
 
 _MOST_OVERDUE = 16
@@ -26,13 +26,13 @@ class LineUnits:
         self._line = line
         self._lateness = Lateness()
         self._answers = LineAnswers(line=line)
-        self.occupancy = Occupancy()
+        self.states = UnitStates()
         self.recent = RecentTurns()
         self._overdue: deque[tuple[Transaction, MonotonicSeconds]] = deque(maxlen=_MOST_OVERDUE)
 
     def refuse_resting(self, unit: int, *, now: MonotonicSeconds) -> None:
         """Raise UnitRests when the unit may not be polled now."""
-        rest = self.occupancy.rest_left(unit, now=now)
+        rest = self.states.rest_left(unit, now=now)
         if rest > 0:
             raise UnitRests(f"unit {unit} on {self._line} does not answer; asked again in {rest:.1f} s")
         if self._lateness.rest_left(unit, now=now) > 0:
@@ -44,8 +44,8 @@ class LineUnits:
         `allowed` is how long the answer may take, in seconds.
         """
         self._answers.polled(unit, allowed=allowed)
-        is_probe = self.occupancy.has_live and not self.occupancy.is_live(unit)
-        self.occupancy.asked(unit, now=now)
+        is_probe = self.states.has_live and not self.states.is_live(unit)
+        self.states.asked(unit, now=now)
         return Priority.PROBE if is_probe else Priority.POLL
 
     def unproven(
@@ -71,14 +71,14 @@ class LineUnits:
         """Note an answer that counts. `received` is empty for a unit that never answers."""
         self._note(transaction, received, asked_at=asked_at, at=at)
         if transaction.is_of_site and transaction.exchange.answered:
-            self.occupancy.answered(transaction.exchange.unit, took=at - asked_at)
+            self.states.answered(transaction.exchange.unit, took=at - asked_at)
             self._answers.answered(transaction.exchange.unit, took=at - asked_at, now=at)
 
     def timed_out(self, transaction: Transaction, *, now: MonotonicSeconds) -> LinkError:
         """Note that the unit did not answer in time; return the error for its caller."""
         unit, waited = transaction.exchange.unit, transaction.timeout
         if transaction.is_of_site:
-            self.occupancy.failed(unit, timeout=waited, now=now)
+            self.states.failed(unit, timeout=waited, now=now)
         if self._lateness.late_by(unit, now=now) > waited:
             return TooLate(self._words(unit, now))
         return LinkError(f"unit {unit} on {self._line} did not answer within {waited * 1000:.0f} ms")

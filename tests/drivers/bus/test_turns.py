@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from drivers.bus.occupancy import FULL_PROBE_SECONDS, LONGEST_PROBE_WAIT, Occupancy
 from drivers.bus.transactions import LONGEST_SCAN_WAIT, Exchange, Priority, Transaction, TransactionQueue, next_turn
+from drivers.bus.unit_states import FULL_PROBE_SECONDS, LONGEST_PROBE_WAIT, UnitStates
 
 LIVE, DEAD, DEAD_TOO, NEW = 1, 2, 3, 4
 SHORTEST = 0.09
@@ -16,13 +16,13 @@ SHORTEST = 0.09
 @pytest.fixture
 async def line():
     """A live unit that asks every 200 ms, and two dead ones."""
-    occupancy = Occupancy()
+    states = UnitStates()
     for number in range(5):
-        occupancy.asked(LIVE, now=99.0 + number * 0.2)
-        occupancy.answered(LIVE, took=0.012)
+        states.asked(LIVE, now=99.0 + number * 0.2)
+        states.answered(LIVE, took=0.012)
     for unit in (DEAD, DEAD_TOO):
-        occupancy.failed(unit, timeout=0.3, now=50.0)
-        occupancy.failed(unit, timeout=0.3, now=51.0)
+        states.failed(unit, timeout=0.3, now=50.0)
+        states.failed(unit, timeout=0.3, now=51.0)
     queue = TransactionQueue(limit=10)
 
     def ask(unit, priority, at=100.0):
@@ -31,7 +31,7 @@ async def line():
         queue.add(Transaction(exchange, priority, at + 5, 0.3, answer, added_at=at, shortest=SHORTEST))
 
     def turns(at, count, idle=1.0):
-        taken = [next_turn(queue, occupancy, quiet=0.002, idle=idle, now=at) for _ in range(count)]
+        taken = [next_turn(queue, states, quiet=0.002, idle=idle, now=at) for _ in range(count)]
         return [(item.exchange.unit, item.timeout) if item else None for item in taken]
 
     return ask, turns

@@ -73,8 +73,8 @@ class _Unit:
         return min((at for pause in self.intervals if (at := self.asked_at + pause) > now), default=None)
 
 
-class Occupancy:
-    """All units of one line. Instants come with each call."""
+class UnitStates:
+    """The states of all units of one line. Instants come with each call."""
 
     def __init__(self) -> None:
         self._units: dict[int, _Unit] = {}
