@@ -111,6 +111,7 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
             (
                 "Look whether the disk of the data folder is full: delete what is not the gateway's.",
                 "If it is not full, look in the system's log for errors of the disk, and replace it.",
+                "If a file is damaged, restart the gateway while the lanes are empty: it saves every readable row.",
             ),
         ),
         K.INTERFACE_NOT_SERVED: Advice(
