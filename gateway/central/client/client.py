@@ -297,8 +297,9 @@ class CentralClient:
         except (CentralRefused, CentralUnavailable) as error:
             if isinstance(error, CentralUnavailable):
                 error.sent = False  # the request that needs the session was not sent
-            elif not ends_stale:
-                self._state = replace(self._state, sign_in_refused=str(error))
+            if not ends_stale:
+                refused = str(error) if isinstance(error, CentralRefused) else ""
+                self._state = replace(self._state, sign_in_refused=refused)
             raise self._noted(error) from error
         self._state = replace(self._state, signed_in_at=self._session.signed_in_at, sign_in_refused="")
         return token

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from gateway.central.client.answers import CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict
+from gateway.central.client.answers import CentralBusy, CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.runtime.clock import Clock, Stamp
 from gateway.runtime.supervision import Backoff
@@ -86,7 +86,7 @@ class GatewaySession:
                 raise type(self._error)(str(self._error)) from self._error
             before, self._error, self.token = self._error, None, None
             try:
-                self.token = await self._sign_in()
+                self.token = await (self._sign_in() if ends_stale else self._only_sign_in())
             except (CentralRefused, CentralUnavailable) as error:
                 if isinstance(error, CentralRefused):
                     self._refusals += 1
@@ -104,6 +104,15 @@ class GatewaySession:
             if stale is not None and ends_stale:
                 await self._end(stale)
             return self.token
+
+    async def _only_sign_in(self) -> str:
+        """Sign in where no session works: without one no request can succeed, however central has failed."""
+        try:
+            return await self._sign_in()
+        except CentralBusy:
+            raise
+        except CentralFailed as error:
+            raise CentralUnavailable(str(error)) from error
 
     async def _sign_in(self) -> str:
         credentials: JsonObject = {"username": self._username, "password": self._password}

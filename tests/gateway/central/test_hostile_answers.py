@@ -119,10 +119,11 @@ ANSWERS = {
 
 
 class Hostile:
-    """Signs everybody in, and answers all else with the same bytes, which need not be HTTP."""
+    """Signs everybody in, or answers `login`; answers all else with the same bytes, which need not be HTTP."""
 
     def __init__(self):
         self.raw = b""
+        self.login = answer(json.dumps(SESSION))
         self.closes = False
         self.seen = []
 
@@ -136,7 +137,7 @@ class Hostile:
                 await reader.readexactly(length)
                 self.seen.append(head)
                 if head.startswith("POST /v1/auth/"):
-                    writer.write(answer(json.dumps(SESSION)))
+                    writer.write(self.login)
                     continue
                 for start in range(0, len(self.raw), 16_384):
                     writer.write(self.raw[start : start + 16_384])
@@ -153,6 +154,13 @@ async def hostile():
     service.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
         yield service
+
+
+class Later(SystemClock):
+    passed = 0.0
+
+    def monotonic(self):
+        return super().monotonic() + self.passed
 
 
 class Turns:
@@ -282,6 +290,31 @@ async def test_nothing_of_an_answer_is_sent_back(hostile, connect):
     for _ in range(3):
         await asked(client)
     assert not any("cookie" in head.lower() or "theirs" in head for head in hostile.seen)
+
+
+@pytest.mark.parametrize(
+    "login",
+    [
+        answer(b"{" + b" " * (3 * MEGABYTE) + b"}"),
+        answer('{"success": false, "error": "database away"}', status="500 Internal Server Error"),
+        answer('{"success": true}'),
+    ],
+    ids=["too large", "a failure", "no session"],
+)
+async def test_central_is_away_while_nobody_can_sign_in(hostile, connect, login):
+    """Nothing goes to central then, so it is no matter of one list, and no wrong password of earlier either."""
+    clock = Later()
+    client = connect(url=hostile.url, clock=clock)
+    hostile.login = answer('{"error": "wrong password"}', status="404 Not Found")
+    assert isinstance(await asked(client), CentralRefused)
+    assert (client.state.reachable, client.state.sign_in_refused != "") == (True, True)
+    hostile.login, clock.passed = login, 120
+    error = await asked(client)
+    assert (type(error), error.sent) == (CentralUnavailable, False)
+    assert (client.state.reachable, client.state.sign_in_refused) == (False, "")
+    hostile.login, hostile.raw = answer(json.dumps(SESSION)), answer(GOOD)
+    assert await asked(client) == json.loads(GOOD)
+    assert client.state.reachable
 
 
 @pytest.mark.parametrize("said", ['{"error": "authentication required"}', "{}", '{"success": false}'])
