@@ -37,6 +37,7 @@ _TICK_SECONDS = 0.1
 _MOST_EARLY = 2_000
 _DOLLAR = 0x24
 _FRAMING = struct.Struct("!HH")
+_NO_RTSP = "what answers at the camera's address does not speak RTSP"
 
 Packets = list[tuple[int, list[bytes | memoryview]]]
 """Runs of packets in order of arrival: a channel, and the packets that came on it one after the other."""
@@ -79,6 +80,7 @@ class RtspConnection:
         self._proofs = 0
         self._answers: list[RtspResponse] = []
         self._early: Packets = []
+        self._speaks_rtsp = self._heard_else = False
         self._interrupted = threading.Event()
         self._enough: Callable[[], object] | None = None
         self.channels: set[int] = set()
@@ -292,6 +294,10 @@ class RtspConnection:
                     break
                 at = after
                 continue
+            if not self._speaks_rtsp:
+                self._heard_else = True
+                if buffer.startswith(b"HTTP/", at):
+                    raise CameraUnreachable(_NO_RTSP)
             # noise, or a request from the camera: skip to the next possible packet or answer
             found = (buffer.find(b"$", at + 1, until), buffer.find(b"RTSP/", at + 1, until))
             at = min((place for place in found if place > 0), default=until)
@@ -307,6 +313,7 @@ class RtspConnection:
             head = parse_response_head(bytes(self._view[at:end]))
         except ProtocolViolation:
             return end + 4
+        self._speaks_rtsp = True
         given = head.headers.get("content-length", "0")
         length = int(given) if given.isdecimal() and int(given) <= _LARGEST_ANSWER else 0
         if until < end + 4 + length:
@@ -321,7 +328,7 @@ class RtspConnection:
         Packets that come meanwhile are kept for `read`.
 
         Raises:
-            CameraUnreachable: the connection broke, or no answer came in time.
+            CameraUnreachable: the connection broke, no answer came in time, or what answers does not speak RTSP.
             CameraEnded: the camera hung up.
         """
         deadline = self._monotonic() + (self._seconds if seconds is None else seconds)
@@ -333,7 +340,7 @@ class RtspConnection:
                 if answer.sequence in (sequence, -1):
                     self._early = early
                     return answer
-        raise CameraUnreachable("the camera did not answer in time")
+        raise CameraUnreachable(_NO_RTSP if self._heard_else else "the camera did not answer in time")
 
 
 def _waiting_for(connection: socket.socket, seconds: float) -> Callable[[], object]:

@@ -2,7 +2,10 @@ import os
 import socket
 import threading
 
+import pytest
+
 from drivers.rtsp.client.connection import RtspConnection
+from drivers.rtsp.errors import CameraUnreachable
 
 
 def connected():
@@ -76,4 +79,23 @@ def test_no_more_is_gathered_than_the_kernel_has_room_for():
         connection.gather(262_144, 60.0)
         camera.sendall(packet(0, 1_000) * 40)
         assert connection.read()  # which would wait for ever if all of it were waited for
+        connection.close()
+
+
+@pytest.mark.parametrize("said", [b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b"\x00\x01\x02" * 50])
+def test_what_answers_in_another_language_is_named(said):
+    connection, camera = connected()
+    with camera:
+        camera.sendall(said)
+        sequence = connection.send("OPTIONS", "rtsp://camera/")
+        with pytest.raises(CameraUnreachable, match="does not speak RTSP"):
+            connection.wait_for(sequence, seconds=0.3)
+        connection.close()
+
+
+def test_noise_before_the_answer_is_no_other_language():
+    connection, camera = connected()
+    with camera:
+        camera.sendall(b"rubbish" + b"RTSP/1.0 200 OK\r\nCSeq: 1\r\n\r\n")
+        assert connection.wait_for(connection.send("OPTIONS", "rtsp://camera/")).status == 200
         connection.close()

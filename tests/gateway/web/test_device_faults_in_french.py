@@ -123,6 +123,9 @@ CAMERA = {
     "Cam is not recording: nothing listens at the camera's address": (
         "Cam n'enregistre pas : rien n'écoute à l'adresse de la caméra"
     ),
+    "Cam: what answers at the camera's address does not speak RTSP": (
+        "Cam : ce qui répond à l'adresse de la caméra ne parle pas RTSP"
+    ),
     "Cam: no connection to the camera (No route to host)": (
         "Cam : pas de connexion à la caméra (aucune route vers l'hôte)"
     ),
