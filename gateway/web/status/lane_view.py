@@ -11,8 +11,9 @@ from pydantic import Field, TypeAdapter
 
 from gateway.domain.enrolment import readings_of
 from gateway.domain.errors import NotFoundError
-from gateway.domain.events import EventKind
+from gateway.domain.events import EventKind, RecordedEvent
 from gateway.lanes import Lanes
+from gateway.store import EventFilter
 from gateway.store.cards.cards import Cards
 from gateway.store.events.events import Events
 from gateway.web.auth.admission import Route
@@ -69,15 +70,24 @@ class StatusLane:
     async def _past(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Answer with the lane's last passages, newest first, and its last access decision."""
         lane_id = request.match_info["lane"]
-        if lane_id not in {lane.lane_id for lane in self.lanes.lanes()}:
+        gate = next((lane.gate_id for lane in self.lanes.lanes() if lane.lane_id == lane_id), None)
+        if gate is None:
             raise NotFoundError(f"no lane '{lane_id}' at this site")
-        passed = await self.events.lately(types=_PASSED, lane_id=lane_id, limit=_LAST)
-        read = await self.events.newest(types=_READ, lane_id=lane_id)
-        states = await self.states.of((*reversed(passed[-_LAST:]), *(() if read is None else (read,))))
-        shown = visible_events(states, user_state(caller))
-        split = len(shown) - (read is not None)
-        fields = {"passages": shown[:split], "read": shown[split] if read is not None else None}
+        passed = await self._newest(lane_id, gate, _PASSED, limit=_LAST)
+        read = await self._newest(lane_id, gate, _READ, limit=1)
+        shown = visible_events(await self.states.of((*passed, *read)), user_state(caller))
+        fields = {"passages": shown[: len(passed)], "read": shown[len(passed)] if read else None}
         return web.Response(body=b'{"success":true,%b' % _PAST.dump_json(fields)[1:], content_type="application/json")
+
+    async def _newest(
+        self, lane_id: str, gate: int, types: tuple[int, ...], *, limit: int
+    ) -> tuple[RecordedEvent, ...]:
+        """Return the lane's newest events of these types, newest first. They are events of its gate.
+
+        No index has the lane. Counts by gate and type find them, also where the lane has been silent for long.
+        """
+        page = await self.events.page(EventFilter(device_ids=(gate,), types=types), limit=limit)
+        return tuple(event for event in page.events if event.lane_id == lane_id)
 
     async def _try(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Decide as if the card were read now. No gate opens; the event that records it is marked as a test."""

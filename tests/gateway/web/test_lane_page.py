@@ -123,7 +123,9 @@ async def test_inputs_have_an_age_and_passages_a_picture(gateway, lane_page):
 async def test_why_it_did_not_open_is_one_sentence_and_an_unknown_card_is_enrolled(gateway, lane_page):
     data = {"credential": "0815", "reason": "expired", "trace": "known: passed (card 7); validity: FAILED (until May)"}
     async with lane_page(size=PHONE) as page:
-        await gateway.happened("card 0815: the card has expired", kind=EventKind.ACCESS_DENIED, data=data)
+        await gateway.happened(
+            "card 0815: the card has expired", kind=EventKind.ACCESS_DENIED, device_id=101, data=data
+        )
         await sign_in(page, gateway, view="lanes/entry")
         said = page.locator("#lane-read-text")
         await expect(said).to_have_text(re.compile(r"^Not opened at .* for card 0815, because the card has expired\.$"))
@@ -131,10 +133,14 @@ async def test_why_it_did_not_open_is_one_sentence_and_an_unknown_card_is_enroll
         await page.get_by_text("Each rule").first.click()
         await expect(page.locator("#lane-trace .failed")).to_have_text("validity: FAILED (until May)")
         plate = data | {"credential": "DM77"}
-        await gateway.happened("plate DM77: the card has expired", kind=EventKind.ACCESS_DENIED, data=plate)
+        await gateway.happened(
+            "plate DM77: the card has expired", kind=EventKind.ACCESS_DENIED, device_id=101, data=plate
+        )
         await expect(said).to_contain_text("for plate DM77, because the card has expired.")
         data |= {"credential": "4712", "reason": "unknown_credential"}
-        await gateway.happened("card 4712: no card has this number", kind=EventKind.ACCESS_DENIED, data=data)
+        await gateway.happened(
+            "card 4712: no card has this number", kind=EventKind.ACCESS_DENIED, device_id=101, data=data
+        )
         await expect(said).to_contain_text("card 4712, because no card has this number or plate.")
         await page.locator("#lane-enrol").click()
         await expect(page.get_by_label("Number printed on it")).to_have_value("4712")

@@ -26,7 +26,8 @@ async def test_points_are_told_with_their_age(gateway):
 
 async def test_the_last_passages_come_newest_first_with_the_last_reading(gateway):
     await gateway.passed("A van passed.")
-    await gateway.happened("card 255,65000: no card", kind=EventKind.ACCESS_DENIED, data=UNKNOWN)
+    await gateway.happened("card 255,65000: no card", kind=EventKind.ACCESS_DENIED, device_id=101, data=UNKNOWN)
+    await gateway.happened("A van passed elsewhere.", device_id=999)
     status, answer = await gateway.call("/status/lane/past/entry", method="GET")
     assert status == 200
     assert [event["description"] for event in answer["passages"]] == ["A van passed.", "A vehicle passed."]
