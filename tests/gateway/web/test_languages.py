@@ -175,6 +175,14 @@ async def test_numbers_are_written_as_french_does(gateway, browser_page):
 
 
 @in_one_loop
+async def test_one_gateway_of_the_fleet_is_told_in_the_singular(gateway, browser_page):
+    async with browser_page(language="fr", tolerate=("409",)) as page:
+        await sign_in(page, gateway)
+        await page.goto(f"{gateway.url}/fleet/")
+        await expect(page.get_by_text("4 passerelles · 1 absente · 1 pas prête", exact=True)).to_be_visible()
+
+
+@in_one_loop
 async def test_no_line_of_french_breaks_before_a_mark(gateway, browser_page):
     await gateway.happened(
         "card 0042 denied: the card has expired; the lane is locked down", kind=EventKind.ACCESS_DENIED

@@ -66,7 +66,7 @@ function render() {
   const sought = byId("gateways-find").value.trim().toLowerCase();
   const all = [...gateways.values()].map((one) => ({ ...one, state: stateOf(one) }));
   const found = all.filter((one) => !sought || [one.name, one.site, one.headline, one.version].some((text) => text.toLowerCase().includes(sought)));
-  setText(byId("gateways-count"), counted(all, found.length));
+  showCount(counted(all, found.length));
   byId("gateways-card").hidden = found.length === 0;
   keyed(byId("gateways"), found.toSorted((one, other) => one.state - other.state || (one.name < other.name ? -1 : 1)), {
     key: (one) => one.name,
@@ -75,11 +75,19 @@ function render() {
   });
 }
 
+// Each part by itself: the catalogue has words for one gateway, and others for several.
+function showCount(parts) {
+  const node = byId("gateways-count");
+  if (node.told === parts.join()) return;
+  node.told = parts.join();
+  node.replaceChildren(...parts.flatMap((part, place) => place ? [" · ", part] : [part]));
+}
+
 function counted(all, found) {
-  if (!all.length) return complete ? "No gateway has sent a heartbeat yet." : "";
+  if (!all.length) return complete ? ["No gateway has sent a heartbeat yet."] : [];
   const [away, unready] = [0, 1].map((state) => all.filter((one) => one.state === state).length);
   const parts = [all.length === 1 ? "1 gateway" : `${all.length} gateways`, away ? `${away} away` : "", unready ? `${unready} not ready` : "", found < all.length ? `${found} shown` : ""];
-  return parts.filter(Boolean).join(" · ");
+  return parts.filter(Boolean);
 }
 
 function update(row, one) {
