@@ -38,10 +38,13 @@ from gateway.store import CardRecord, Store
 
 RULES = ("allow", "deny", "local")
 LIMIT = 50
-CARDS = 120
+CARDS = 200
 """For each area. More than it holds, so that it is mostly full."""
 _BACKS_OUT = 0.08
 _WAITS = 5.0
+_TOGETHER = 0.5
+"""The share of vehicles that come at several gateways at once: claims of a holder, or of the last place, meet."""
+_MOMENT_NANOSECONDS = 500_000_000
 
 
 class TrustedClock(SystemClock):
@@ -173,8 +176,15 @@ class Traffic:
         self.gate.reports(GatePosition.CLOSED)
         cards = cards_of(self.lane.split("-")[0])
         while not self.stops.is_set():
-            await self._vehicle(self.dice.choice(cards))
+            card = await self._together(cards) if self.dice.random() < _TOGETHER else self.dice.choice(cards)
+            await self._vehicle(card)
             await asyncio.sleep(self.dice.uniform(0.2, 1.8) * self.pause)  # the pace of the traffic
+
+    async def _together(self, cards: list[int]) -> int:
+        """Wait for the next moment at which several gateways read a card: copies of one, or each its own; that card."""
+        moment, left = divmod(-time.time_ns(), _MOMENT_NANOSECONDS)
+        await asyncio.sleep(left / 1e9)  # until all gateways read
+        return (random.Random(f"{self.lane}-{moment}") if moment % 2 else self.dice).choice(cards)
 
     async def _vehicle(self, card: int) -> None:
         while not self.reader.shown.empty():

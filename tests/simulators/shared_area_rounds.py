@@ -291,10 +291,13 @@ async def _settled(scene: Scene) -> dict[str, dict]:
 
 
 async def _revisions(scene: Scene):
-    """Every message of the bucket, in order."""
+    """Every message of the bucket, in order.
+
+    A message of our own tells the last one before it: a server that was behind may still say less for its extent.
+    """
     client = await scene.client()
     js = client.jetstream()
-    last = (await js.stream_info(AREAS_STREAM)).state.last_seq
+    last = (await js.publish(f"$KV.{AREAS_BUCKET}.end")).seq - 1
     read = 0
     while read < last:
         config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=read + 1)
