@@ -199,6 +199,7 @@ class LaneRunner:
             under=state.inputs.closing.fresh(now, stale),
             note=state.note,
             can_stop=self.can_stop,
+            can_close=self.rules.has_position,
             order="" if state.orders.in_force is None else state.orders.in_force.kind.value,
             order_text="" if state.orders.in_force is None else state.orders.in_force.sentence(),
             unable=tuple(why_unable(self.rules, state, now)),

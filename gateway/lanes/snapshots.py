@@ -136,6 +136,7 @@ class LaneSnapshot:
         vehicle: the state of the arming loop.
         under: the state of the closing loop.
         can_stop: whether its gate has a command to stop.
+        can_close: whether the gateway may ever close its gate: never where nothing reports where the gate is.
         note: the reason of its state in one line, orders and troubles aside; "" when all is as usual.
         order: the standing order that counts: "hold_open", "lock_down" or "".
         order_text: the order in one sentence, with who gave it and why.
@@ -156,6 +157,7 @@ class LaneSnapshot:
     under: PointState
     note: str
     can_stop: bool = False
+    can_close: bool = True
     order: str = ""
     order_text: str = ""
     troubles: tuple[LaneTrouble, ...] = ()

@@ -30,6 +30,8 @@ def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa
         return f"the gate's controller is offline: {state.inputs.gate_lost}"
     if state.reason_kept_open:
         return state.reason_kept_open
+    if not rules.has_position:
+        return "nothing reports where the gate is, so its controller must close it"
     if state.inputs.gate.fresh(now, rules.policy.stale_seconds) is GatePosition.UNKNOWN:
         return "the gate's position is not known: open it first, then close it"
     for name, point, _ in points_that_forbid(rules, state):

@@ -11,6 +11,7 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind, Severity
 from gateway.domain.passages import PassageOutcome
+from gateway.lanes.machine.safety import why_not_close
 from gateway.lanes.machine.troubles import why_unable
 from gateway.lanes.snapshots import Phase
 
@@ -63,6 +64,13 @@ def test_an_open_by_a_person_that_nobody_uses_ends_without_an_alarm(lane):
     assert lane.reached[command.command_id] is CommandState.DONE
     lane.wait(300)
     assert (lane.state.visits.phase, lane.actions(), alarms(lane)) == (Phase.IDLE, [GateAction.OPEN], [])
+
+
+def test_a_close_by_a_person_is_left_to_the_controller(lane):
+    lane.wish(GateAction.CLOSE)
+    lane.wait(60)
+    assert (lane.actions(), alarms(lane)) == ([], [])
+    assert "its controller must close it" in why_not_close(lane.rules, lane.state, lane.at)
 
 
 def test_an_open_that_the_controller_does_not_take_is_still_an_alarm(lane):

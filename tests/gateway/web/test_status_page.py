@@ -63,6 +63,8 @@ async def test_a_lane_is_watched_and_commanded_without_reloading(gateway, browse
         await expect(page.get_by_text("Stop sent to Main entry, but NOT recorded")).to_be_visible()
         gateway.board.show(can_stop=False)
         await expect(lane.get_by_role("button", name="Stop Main entry")).to_be_hidden()
+        gateway.board.show(can_close=False)
+        await expect(lane.get_by_role("button", name="Close Main entry")).to_be_hidden()
 
 
 async def test_a_refused_command_says_why(gateway, browser_page):

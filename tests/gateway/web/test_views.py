@@ -107,6 +107,7 @@ async def test_an_unknown_event_is_said(gateway, browser_page):
     async with browser_page(tolerate=("404",)) as page:
         await sign_in(page, gateway, view="events/4711")
         await expect(page.get_by_text("there is no event 4711")).to_be_visible()
+        await expect(page.get_by_text("No event passes this filter.")).to_be_hidden()
 
 
 @pytest.mark.parametrize("typed", ["lanes", "commissioning/", "buses", "lines/field", "EVENTS", "a//b/"])

@@ -149,7 +149,7 @@ function render() {
     },
   });
   byId("history").hidden = shown.length === 0;
-  byId("history-none").hidden = shown.length !== 0 || next !== null;
+  byId("history-none").hidden = shown.length !== 0 || next !== null || byId("history-fault").textContent !== "";
   byId("history-more").hidden = next === null;
   const oldest = shown.at(-1);
   setText(byId("history-reached"), next !== null && oldest ? `shown back to ${clock(oldest.date_at)}` : "");

@@ -101,6 +101,7 @@ export function updateLane(node, lane, { user, demo }) {
   node.querySelector(".controls").hidden = !user.control_devices;
   node.querySelector(".open").setAttribute("aria-label", `Open ${lane.name}`);
   node.querySelector(".close").setAttribute("aria-label", `Close ${lane.name}`);
+  node.querySelector(".close").hidden = !lane.can_close;
   node.querySelector(".stop").hidden = !lane.can_stop;
   node.querySelector(".stop").setAttribute("aria-label", `Stop ${lane.name}`);
   const hold = node.querySelector(".hold");
