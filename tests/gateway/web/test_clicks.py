@@ -73,7 +73,7 @@ async def test_an_unknown_card_enrolled_in_four(gateway, browser_page):
 
 async def test_why_a_car_was_refused_in_two(gateway, browser_page):
     data = {"credential": "0042", "reason": "expired", "trace": "known: passed (card 7); validity: FAILED (until May)"}
-    await gateway.happened("card 0042: the card has expired", kind=EventKind.ACCESS_DENIED, data=data)
+    await gateway.happened("card 0042: the card has expired", kind=EventKind.ACCESS_DENIED, device_id=101, data=data)
     async with browser_page(size=PHONE, tolerate=NO_VIEW) as page:
         await opened(page, gateway)
         await expect(page.locator("#lanes .decision")).to_contain_text("card 0042: the card has expired")
