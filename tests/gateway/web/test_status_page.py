@@ -396,8 +396,10 @@ async def test_the_title_counts_what_nobody_knows_of_and_an_alarm_calls_by_choic
         await expect(page).to_have_title("(1) North Yard · Edge gateway")
         called = await page.evaluate("called")
         assert called == ["sound", "sound", "North Yard: Gate controller offline: Barrier is away"]
+        await page.locator("#views").get_by_role("link", name="Events").click()
+        await expect(page).to_have_title("(1) Events · North Yard · Edge gateway")
         await gateway.call("/status/problem/acknowledge", {"kind": "gate_offline", "part": "device", "id": "101"})
-        await expect(page).to_have_title("North Yard · Edge gateway")
+        await expect(page).to_have_title("Events · North Yard · Edge gateway")
 
 
 async def test_a_page_that_did_not_come_whole_comes_again(gateway, browser_page):

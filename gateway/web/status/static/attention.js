@@ -1,4 +1,5 @@
 // Calling somebody: how many problems nobody knows of, in the tab's title; by choice a sound and a notification at alarms.
+// The title names the view too, so that several tabs, and what a browser remembers, can be told apart.
 import { byId } from "./dom.js";
 import { translated } from "./words.js";
 
@@ -6,6 +7,8 @@ const SOUND = "sound-at-alarms";
 const NOTIFY = "notify-at-alarms";
 const keyOf = (problem) => [problem.kind, problem.part, problem.id, problem.subject].join("/");
 let called = null; // the alarms that were there at the last look; null before the first
+let site = ""; // "" before the first look
+let count = 0; // problems that nobody has acknowledged
 
 export function setUpAttention() {
   const sound = byId("sound");
@@ -24,7 +27,8 @@ export function setUpAttention() {
 
 export function showAttention({ gateway, problems, now }) {
   const open = problems.filter((problem) => problem.severity !== "notice" && problem.acknowledged_by === "");
-  document.title = `${open.length ? `(${open.length}) ` : ""}${gateway.site} · Edge gateway`;
+  [site, count] = [gateway.site, open.length];
+  showTitle();
   const alarms = problems.filter((problem) => problem.severity === "alarm" && !(problem.silent_until > now));
   const fresh = called === null ? [] : alarms.filter((problem) => !called.has(keyOf(problem)));
   called = new Set(alarms.map(keyOf));
@@ -33,6 +37,13 @@ export function showAttention({ gateway, problems, now }) {
   if (byId("notify").checked) {
     for (const problem of fresh) new Notification(`${gateway.site}: ${translated(problem.title)}`, { body: translated(problem.text), tag: keyOf(problem) });
   }
+}
+
+export function showTitle() {
+  if (!site) return;
+  const view = document.querySelector('.views a[aria-current="page"], #user a[aria-current="page"]');
+  const named = view && view.getAttribute("href") !== "/status/" ? [view.textContent] : [];
+  document.title = `${count ? `(${count}) ` : ""}${[...named, site, "Edge gateway"].join(" · ")}`;
 }
 
 // Whether somebody wants to hear of an alarm as it comes.

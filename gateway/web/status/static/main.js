@@ -1,7 +1,7 @@
 // The page's only wiring: signed in or not, and each snapshot to whoever shows a part of it.
 import { setUpAccount, showAccount, showSignIn } from "./account.js";
 import { firstSession } from "./api.js";
-import { callsAtOnce, forgetAttention, setUpAttention, showAttention } from "./attention.js";
+import { callsAtOnce, forgetAttention, setUpAttention, showAttention, showTitle } from "./attention.js";
 import { setUpNotices, setUpPlayer, setUpQuestions } from "./dialogs.js";
 import { setUpBooks, showBooks } from "./books.js";
 import { ageCommissioning, forgetCommissioning, setUpCommissioning, showCommissioning } from "./commissioning.js";
@@ -195,7 +195,7 @@ setUpSettings();
 setUpTrends();
 setUpReceivers();
 setUpLog();
-setUpViews({ before: endRest });
+setUpViews({ before: endRest, after: showTitle });
 setUpEquipment();
 setUpBooks();
 setUpRefused();

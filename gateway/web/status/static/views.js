@@ -12,10 +12,11 @@ const back = {}; // and as the gateway is back while it is shown
 const barred = new Set(); // views that the account does not have
 let shown = "";
 let prepare = () => {};
+let finish = () => {};
 
-// `before` is called before a view is shown.
-export function setUpViews({ before }) {
-  prepare = before;
+// `before` is called before a view is shown, and `after` once its link is the current one.
+export function setUpViews({ before, after }) {
+  [prepare, finish] = [before, after];
   document.addEventListener("click", (event) => {
     const link = event.target.closest(`a:is([href^="${BASE}"], [href="${FLEET}"]):not([download])`);
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
@@ -61,10 +62,11 @@ export function show() {
   const [name, id = ""] = location.pathname === FLEET ? ["fleet"] : location.pathname.slice(BASE.length).split("/");
   const view = barred.has(name) ? "barred" : VIEWS[name] ?? "now";
   for (const node of document.querySelectorAll(".view")) node.hidden = node.id !== `view-${view}`;
-  for (const link of byId("views").querySelectorAll("a")) {
+  for (const link of document.querySelectorAll("#views a, #user a")) {
     if (link.getAttribute("href") === (view === "fleet" ? FLEET : BASE + (["now", "lanes", "commissioning"].includes(view) ? "" : name))) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
+  finish();
   if (shown !== view) for (const leave of left[shown] ?? []) leave();
   shown = view;
   for (const act of entered[view] ?? []) act(plain(id));
