@@ -198,6 +198,7 @@ class Store:
         finally:
             try:
                 await self._cards.close()
+                self.cards.close()
             finally:
                 self._lock.release()
 

@@ -99,6 +99,10 @@ class Cards:
         if listed is not None and listed.isdecimal():
             self.listed_at = int(listed)
 
+    def close(self) -> None:
+        """Drop the index; it is built anew after the next opening."""
+        self._read_anew()
+
     async def run(self) -> None:
         """Build the index in memory, and rebuild it whenever much has changed at once, until cancelled."""
         while True:
