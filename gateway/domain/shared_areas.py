@@ -104,10 +104,14 @@ class HolderEntry:
 
 @dataclass(frozen=True, slots=True)
 class GatewayCounts:
-    """A gateway's share of each area's count, and when it last let in somebody who opens the area (wall micros)."""
+    """A gateway's share of each area's count, and when it last let in somebody who opens the area (wall micros).
+
+    `run` names the run of the gateway that wrote it.
+    """
 
     inside: Mapping[str, int] = field(default_factory=dict)
     opened: Mapping[str, int] = field(default_factory=dict)
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)

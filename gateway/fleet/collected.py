@@ -16,7 +16,7 @@ from gateway.fleet.events_up import SENT
 from gateway.fleet.messages import Kept
 
 _LARGEST_INT: Final = 2**63 - 1
-_SUBJECT: Final = re.compile(rf"events\.([a-z0-9-]{{1,40}})\.([a-z0-9-]{{1,40}})\.({'|'.join(SENT)})")
+_SUBJECT: Final = re.compile(rf"events\.([a-z0-9_-]{{1,40}})\.([a-z0-9_-]{{1,40}})\.({'|'.join(SENT)})")
 _BOX: Final = re.compile(r"[0-9]{1,20}")
 
 Values: TypeAlias = tuple[datetime, str, str, str, int, str, str, datetime, str]

@@ -22,6 +22,7 @@ from gateway.fleet.names import FleetName
 from gateway.runtime.clock import Clock, WallTimes
 from gateway.runtime.connection_faults import connection_words
 from gateway.runtime.supervision import Backoff, heeding_cancellation
+from gateway.site import is_jwt_file, is_seed
 
 log = structlog.get_logger(__name__)
 
@@ -32,8 +33,17 @@ _UNANSWERED_PINGS = 2
 _DISK_SECONDS = 5.0
 _LEAST_LIFE = 30.0
 _TLS = "tls"
+_STUMBLED = "what answers there is no NATS server, or the credentials are damaged"
 LOST = "the connection is lost"
-_REFUSALS = ("authorization violation", "authentication", "user authentication", "account", "permissions")
+_FAULT = "a fault of the gateway in {part} ({error}): the log tells more; report it with a support bundle"
+_REFUSALS = (
+    "authorization violation",
+    "authentication",
+    "user authentication",
+    "account",
+    "permissions",
+    "credentials",
+)
 
 
 class FleetPart(Protocol):
@@ -69,7 +79,7 @@ class FleetServer:
     @property
     def is_jwt(self) -> bool:
         """True if the credentials are the text of a JWT credentials file."""
-        return self.credentials.lstrip().startswith("-----BEGIN")
+        return is_jwt_file(self.credentials)
 
 
 class FleetConnection:
@@ -154,6 +164,10 @@ class FleetConnection:
             except StoreError as error:
                 log.debug("fleet_waits_for_disk", part=part.name, error=str(error))  # the store reports its own failure
                 await asyncio.sleep(_DISK_SECONDS)
+            except Exception as error:  # whatever others sent: it must not end the other parts, and people must know
+                log.exception("fleet_part_failed", part=part.name)
+                self._refusals[part.name] = _FAULT.format(part=part.name, error=type(error).__name__)
+                self._tell_refusals()
             await asyncio.sleep(self._backoff.wait(failures))
 
     def _tell_refusals(self) -> None:
@@ -235,6 +249,8 @@ async def connected(server: FleetServer) -> AsyncIterator[tuple[FleetLine, Lost]
         lost.set(_translated(error, host) if error is not None else FleetAway(LOST))
         line.lost(lost.reason)
 
+    if server.credentials and not (server.is_jwt or is_seed(server.credentials)):  # the library might read on for ever
+        raise FleetRefused("the credentials are neither an NKey seed, SU…, nor the text of a JWT credentials file")
     trust = await asyncio.to_thread(_trust, server) if server.url.startswith(f"{_TLS}://") else None
     try:
         async with asyncio.timeout(_CONNECT_SECONDS):
@@ -264,6 +280,10 @@ async def connected(server: FleetServer) -> AsyncIterator[tuple[FleetLine, Lost]
     except asyncio.CancelledError:
         await _closed(client)
         raise
+    except Exception as error:  # the library lets through whatever a greeting or a key makes it stumble over
+        log.info("fleet_not_connected", server=host, error=type(error).__name__)  # its words may hold the key
+        await _closed(client)
+        raise FleetRefused(_STUMBLED) from error
     try:
         yield line, lost
     finally:
@@ -272,7 +292,7 @@ async def connected(server: FleetServer) -> AsyncIterator[tuple[FleetLine, Lost]
 
 async def _closed(client: Client) -> None:
     """Close a client. A connection that does not even take its last bytes is left to the kernel."""
-    with suppress(TimeoutError, OSError, nats_errors.Error):
+    with suppress(TimeoutError, OSError, nats_errors.Error, AssertionError):  # the last for one that never began
         async with asyncio.timeout(_CLOSE_SECONDS):
             await client.close()
 

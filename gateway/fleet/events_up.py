@@ -18,7 +18,7 @@ import structlog
 
 from gateway.fleet.line import FleetLine
 from gateway.fleet.messages import Outgoing, Stored
-from gateway.fleet.names import STREAM, FleetName
+from gateway.fleet.names import STREAM, FleetName, number_in
 from gateway.runtime.clock import Clock
 from gateway.store import Changes, Consumer, ListName, ReadCursor
 from gateway.store.events.events import Events
@@ -55,7 +55,8 @@ class Batch:
     def of(cls, message: Stored) -> Batch | None:
         """Read a message's batch; None if the message names none."""
         after, _, first = message.headers.get(_BATCH, "").partition(" ")
-        return cls(int(after), int(first)) if after.isdecimal() and first.isdecimal() else None
+        numbers = number_in(after), number_in(first)
+        return None if numbers[0] is None or numbers[1] is None else cls(numbers[0], numbers[1])
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -145,20 +146,20 @@ class EventsUp:
             return Place(mark.read_to, last.sequence)
         place = Place(newest, last.sequence)
         if (batch := Batch.of(last)) is not None:
-            place = await self._completed(line, name, box, batch, last.sequence)
+            place = await self._completed(line, name, box, batch, place)
         await self._advance(name, place)
         return place
 
-    async def _completed(self, line: FleetLine, name: ListName, box: int, batch: Batch, sequence: int) -> Place:
+    async def _completed(self, line: FleetLine, name: ListName, box: int, batch: Batch, last: Place) -> Place:
         """Send what the stream lacks of a batch up to its newest record there. Mostly that is nothing."""
         ids = await line.stored_after(STREAM, self._name.events(name), batch.after)
-        numbers = {self._name.record_id(name, box=box, message_id=one) or 0 for one in ids}
+        numbers = {last.record_id, *(self._name.record_id(name, box=box, message_id=one) or 0 for one in ids)}
         newest = max(numbers)
         records = await self._after(name, batch.first - 1)
         if lost := [one for one in records if one[0] < newest and one[0] not in numbers]:
             log.info("fleet_gap_filled", list=name, count=len(lost), up_to=newest)
-            sequence = await _put(line, self._messages(name, box, lost, batch, after=sequence))
-        return Place(newest, sequence)
+            return Place(newest, await _put(line, self._messages(name, box, lost, batch, after=last.sequence)))
+        return Place(newest, last.sequence)
 
     async def _send(self, line: FleetLine, name: ListName, box: int, records: Sequence[Record], sequence: int) -> Place:
         batch = Batch(after=sequence, first=records[0][0])

@@ -159,7 +159,10 @@ class FleetLine:
         headers = message.headers or {}
         if headers.get(STATUS) == _NOTHING_THERE:
             return None
-        return Stored(int(headers[_SEQUENCE]), headers.get(_MSG_ID, ""), headers)
+        sequence = headers.get(_SEQUENCE, "")
+        if not sequence.isdecimal():
+            raise FleetRefused(f"the answer for {subject} cannot be read")
+        return Stored(int(sequence), headers.get(_MSG_ID, ""), headers)
 
     async def stored_after(self, stream: str, subject: str, sequence: int) -> frozenset[str]:
         """Return the message ids of a subject's messages above a sequence number. Raises FleetAway, FleetRefused."""

@@ -15,6 +15,7 @@ BUCKET_STREAM = f"KV_{BUCKET}"
 AREAS_BUCKET = "areas"
 """The key-value bucket with the holders and counts of shared areas."""
 AREAS_STREAM = f"KV_{AREAS_BUCKET}"
+_MOST_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,4 +77,9 @@ class FleetName:
         """Return the record's id in a message id of this gateway, list and box; None for any other."""
         begin = f"{self}.{name}.{box}."
         number = message_id.removeprefix(begin)
-        return int(number) if message_id.startswith(begin) and number.isdecimal() else None
+        return number_in(number) if message_id.startswith(begin) else None
+
+
+def number_in(text: str) -> int | None:
+    """Return the number that a message names, None for anything else: others may send what they like."""
+    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None

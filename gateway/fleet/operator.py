@@ -7,7 +7,7 @@ import secrets as randomness
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 import structlog
 from pydantic import ValidationError
@@ -24,6 +24,7 @@ DUPLICATE_SECONDS: Final = 600
 _NANOSECONDS: Final = 1_000_000_000
 _DAY: Final = 86_400
 _REPLY_SECONDS: Final = 130.0
+Told = TypeVar("Told", Time, Reply)
 _EXISTS_OTHERWISE = 10058
 
 
@@ -120,7 +121,7 @@ async def command(
         answer = await line.asked(name.commands, ASK_TIME, refusal=away)
     except FleetRefused as error:
         raise GatewayUnreachable(away) from error
-    time = Time.model_validate_json(answer.data)
+    time = _answer(Time, answer.data, name)
     body = (
         FleetCommand(
             id=number or randomness.token_hex(16),
@@ -144,10 +145,18 @@ async def command(
     except ValueError as error:
         raise ConfigError(f"the key {error}") from error
     async for message in line.replies(name.commands, body, headers=headers, within=_REPLY_SECONDS):
-        reply = Reply.model_validate_json(message.data)
+        reply = _answer(Reply, message.data, name)
         yield reply
         if reply.final:
             return
+
+
+def _answer(kind: type[Told], data: bytes, name: FleetName) -> Told:
+    """Read a gateway's answer. Raises FleetRefused for one that is none."""
+    try:
+        return kind.model_validate_json(data)
+    except ValidationError as error:
+        raise FleetRefused(f"what answers for {name} is no gateway, or one of another release") from error
 
 
 async def _put_stream(line: FleetLine, config: Mapping[str, object]) -> None:

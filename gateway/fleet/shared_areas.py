@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -18,7 +18,7 @@ from nats.aio.msg import Msg
 from pydantic import TypeAdapter, ValidationError
 
 from gateway.domain.shared_areas import GatewayCounts, HolderEntry, Write
-from gateway.fleet.line import ANSWER_SECONDS, STATUS, FleetAway, FleetLine, kept
+from gateway.fleet.line import ANSWER_SECONDS, STATUS, FleetAway, FleetLine, FleetRefused, kept
 from gateway.fleet.messages import Kept, Outgoing
 from gateway.fleet.names import AREAS_STREAM, FleetName
 from gateway.lanes.shared_areas import SharedAreas
@@ -33,6 +33,8 @@ _SILENCE_SECONDS = 3 * _HEARTBEAT_SECONDS
 _MOST_PENDING = 500_000
 _IN_ONE_TURN = 64
 _HEARTBEAT = "100"
+_LATEST = 2**57
+"""No clock is later (wall micros; the year 6536): a later time is rubbish, and could not be written as a date."""
 _LAST_SENT = "Nats-Last-Consumer"
 _ENTRY = TypeAdapter(HolderEntry)
 _COUNTS = TypeAdapter(GatewayCounts)
@@ -50,6 +52,7 @@ class SharedAreasLine:
 
     async def run(self, line: FleetLine, works: Callable[[], None]) -> None:
         """Follow the bucket and write into it, until cancelled."""
+        self._expect_own_name()
         subject = self.fleet_name.area_holder("")
         await line.expect_stream(AREAS_STREAM, subject)
         self.shared.begin()
@@ -65,6 +68,7 @@ class SharedAreasLine:
                 heard_at = feed.heard_at
                 while True:
                     feed.check()
+                    self._expect_own_name()
                     if self.shared.is_misled:
                         raise FleetAway("the server refuses changes of shared areas, and does not show why")
                     if feed.heard_at > heard_at:
@@ -76,6 +80,14 @@ class SharedAreasLine:
                         await self.shared.work(within=_LOOK_SECONDS)
         finally:
             self.shared.lost()
+
+    def _expect_own_name(self) -> None:
+        """Raise FleetRefused if another gateway takes part under this one's name."""
+        if self.shared.is_replaced:
+            raise FleetRefused(
+                f"another gateway shares areas as {self.fleet_name}: give each its own `gateway` in [fleet], and"
+                " restart this one"
+            )
 
     async def _write(self, line: FleetLine, writes: list[Write]) -> None:
         revisions = await line.put_each([self._message(write) for write in writes], within=WRITE_SECONDS)
@@ -91,19 +103,29 @@ class SharedAreasLine:
     def _take(self, record: Kept) -> None:
         """Take a change of the bucket. A key that was deleted by hand is an empty record."""
         kind, _, key = record.subject.removeprefix(f"{self.fleet_name.areas}.").partition(".")
-        if kind == "holder":
-            entry = _parsed(_ENTRY, record, HolderEntry())
-            self.shared.entry_changed(_holder(key), entry, record.sequence)
+        if kind == "holder" and (holder := _holder(key)):
+            self.shared.entry_changed(holder, _parsed(_ENTRY, record, HolderEntry(), _entry_times), record.sequence)
         elif kind == "count":
-            self.shared.counts_changed(key, _parsed(_COUNTS, record, GatewayCounts()), record.sequence)
+            counts = _parsed(_COUNTS, record, GatewayCounts(), lambda one: one.opened.values())
+            self.shared.counts_changed(key, counts, record.sequence)
 
 
-def _parsed(kind: TypeAdapter[T], record: Kept, nothing: T) -> T:
+def _parsed(kind: TypeAdapter[T], record: Kept, nothing: T, times: Callable[[T], Iterable[int]]) -> T:
+    """Read a record; `nothing` stands for one that is no record of a gateway. `times` are those that it names."""
+    if not record.data:
+        return nothing
     try:
-        return kind.validate_json(record.data) if record.data else nothing
+        found = kind.validate_json(record.data)
     except ValidationError:
+        found = None
+    if found is None or not all(0 <= at < _LATEST for at in times(found)):
         log.warning("shared_record_unreadable", key=record.subject)
         return nothing
+    return found
+
+
+def _entry_times(entry: HolderEntry) -> Iterable[int]:
+    return [*(step.at for step in entry.steps), *(claim.at for claim in entry.claims)]
 
 
 def _key(holder: str) -> str:
@@ -112,11 +134,15 @@ def _key(holder: str) -> str:
 
 
 def _holder(key: str) -> str:
+    """Read a holder's name from its key; "" for a key that no gateway has written."""
     try:
-        return base64.urlsafe_b64decode(key + "=" * (-len(key) % 4)).decode()
+        holder = base64.urlsafe_b64decode(key + "=" * (-len(key) % 4)).decode()
     except ValueError:
+        holder = ""
+    if not holder or _key(holder) != key:
         log.warning("shared_record_unreadable", key=key)
         return ""
+    return holder
 
 
 class _Feed:

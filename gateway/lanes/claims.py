@@ -36,6 +36,7 @@ class OwnClaim:
         outcome: its outcome, once that is known.
         decides: whether the decision still waits for it.
         until: when it is given back by itself (monotonic seconds); None for one that a lane holds.
+        is_foreign: whether another box with this gateway's name made it.
     """
 
     claim: Claim
@@ -45,6 +46,7 @@ class OwnClaim:
     outcome: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     decides: bool = True
     until: float | None = None
+    is_foreign: bool = False
 
     def judged(self, records: SharedRecords) -> Outcome:
         """Judge it by the records at the revision at which it was taken, as every gateway would."""
@@ -82,11 +84,11 @@ class OwnClaims(dict[str, OwnClaim]):
 
     def remembered(self, holder: str) -> list[OwnClaim]:
         """Return a holder's claims of an earlier run."""
-        return [one for one in self.of(holder) if one.until is not None]
+        return [one for one in self.of(holder) if one.until is not None and not one.is_foreign]
 
-    def remember(self, claim: Claim, holder: str, *, until: float) -> None:
-        """Take over a claim of an earlier run until a monotonic instant."""
-        self[claim.id] = own = OwnClaim(claim, holder, 0, None, decides=False, until=until)
+    def remember(self, claim: Claim, holder: str, *, until: float, is_foreign: bool) -> None:
+        """Take over a claim of an earlier run, or of another box with this name, until a monotonic instant."""
+        self[claim.id] = own = OwnClaim(claim, holder, 0, None, decides=False, until=until, is_foreign=is_foreign)
         own.ends_as(Outcome.CLAIMED)
 
     def expired(self, now: float) -> list[OwnClaim]:

@@ -10,6 +10,7 @@ import asyncio
 import secrets
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
 from typing import Final
@@ -64,10 +65,7 @@ class SharedAreas:
         tell: TellContradiction,
         counted: Callable[[], None],
     ) -> None:
-        """`own` is this gateway's name among those that share the areas.
-
-        `counted` is called when both sides' counts are summed after a time apart.
-        """
+        """`own` is this gateway's name; `counted` is called when both sides' counts are summed after a time apart."""
         self.own = own
         self.areas = frozenset(areas)
         self.claim_seconds = claim_seconds
@@ -88,6 +86,9 @@ class SharedAreas:
         self._healing = True
         self._recalled: dict[str, Whereabouts] = {}
         self._connected = False
+        self._has_told = False
+        self.is_replaced = False
+        """True once a gateway that began later has this one's name: this one takes no part until it starts anew."""
         self._late = False
         self._asked_since = 0
         self._work = asyncio.Event()
@@ -95,7 +96,7 @@ class SharedAreas:
     @property
     def is_apart(self) -> bool:
         """True while the other gateways cannot be asked."""
-        return not self._connected or self._late or self._inside is None
+        return not self._connected or self._late or self._inside is None or self.is_replaced
 
     @property
     def waits(self) -> int:
@@ -109,7 +110,7 @@ class SharedAreas:
                 if claim.by != self.own:
                     yield Coming(claim.by, claim.way, local_name(self.own, holder))
         for own in self._claims.values():
-            if own.decides:
+            if own.decides or own.is_foreign:
                 yield Coming(self.own, own.claim.way, local_name(self.own, own.holder))
 
     def ask(self, holder: str, way: Way, *, limit: int | None) -> OwnClaim | None:
@@ -204,7 +205,7 @@ class SharedAreas:
         await self._compare_with_disk()
         self._connected, self._late, self._asked_since = True, False, self._clock.wall().micros
         for name in self._records.claims:
-            self._adopt(name)
+            self._adopt(name, is_foreign=False)
         for name in self._untold.names():
             self._untold.put_back(name, self._records.entry(name)[0])
         for name in (*self._untold.names(), *(own.holder for own in self._claims.values())):
@@ -244,7 +245,7 @@ class SharedAreas:
             elif revision > own.seen:
                 own.ends_as(Outcome.OVERTAKEN)
         if self._connected and not ids <= self._claims.keys():
-            self._adopt(name)
+            self._adopt(name, is_foreign=True)
         if waiting or ids or self._claims.of(name):
             self._mark(name)
 
@@ -253,6 +254,7 @@ class SharedAreas:
         self.heard()
         self._records.put_counts(gateway, counts, revision)
         if gateway == self.own:
+            self.is_replaced |= self._has_told and counts.run not in ("", self._run)
             self._work.set()
         elif self._connected:
             self._learn()
@@ -290,7 +292,7 @@ class SharedAreas:
             return
         self._refused.pop(write.holder, None)
         if isinstance(write.value, GatewayCounts):
-            self._counts_written = write.value, revision
+            self._counts_written, self._has_told = (write.value, revision), True
             self._untold.uncounted.difference_update(write.steps)
             return
         if self._records.entry(write.holder)[1] < revision:
@@ -309,18 +311,16 @@ class SharedAreas:
 
     async def work(self, *, within: float) -> None:
         """Wait until there may be something to write, at most so many seconds."""
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(within):
                 await self._work.wait()
-        except TimeoutError:
-            return
-        finally:
-            self._work.clear()
+        self._work.clear()
 
     def _counts_to_write(self) -> Write | None:
         presence = self._presence()
         opened = {area: at for area in self.areas if (at := presence.opened_here_at(area)) is not None}
-        counts = GatewayCounts({area: count for area, count in (self._inside or {}).items() if count}, opened)
+        inside = {area: count for area, count in (self._inside or {}).items() if count}
+        counts = GatewayCounts(inside, opened, self._run)
         known, revision = self._counts()
         return (
             None if counts == known and revision else Write("", counts, revision, steps=tuple(self._untold.uncounted))
@@ -369,15 +369,16 @@ class SharedAreas:
         while self._to_forgive and len(self._dirty) < most:
             self._add(self._to_forgive.popleft(), Step(stamp.micros, self.own, trusted=stamp.trusted, forgiven=True))
 
-    def _adopt(self, name: str) -> None:
-        """Take over claims of an earlier run of this gateway; give those of this run back that no lane holds."""
+    def _adopt(self, name: str, *, is_foreign: bool) -> None:
+        """Take over claims of an earlier run, or of another box; give those of this run back that no lane holds."""
         for claim in self._records.entry(name)[0].claims:
             if claim.by != self.own or claim.id in self._claims:
                 continue
             self._mark(name)
             has_passed = any(step.by == self.own and step.at >= claim.at for step in self._untold.of(name))
             if not claim.id.startswith(f"{self._run}-") and not has_passed:
-                self._claims.remember(claim, name, until=self._clock.monotonic() + _REMEMBERED_SECONDS)
+                until = self._clock.monotonic() + _REMEMBERED_SECONDS
+                self._claims.remember(claim, name, until=until, is_foreign=is_foreign)
 
     def _add(self, name: str, step: Step) -> None:
         """Add a passage. The records give the order while all can be asked; else the clocks give it."""

@@ -229,6 +229,10 @@ class Mirror:
                 self._tell(ConnectionState.REFUSED, str(error))
             except BrokerAway as error:
                 self._tell(ConnectionState.AWAY, str(error))
+            except Exception as error:  # the task goes on whatever it is, and people must know
+                log.exception("mirror_failed")
+                why = f"a fault of the gateway ({type(error).__name__}): report it with a support bundle"
+                self._tell(ConnectionState.REFUSED, why)
             failures = 1 if self._clock.monotonic() - began > _LEAST_LIFE else failures + 1
             await asyncio.sleep(self._backoff.wait(failures))
 

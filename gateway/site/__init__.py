@@ -7,7 +7,7 @@ from gateway.site.central_sections import CentralSection
 from gateway.site.difference import Change, Difference, difference
 from gateway.site.fault import Fault
 from gateway.site.faults import SiteFaults, check
-from gateway.site.fleet_section import FleetSection
+from gateway.site.fleet_section import FleetSection, is_jwt_file, is_seed
 from gateway.site.footage_sections import StorageSection
 from gateway.site.http_devices import (
     AxisPlatesDevice,
@@ -95,6 +95,8 @@ __all__ = [
     "difference",
     "doubtful",
     "find_profile",
+    "is_jwt_file",
+    "is_seed",
     "key_of",
     "load",
     "load_whole",

@@ -18,6 +18,20 @@ _RAW_BYTES = 35
 _USER_KEY = re.compile(r"U[A-Z2-7]{55}")
 
 
+_SEED = re.compile(r"SU[A-Z2-7]{56}")
+_JWT_PARTS = ("-----BEGIN NATS USER JWT-----", "-----BEGIN USER NKEY SEED-----")
+
+
+def is_seed(secret: str) -> bool:
+    """Return whether a secret has the form of a user's NKey seed."""
+    return _SEED.fullmatch(secret.strip()) is not None
+
+
+def is_jwt_file(secret: str) -> bool:
+    """Return whether a secret is the text of a JWT credentials file."""
+    return all(part in secret for part in _JWT_PARTS)
+
+
 def _user_key(value: str) -> str:
     raw = base64.b32decode(value + "=" * (-len(value) % 8)) if _USER_KEY.fullmatch(value) else b""
     if (

@@ -16,6 +16,7 @@ from gateway.site.doubts import doubts
 from gateway.site.draft import Draft, read_draft
 from gateway.site.fault import Fault, names_in, with_names
 from gateway.site.faults import SiteFaults, check_draft, faults_of
+from gateway.site.fleet_section import is_jwt_file, is_seed
 from gateway.site.formats import format_fault, outdated, understood
 from gateway.site.http_devices import (
     AxisPlatesDevice,
@@ -166,9 +167,12 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
         named += [(f"devices[{index}].{key}", name) for key, name in device_secrets(device)]
     for place, name in named:
         try:
-            secrets.get(name)
+            secret = secrets.get(name)
         except ConfigError as error:
             yield Fault(place, str(error))
+            continue
+        if place == "fleet.credentials" and not (is_seed(secret) or is_jwt_file(secret)):
+            yield Fault(place, f"secret {name!r} is neither an NKey seed, SU…, nor the text of a JWT credentials file")
 
 
 def device_secrets(device: Device) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from gateway.domain.errors import ConfigError
 from gateway.runtime.durable_files import sync_folder
 
-_MAX_BYTES = 64 * 1024
+_MAX_BYTES = 65_535
+"""The longest password that MQTT carries (1.5.6 there); no other use takes more."""
 _LARGEST = 4096
 
 
@@ -45,12 +46,23 @@ class Secrets:
             return found
         variable = "EDGE_GATEWAY_SECRET_" + name.upper().replace("-", "_").replace(".", "_")
         if variable in self._environ:
-            return self._environ[variable]
+            return _checked(self._environ[variable], variable)
         file = self._folder / name
         found = _read(file, private=True)
         if found is None:
             raise ConfigError(f"no secret {name!r}: not among systemd's credentials, not in {variable}, no file {file}")
         return found
+
+
+def _checked(text: str, variable: str) -> str:
+    """Return the text of an environment variable. Raises ConfigError if it is too long, or no UTF-8."""
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise ConfigError(f"the environment variable {variable} is not UTF-8 text") from None  # the cause would show it
+    if size > _MAX_BYTES:
+        raise ConfigError(f"the environment variable {variable} is larger than {_MAX_BYTES} bytes; a secret is shorter")
+    return text
 
 
 def _read(path: Path, *, private: bool = False) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from gateway.site import FleetSection, Site, check, difference
+from gateway.site import FleetSection, Secrets, Site, SiteFaults, check, difference, load
 from gateway.site.loaded import LoadedSite
 
 KEY = "UCBAYD5ZQ2ZED3Z7GYBXSRESAVAGGUNFRUKYFHV4YLTI3CJB5L3NIX3D"
@@ -45,6 +45,32 @@ def test_what_is_wrong_is_named_and_not_repeated(changed, said):
     with pytest.raises(ValidationError, match=said.replace("…", ".")) as refused:
         FleetSection.model_validate(FLEET | changed)
     assert "hunter2" not in "".join(error["msg"] for error in refused.value.errors())
+
+
+SEED = "SU" + "A" * 56
+JWT = "-----BEGIN NATS USER JWT-----\nx\n------END NATS USER JWT------\n"
+JWT_SEED = f"-----BEGIN USER NKEY SEED-----\n{SEED}\n------END USER NKEY SEED------\n"
+
+
+@pytest.mark.parametrize(
+    ("secret", "is_key"),
+    [(SEED, True), (f" {SEED}\n", True), (JWT + JWT_SEED, True), ("rubbish", False), (JWT, False), (JWT_SEED, False)],
+)
+def test_credentials_that_are_no_key_are_a_fault_that_does_not_repeat_them(secret, is_key, tmp_path):
+    path = tmp_path / "site.toml"
+    path.write_text(
+        '[site]\nname = "North"\n[fleet]\nurls = ["nats://127.0.0.1"]\nsite = "north"\ngateway = "gate-1"\n'
+        'credentials = "fleet"\n'
+    )
+    secrets = Secrets(folder=tmp_path, environ={"EDGE_GATEWAY_SECRET_FLEET": secret})
+    if is_key:
+        assert load(path, secrets=secrets).fleet is not None
+        return
+    with pytest.raises(SiteFaults) as refused:
+        load(path, secrets=secrets)
+    (line,) = refused.value.lines()
+    assert "is neither an NKey seed, SU…, nor the text of a JWT credentials file" in line
+    assert SEED not in line
 
 
 def test_a_server_on_the_gateways_own_port_is_a_fault():

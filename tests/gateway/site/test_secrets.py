@@ -49,13 +49,24 @@ def test_whoever_hides_secrets_hears_of_them(tmp_path):
         (b"hunter2", 0o604, "may be read by others"),
         (b"\n", 0o600, "is empty"),
         (b"hunter2\xff", 0o600, "is not UTF-8 text"),
-        (b"x" * 70_000, 0o600, "is larger than"),
+        (b"x" * 65_536, 0o600, "is larger than"),
     ],
 )
 def test_a_bad_file_is_one_sentence_without_its_text(data, mode, sentence, tmp_path):
     put(tmp_path, "x", data, mode)
     with pytest.raises(ConfigError, match=sentence) as caught:
         Secrets(folder=tmp_path, environ={}).get("x")
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"), [(b"hunter2\xff", "is not UTF-8 text"), ("é".encode() * 32_768, "is larger than")]
+)
+def test_a_bad_variable_is_one_sentence_without_its_text(data, sentence, tmp_path):
+    environ = {"EDGE_GATEWAY_SECRET_X": os.fsdecode(data)}
+    with pytest.raises(ConfigError, match=f"EDGE_GATEWAY_SECRET_X {sentence}") as caught:
+        Secrets(folder=tmp_path, environ=environ).get("x")
     assert "hunter2" not in str(caught.value)
     assert caught.value.__cause__ is None
 
