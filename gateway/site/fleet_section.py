@@ -19,7 +19,7 @@ _USER_KEY = re.compile(r"U[A-Z2-7]{55}")
 
 
 _SEED = re.compile(r"SU[A-Z2-7]{56}")
-_JWT_PARTS = ("-----BEGIN NATS USER JWT-----", "-----BEGIN USER NKEY SEED-----")
+_JWT_PARTS = ("BEGIN NATS USER JWT", "BEGIN USER NKEY SEED")
 
 
 def is_seed(secret: str) -> bool:
