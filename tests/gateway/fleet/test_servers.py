@@ -17,6 +17,7 @@ from fleet_desk import ANNA, BUNDLE, desk_at, key, listens
 from fleet_scene import NAME, connection, events_up, happen, running
 from free_ports import free_port
 from nats_server import NatsServer, nats_server
+from shared_area_scene import Member
 from waiting import until
 
 from gateway.domain.errors import GatewayError, GatewayUnreachable
@@ -28,6 +29,7 @@ from gateway.fleet.messages import Outgoing
 from gateway.fleet.names import BUCKET, STREAM, STREAM_SUBJECTS
 from gateway.fleet.operator import command, gateways, prepare
 from gateway.fleet.signed_commands import Action
+from gateway.lanes.claims import Outcome
 from gateway.runtime.clock import SystemClock
 
 CONFIG = Path(__file__).parents[3] / "config"
@@ -313,6 +315,11 @@ async def test_a_leaf_node_at_the_site_carries_events_up_and_commands_down(tmp_p
             await until(lambda: listens(owner))
             assert await opens(FleetLine(owner)) == "moved"
             assert await bundle(scene, tmp_path) == BUNDLE
+            one, two = Member("gate-1"), Member("gate-2")
+            async with running(*(member.connection(leaf.url).run() for member in (one, two))):
+                await until(lambda: not (one.shared.is_apart or two.shared.is_apart))
+                claims = await asyncio.gather(one.claim("card:1"), two.claim("card:1"))
+                assert sorted(outcome for _, outcome in claims) == [Outcome.CLAIMED, Outcome.OVERTAKEN]
             local = await nats.connect(leaf.url, inbox_prefix=NAME.inbox)
             await local.publish("events.south.gate-1.event", b'{"id":1}')
             await FleetLine(local).put([Outgoing(NAME.heartbeat, b"{}")])
