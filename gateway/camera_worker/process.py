@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import NoReturn
 
 import structlog
-from aiohttp import web
 
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.cutters import Cutters
+from gateway.camera_worker.http_server import HttpServer
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.camera_worker.rtsp_server import CameraRtspServer
 from gateway.camera_worker.server import WorkerServer
@@ -42,14 +42,13 @@ async def serve(socket: Path, *, parent: int) -> None:
     # all workers of a gateway have their sockets in one folder, and so share this file
     budget = ConnectionBudget(path=socket.with_name("connections.turn"), monotonic=clock.monotonic)
     worker = CameraWorker(clock=clock, reports=reports, budget=budget)
-    async with asyncio.TaskGroup() as viewers:
-        views = Views(feed_of=worker.live, tasks=viewers)
+    async with asyncio.TaskGroup() as tasks:
+        views = Views(feed_of=worker.live, tasks=tasks)
         rtsp_server = CameraRtspServer(feed_of=worker.recorded)
         cutters = Cutters()
         server = WorkerServer(worker=worker, views=views, rtsp_server=rtsp_server, cutters=cutters, reports=reports)
-        runner = web.AppRunner(server.application(), handle_signals=False, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.SockSite(runner, listen(socket)).start()
+        connections = HttpServer(answer=server.answer, tasks=tasks)
+        await connections.serve(listen(socket))
         while not ending.is_set() and os.getppid() == parent:
             try:
                 async with asyncio.timeout(_PARENT_CHECK_SECONDS):
@@ -58,6 +57,7 @@ async def serve(socket: Path, *, parent: int) -> None:
                 continue
         await worker.stop(_END_SECONDS)
         await server.end(_LAST_REPORTS_SECONDS)
+        connections.end()
         await rtsp_server.end()
         await cutters.end(_CUTTERS_SECONDS)
         views.end_all()
