@@ -5,19 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-    load_pem_private_key,
-)
+from typing import TYPE_CHECKING
 
 from gateway.domain.errors import StoreError
 from gateway.runtime.durable_files import sync_folder
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 _NAME = "site-key.pem"
 
@@ -31,6 +25,10 @@ class SiteKey:
     @classmethod
     def of(cls, folder: Path) -> SiteKey:
         """Return the key of a data folder; make one if there is none. Blocks on the disk. Raises StoreError."""
+        from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415  # 9 MB, and seldom used
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415  # 9 MB, and seldom used
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415  # 9 MB, and seldom used
+
         path = folder / _NAME
         try:
             if not path.exists():
@@ -47,6 +45,8 @@ class SiteKey:
     @property
     def public_pem(self) -> bytes:
         """The public key in PEM form, with which signatures are verified."""
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # noqa: PLC0415  # 9 MB, and seldom used
+
         return self._private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
     @property
@@ -61,6 +61,8 @@ class SiteKey:
 
 def fingerprint_of(key: Ed25519PublicKey) -> str:
     """Return the SHA-256 of the key in DER form, in hex in groups of four digits, for people to compare keys."""
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # noqa: PLC0415  # 9 MB, and seldom used
+
     der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     digest = hashlib.sha256(der).hexdigest()
     return " ".join(digest[place : place + 4] for place in range(0, 64, 4))
@@ -68,6 +70,9 @@ def fingerprint_of(key: Ed25519PublicKey) -> str:
 
 def _make(path: Path) -> None:
     """Write a new key, as a whole or not at all, readable by this user only."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415  # 9 MB, and seldom used
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat  # noqa: PLC0415  # 9 MB, and seldom used
+
     pem = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     early = path.with_suffix(".new")
     early.unlink(missing_ok=True)

@@ -11,9 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from pydantic import ValidationError
 
 from gateway.proof_package.links import ProofBroken, link_faults, link_notes
@@ -106,6 +103,10 @@ def _text(package: zipfile.ZipFile, names: dict[str, zipfile.ZipInfo], name: str
 
 def _signed(text: bytes, key: bytes, signature: bytes, *, wanted: str) -> str:
     """Check the signature of the manifest, and return the key's fingerprint. `wanted`: the expected one, "" for any."""
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm  # noqa: PLC0415  # 9 MB, and seldom used
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415  # 9 MB, and seldom used
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key  # noqa: PLC0415  # 9 MB, and seldom used
+
     try:
         public = load_pem_public_key(key)
     except (ValueError, UnsupportedAlgorithm) as error:
