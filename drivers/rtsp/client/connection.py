@@ -14,6 +14,7 @@ import ssl
 import struct
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,6 +38,8 @@ _TICK_SECONDS = 0.1
 _MOST_EARLY = 2_000
 _DOLLAR = 0x24
 _FRAMING = struct.Struct("!HH")
+_SPARE_BUFFERS: deque[bytearray] = deque(maxlen=2)
+"""Buffers of connections that wait for bytes. With 24 cameras, two buffers of half a megabyte do for all of them."""
 _NO_RTSP = "what answers at the camera's address does not speak RTSP"
 
 Packets = list[tuple[int, list[bytes | memoryview]]]
@@ -72,9 +75,10 @@ class RtspConnection:
         self._seconds = seconds
         self._monotonic = monotonic
         self._socket: socket.socket | None = None
-        self._buffer = bytearray(2 * _PIECE)
+        self._buffer = bytearray()
         self._view = memoryview(self._buffer)
         self._from = self._until = 0
+        self._take_buffer(b"")
         self._sequence = 0
         self._challenge: Challenge | None = None
         self._proofs = 0
@@ -250,13 +254,13 @@ class RtspConnection:
             return early
         if self._socket is None:
             raise CameraUnreachable("the source is not open")
-        if self._from:
-            unread = self._until - self._from
-            self._buffer[:unread] = self._buffer[self._from : self._until]
-            self._from, self._until = 0, unread
         try:
             if self._enough is not None:
-                self._enough()
+                self._wait_without_buffer(self._enough)
+            elif self._from:
+                unread = self._until - self._from
+                self._buffer[:unread] = self._buffer[self._from : self._until]
+                self._from, self._until = 0, unread
             flags = 0 if self._enough is None else socket.MSG_DONTWAIT
             count = self._socket.recv_into(self._view[self._until :], _PIECE, flags)
         except (BlockingIOError, ssl.SSLWantReadError):
@@ -269,6 +273,24 @@ class RtspConnection:
             raise CameraEnded("the camera ended the stream")
         self._until += count
         return self._parse()
+
+    def _wait_without_buffer(self, enough: Callable[[], object]) -> None:
+        """Wait for bytes while another connection may use the buffer; keep the unread bytes."""
+        unread = bytes(self._view[self._from : self._until])
+        _SPARE_BUFFERS.append(self._buffer)
+        try:
+            enough()
+        finally:
+            self._take_buffer(unread)
+
+    def _take_buffer(self, unread: bytes) -> None:
+        try:
+            self._buffer = _SPARE_BUFFERS.pop()
+        except IndexError:  # all are in use
+            self._buffer = bytearray(2 * _PIECE)
+        self._view = memoryview(self._buffer)
+        self._buffer[: len(unread)] = unread
+        self._from, self._until = 0, len(unread)
 
     def _parse(self) -> Packets:
         packets: Packets = []
