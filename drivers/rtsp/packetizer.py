@@ -9,6 +9,8 @@ from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedAudio, EncodedFrame, Vi
 
 PAYLOAD_TYPE = 96
 SOUND_PAYLOAD_TYPE = 97
+LARGEST_PACKET = 1_400
+"""Bytes of a packet that pass every network that carries video, with its header."""
 _HEADER = struct.Struct("!BBHII")
 _FU_A, _FU = 28, 49
 _MARKER = 0x80
@@ -25,10 +27,10 @@ class Packetizer:
         ssrc: the stream's identifier.
         sequence: the first packet's sequence number.
         timestamp: the offset added to each frame's time; random, as RFC 3550 demands.
-        largest: the greatest size of a packet in bytes, header included; 1400 passes every network that carries video.
+        largest: the greatest size of a packet in bytes, header included.
     """
 
-    def __init__(self, *, ssrc: int, sequence: int, timestamp: int, largest: int = 1400) -> None:
+    def __init__(self, *, ssrc: int, sequence: int, timestamp: int, largest: int = LARGEST_PACKET) -> None:
         self._ssrc = ssrc
         self._sequence = sequence
         self._timestamp = timestamp
@@ -67,7 +69,7 @@ class SoundPacketizer:
         largest: the greatest size of a packet in bytes, header included.
     """
 
-    def __init__(self, *, ssrc: int, sequence: int, timestamp: int, rate: int, largest: int = 1400) -> None:
+    def __init__(self, *, ssrc: int, sequence: int, timestamp: int, rate: int, largest: int = LARGEST_PACKET) -> None:
         self._ssrc = ssrc
         self._sequence = sequence
         self._timestamp = timestamp

@@ -1,6 +1,7 @@
 """So many cameras that send the same 1080p stream of 4 Mbit/s, made once and repeated: prints its port, then serves.
 
-`python steady_cameras.py COUNT`: streams at /1 to /COUNT, 25 pictures a second, a keyframe every two seconds.
+`python steady_cameras.py COUNT [PACKET_BYTES]`: streams at /1 to /COUNT, 25 pictures a second, a keyframe every two
+seconds.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import av
 from av.video.frame import PictureType
 
 from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame
+from drivers.rtsp.packetizer import LARGEST_PACKET
 from drivers.rtsp.server.fanout import Fanout
 from drivers.rtsp.server.server import RtspServer, ServedStream
 
@@ -53,10 +55,12 @@ def _frame(packet: av.Packet) -> EncodedFrame:
     return EncodedFrame(bytes(packet), ticks, ticks, packet.is_keyframe, 0.0)
 
 
-async def main(count: int) -> None:
+async def main(count: int, packet_bytes: int = LARGEST_PACKET) -> None:
     frames = encoded()
     feeds = [Fanout() for _ in range(count)]
     streams = {f"/{number}": ServedStream(feed=feed) for number, feed in enumerate(feeds, 1)}
+    for stream in streams.values():
+        stream.packet_bytes = packet_bytes
     async with RtspServer(streams=streams) as server:
         print(server.port, sum(len(frame.data) for frame in frames) * 8 // SECONDS, flush=True)
         began, sent = time.monotonic(), 0
@@ -70,4 +74,4 @@ async def main(count: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1])))
+    asyncio.run(main(*map(int, sys.argv[1:])))

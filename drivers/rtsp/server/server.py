@@ -9,6 +9,7 @@ from typing import Self
 
 import structlog
 
+from drivers.rtsp.packetizer import LARGEST_PACKET
 from drivers.rtsp.server.messages import Credentials
 from drivers.rtsp.server.session import Feed, RtspSession
 
@@ -27,6 +28,7 @@ class ServedStream:
         refuse_with: the RTSP status that answers every DESCRIBE and SETUP; None to serve normally.
         stalled: whether to send no frames while connections stay up.
         loses_keyframes: whether to leave out a part of every other keyframe.
+        packet_bytes: the greatest size of a picture's packets; some cameras send larger ones over TCP.
     """
 
     def __init__(self, *, feed: Feed, credentials: Credentials | None = None) -> None:
@@ -35,6 +37,7 @@ class ServedStream:
         self.refuse_with: int | None = None
         self.stalled = False
         self.loses_keyframes = False
+        self.packet_bytes = LARGEST_PACKET
         self._sessions: set[RtspSession] = set()
 
     @property

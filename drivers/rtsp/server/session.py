@@ -40,12 +40,12 @@ _LONGEST_HEAD = 16_384
 class Track:
     """One track of a viewer: pictures, or the sound of this format. Belongs to the event loop."""
 
-    def __init__(self, *, outlet: Outlet, sound: AudioFormat | None) -> None:
+    def __init__(self, *, outlet: Outlet, sound: AudioFormat | None, packet_bytes: int) -> None:
         self._outlet = outlet
         self._sound = sound
         self._ssrc = secrets.randbits(32)
         first = {"ssrc": self._ssrc, "sequence": secrets.randbits(16), "timestamp": secrets.randbits(32)}
-        self._pictures = Packetizer(**first)
+        self._pictures = Packetizer(**first, largest=packet_bytes)
         self._sounds = SoundPacketizer(**first, rate=8_000 if sound is None else sound.rate)
         self._packets = 0
         self._octets = 0
@@ -129,6 +129,7 @@ class Stream(Protocol):
     refuse_with: int | None
     stalled: bool
     loses_keyframes: bool
+    packet_bytes: int
 
     def joined(self, session: RtspSession) -> None:
         """Note that a session has set up this stream."""
@@ -291,7 +292,7 @@ class RtspSession:
             outlet = datagrams = await open_datagrams(local, remote, asked)
             ports = f"client_port={asked.first}-{asked.second};server_port={datagrams.port}-{datagrams.port + 1}"
             answer = f"RTP/AVP;unicast;{ports}"
-        self._tracks[request.is_sound] = Track(outlet=outlet, sound=sound)
+        self._tracks[request.is_sound] = Track(outlet=outlet, sound=sound, packet_bytes=found.packet_bytes)
         return RtspAnswer(200, {"Transport": answer})
 
     def _play(self, request: RtspRequest) -> RtspAnswer:
