@@ -76,7 +76,7 @@ async def test_a_claim_over_the_limit_is_given_back(member):
 async def test_a_passage_is_told_after_its_count_and_again_if_it_is_lost(member):
     member.passes("card:1")
     (counts,) = member.shared.writes(10)
-    assert counts.value == GatewayCounts({"garage": 1})
+    assert (counts.value.inside, counts.value.opened) == ({"garage": 1}, {})
     told = write_all(member.shared, first=10)
     assert [len(write.value.steps) for write in told[1:]] == [1]
     member.shared.entry_changed("card:1", HolderEntry((ELSEWHERE,)), 20)
