@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from io import BytesIO
 from urllib.parse import urlsplit
 
@@ -427,7 +428,7 @@ async def test_central_s_refusal_of_a_large_body_has_its_envelope(relayed, far_c
         body = BytesIO(b"x" * 3_000_000)
         async with gateway.client.put(f"{gateway.url}/v1/companies", data=body, headers=headers) as answer:
             assert answer.status == 413
-            assert await answer.json() == {"success": False, "company": None, "error": "Request Entity Too Large"}
+            assert await answer.json() == {"success": False, "company": None, "error": HTTPStatus(413).phrase}
 
 
 async def test_a_relayed_request_names_a_card_made_here_by_central_s_id(relayed):
