@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from multidict import CIMultiDict
@@ -22,6 +23,7 @@ from gateway.runtime.clock import SystemClock
 SMALL = RelayLimits(
     at_once=3, at_once_of_one=2, body_bytes=1_000_000, connect_seconds=2.0, idle_seconds=0.3, whole_seconds=2.0
 )
+PATIENT = replace(SMALL, idle_seconds=30.0, whole_seconds=30.0)
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -168,6 +170,7 @@ async def test_silence_ends_in_time_before_the_answer_and_within_it():
             watch = Stopwatch()
             assert await refusal(relay, asked()) is RelayRefusal.SILENT
             assert watch.seconds() < most
+            assert relay.on_their_way == 0
 
 
 async def test_a_far_end_that_does_not_take_the_body_is_given_up():
@@ -195,24 +198,40 @@ async def test_an_answer_before_the_body_is_sent_is_an_answer():
         assert await whole(relay, asked(endless())) == (413, b"no")
 
 
+@asynccontextmanager
+async def told_when_to_answer() -> AsyncIterator[tuple[str, asyncio.Event]]:
+    """A central that answers each request once the event is set."""
+    told = asyncio.Event()
+
+    async def script(reader, writer):
+        await told.wait()
+        await said(OK)(reader, writer)
+
+    async with scripted_central(script) as far:
+        yield far.url, told
+
+
 async def test_only_so_many_are_on_their_way_and_nobody_has_all_places():
-    async with scripted_central(silent) as far, relaying(far.url) as relay:
+    async with told_when_to_answer() as (url, told), relaying(url, PATIENT) as relay:
         async with asyncio.TaskGroup() as group:
-            waiting = [group.create_task(refusal(relay, asked(owner=owner))) for owner in ("ada", "ada", "bruno")]
+            waiting = [group.create_task(whole(relay, asked(owner=owner))) for owner in ("ada", "ada", "bruno")]
             await until(lambda: relay.on_their_way >= 3)
             assert await refusal(relay, asked(owner="chloe")) is RelayRefusal.BUSY
             assert await refusal(relay, asked(owner="ada")) is RelayRefusal.BUSY
-        assert [task.result() for task in waiting] == [RelayRefusal.SILENT] * 3
+            told.set()
+        assert [task.result() for task in waiting] == [(200, b"ok")] * 3
         assert relay.on_their_way == 0
 
 
 async def test_the_share_of_one_caller_is_bounded():
-    async with scripted_central(silent) as far, relaying(far.url) as relay, asyncio.TaskGroup() as group:
-        for _ in range(2):
-            group.create_task(refusal(relay, asked()))
+    async with told_when_to_answer() as (url, told), relaying(url, PATIENT) as relay, asyncio.TaskGroup() as group:
+        waiting = [group.create_task(whole(relay, asked())) for _ in range(2)]
         await until(lambda: relay.on_their_way >= 2)
         assert await refusal(relay, asked()) is RelayRefusal.BUSY
-        assert await refusal(relay, asked(owner="bruno")) is RelayRefusal.SILENT
+        other = group.create_task(whole(relay, asked(owner="bruno")))
+        await until(lambda: relay.on_their_way >= 3)
+        told.set()
+        assert [await task for task in (*waiting, other)] == [(200, b"ok")] * 3
 
 
 async def test_a_fault_of_the_body_is_told_as_it_is():
