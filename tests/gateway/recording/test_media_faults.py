@@ -179,7 +179,7 @@ async def test_nobody_touches_a_file_of_a_disk_that_does_not_answer(record, site
         answers.wait(60)
         return ""
 
-    async with record(site, media_fault=fault, look_seconds=0.1, answer_seconds=0.1) as recording:
+    async with record(site, media_fault=fault, look_seconds=0.1, answer_seconds=0.5) as recording:
         await until(lambda: recording.cameras()[0].last_segment_at)
         event = await pin(7, before=0, after=0.5)
         await until(lambda: _ready(store, event.id))

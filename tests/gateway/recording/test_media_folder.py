@@ -40,7 +40,7 @@ async def test_a_disk_that_hangs_holds_one_thread_and_is_used_again_when_it_answ
 
     folder = MediaFolder(
         fault=disk.ask, reopen=reopen, changed=lambda: changes.append(folder.fault), look_seconds=0.01,
-        answer_seconds=0.02,
+        answer_seconds=1.0,
     )  # fmt: skip
     async with asyncio.TaskGroup() as group:
         watching = group.create_task(folder.run())
