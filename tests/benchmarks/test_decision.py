@@ -11,6 +11,7 @@ import tracemalloc
 from datetime import time as hour
 
 import pytest
+from figures import show
 from waiting import until
 
 from gateway.domain.access import AccessRules, Conditions, Ladder, decide
@@ -132,6 +133,7 @@ def test_memory_per_card():
     tracemalloc.stop()
     assert len(plain) == 2 * CARDS
     print(f"\nbytes per card: {own:.0f}; a dict of Cards, as allocated: {bare:.0f}")
+    show("index in memory, for a card", own, "bytes", aim=150)
     assert own < bare / 2
 
 

@@ -314,16 +314,16 @@ class Cards:
             self._follow()
 
     def _follow(self) -> None:
-        """Apply one batch of queued changes to the index, in order, and schedule the next batch."""
+        """Apply one batch of queued changes to the index, of each card the last one, and schedule the next batch."""
         if self._index is None:
             return
         try:
+            last: dict[int, ReadyCard | None] = {}
             for _ in range(min(len(self._followed), _FOLLOWED_IN_A_BATCH)):
                 change = self._followed.popleft()
-                if isinstance(change, int):
-                    self._index.remove((change,))
-                else:
-                    self._index.put((change,))
+                last.update({change: None} if isinstance(change, int) else {change.values[0]: change})
+            self._index.remove([number for number, card in last.items() if card is None])
+            self._index.put([card for card in last.values() if card is not None])
         except Exception:  # whatever the cause: an index with half a change gives wrong answers
             log.exception("cards_not_followed")
             self._read_anew()

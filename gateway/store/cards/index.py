@@ -8,13 +8,25 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 import structlog
 
 from gateway.domain.credentials import Card
-from gateway.store.cards.rows import CardRow, ReadyCard, aliases_of, read_card, rows_of_aliases
+from gateway.store.cards.rows import (
+    CardRow,
+    ReadyCard,
+    aliases_of,
+    batches,
+    delete_aliases,
+    insert_aliases,
+    read_card,
+    rows_of_aliases,
+)
 
 log = structlog.get_logger(__name__)
+
+_IN_A_STATEMENT = 50
 
 _TABLES = """
 PRAGMA main.journal_mode = OFF;
@@ -81,22 +93,26 @@ class CardIndex:
         return aliases_of(self._memory, card_id)
 
     def put(self, cards: Iterable[ReadyCard]) -> None:
-        """Add or replace cards."""
-        for values, aliases in cards:
-            card_id, *fields, _ = values
-            self._memory.execute("DELETE FROM card_alias WHERE card_id = ?", (card_id,))
-            self._memory.execute("INSERT OR REPLACE INTO card VALUES (?, ?, ?, ?, ?, ?, ?)", (card_id, *fields))
-            for alias in aliases:
-                self._memory.execute("INSERT OR IGNORE INTO card_alias VALUES (?, ?)", (alias, card_id))
+        """Add or replace cards. Of two with one id the later one counts."""
+        last = {card.values[0]: card for card in cards}
+        for batch in batches(last.values(), _IN_A_STATEMENT):
+            delete_aliases(self._memory, [card.values[0] for card in batch])
+            self._memory.execute(_put_statement(len(batch)), [value for card in batch for value in card.values[:-1]])
+            insert_aliases(self._memory, batch)
 
     def remove(self, card_ids: Iterable[int]) -> None:
         """Remove cards; unknown ids are ignored."""
-        for card_id in card_ids:
-            self._memory.execute("DELETE FROM card_alias WHERE card_id = ?", (card_id,))
-            self._memory.execute("DELETE FROM card WHERE id = ?", (card_id,))
+        gone = tuple(card_ids)
+        delete_aliases(self._memory, gone)
+        self._memory.executemany("DELETE FROM card WHERE id = ?", [(card_id,) for card_id in gone])
 
     def _number(self, query: str) -> int:
         return int(self._memory.execute(query).fetchone()[0])
+
+
+@lru_cache(64)
+def _put_statement(cards: int) -> str:
+    return f"INSERT OR REPLACE INTO card VALUES {', '.join(['(?, ?, ?, ?, ?, ?, ?)'] * cards)}"
 
 
 def _readable(rows: Iterable[CardRow]) -> Iterator[Card]:

@@ -85,7 +85,7 @@ def put_rows(connection: sqlite3.Connection, cards: Iterable[ReadyCard], now: in
     """
     last = {card.values[0]: card for card in cards}
     there = 0
-    for batch in _batches((last[number] for number in sorted(last)), _IN_A_STATEMENT):
+    for batch in batches((last[number] for number in sorted(last)), _IN_A_STATEMENT):
         numbers = [card.values[0] for card in batch]
         there += _there(connection, numbers)
         connection.execute(_put_statement(len(batch)), [value for card in batch for value in (*card.values, now)])
@@ -93,12 +93,22 @@ def put_rows(connection: sqlite3.Connection, cards: Iterable[ReadyCard], now: in
         differing = [card for card in batch if current.get(card.values[0], set()) != set(card.aliases)]
         # New cards too may have old aliases: those of a lost card that were salvaged from a damaged file.
         gone = [card.values[0] for card in differing if card.values[0] in current]
-        connection.execute(f"DELETE FROM card_alias WHERE card_id IN ({_places(gone)})", gone)
+        delete_aliases(connection, gone)
         # Ordered by id: in the order of aliases, the index by card would be written all over and take more pages.
-        pairs = [(alias, card.values[0]) for card in differing for alias in card.aliases]
-        for aliases in _batches(pairs, _ALIASES_IN_A_STATEMENT):
-            connection.execute(_alias_statement(len(aliases)), [value for pair in aliases for value in pair])
+        insert_aliases(connection, differing)
     return len(last) - there, there
+
+
+def delete_aliases(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    """Delete all aliases of these cards."""
+    connection.execute(f"DELETE FROM card_alias WHERE card_id IN ({_places(numbers)})", numbers)
+
+
+def insert_aliases(connection: sqlite3.Connection, cards: Iterable[ReadyCard]) -> None:
+    """Add the aliases of these cards; those that are there already stay."""
+    pairs = [(alias, card.values[0]) for card in cards for alias in card.aliases]
+    for aliases in batches(pairs, _ALIASES_IN_A_STATEMENT):
+        connection.execute(_alias_statement(len(aliases)), [value for pair in aliases for value in pair])
 
 
 def read_card(row: CardRow) -> Card:
@@ -195,7 +205,8 @@ def _alias_statement(aliases: int) -> str:
     return f"INSERT OR IGNORE INTO card_alias VALUES {', '.join(['(?, ?)'] * aliases)}"
 
 
-def _batches(items: Iterable[_T], length: int) -> Iterator[list[_T]]:
+def batches(items: Iterable[_T], length: int) -> Iterator[list[_T]]:
+    """Divide items into lists of at most this length."""
     rest = iter(items)
     while batch := list(islice(rest, length)):
         yield batch

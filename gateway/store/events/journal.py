@@ -119,7 +119,7 @@ class Journal:
             for event, event_id in zip(entry.events, ids, strict=True):
                 fed += feed_webhooks(connection, event, event_id, places=self._places)
             last, last_id = entry.events[-1], ids[-1]
-            box = box_number(connection)
+            box = box_number(connection) if entry.passage or entry.moments else 0
             passage_id = _insert_passage(connection, entry.passage, last_id) if entry.passage else None
             if entry.passage and passage_id is not None:
                 gone = Gone(entry.passage, passage_id, last.device_id, _area(entry), box)
