@@ -118,6 +118,7 @@ class SiteStateReader:
             fleet=self._fleet.status(),
             broker=self._mirror.status(),
             store_failing=self._store.failing,
+            store_damaged=self._store.damaged,
             interface_fault=self._interface_fault(),
             site_notices=self._site_file.notices(),
             machine=self._machine_state(),

@@ -51,6 +51,7 @@ class ProblemKind(StrEnum):
     WORKER_RESTARTING = "worker_restarting"
     FOOTAGE_AT_RISK = "footage_at_risk"
     STORE_FAILING = "store_failing"
+    STORE_DAMAGED = "store_damaged"
     DISK_READ_ONLY = "disk_read_only"
     DISK_SLOW = "disk_slow"
     DISK_WORN = "disk_worn"

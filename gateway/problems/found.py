@@ -42,6 +42,7 @@ class SiteState:
         fleet: the state of the line to the fleet, None for a gateway without one.
         broker: the state of the line to the MQTT broker, None for a gateway without one.
         store_failing: why nothing can be recorded now, "" while recording works.
+        store_damaged: the damage that was found in a database, "" without any.
         interface_fault: why the interface is not served, "" while it is.
         site_notices: sentences about parts of the site file that are not in force.
         clock_trusted: whether the wall clock is known to be right.
@@ -71,6 +72,7 @@ class SiteState:
     site_notices: tuple[str, ...]
     clock_trusted: bool
     now: int
+    store_damaged: str = ""
     list_old_seconds: float = 3600.0
     refused_records: int = 0
     disabled_webhooks: tuple[tuple[str, str], ...] = ()
@@ -157,6 +159,8 @@ def _of_field(site: SiteState, hindered: Mapping[int, list[str]]) -> Iterator[Pr
 def _of_gateway(site: SiteState) -> Iterator[Problem]:
     if site.store_failing:
         yield _gateway(ProblemKind.STORE_FAILING, f"nothing can be recorded: {site.store_failing}")
+    elif site.store_damaged:
+        yield _gateway(ProblemKind.STORE_DAMAGED, f"part of a database cannot be read: {site.store_damaged}")
     if site.interface_fault:
         yield _gateway(ProblemKind.INTERFACE_NOT_SERVED, site.interface_fault)
     if not site.clock_trusted:

@@ -114,6 +114,15 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
                 "If a file is damaged, restart the gateway while the lanes are empty: it saves every readable row.",
             ),
         ),
+        K.STORE_DAMAGED: Advice(
+            "Database damaged",
+            Severity.ALARM,
+            "Lanes work and events are recorded; some older rows cannot be read.",
+            (
+                "Restart the gateway while the lanes are empty: it saves every readable row.",
+                "Look in the system's log for errors of the disk, and replace it.",
+            ),
+        ),
         K.INTERFACE_NOT_SERVED: Advice(
             "Interface not served",
             Severity.ALARM,

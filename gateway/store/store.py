@@ -225,8 +225,13 @@ class Store:
 
     @property
     def failing(self) -> str:
-        """The reason why commits fail at present, or the damage that was found in a file; "" when all is well."""
+        """The reason why commits fail at present; "" while they work."""
         return self.database.failing or self._cards.failing
+
+    @property
+    def damaged(self) -> str:
+        """The damage that was found in an open file; see `Database.damaged`."""
+        return self.database.damaged or self._cards.damaged
 
     @property
     def slow_seconds(self) -> float:

@@ -221,7 +221,7 @@ class Interface:
             events=store.events,
             states=self._event_states,
             outbox=store.outbox,
-            store_failing=lambda: store.failing,
+            store_failing=lambda: store.failing or store.damaged,
             lanes=self.lanes,
             areas=self.areas,
             recording=self.recording,

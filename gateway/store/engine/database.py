@@ -143,8 +143,13 @@ class Database:
 
     @property
     def failing(self) -> str:
-        """The reason why commits fail at present, or the damage that was found in the file; "" when all is well."""
-        return self._failing or self._damage
+        """The reason why commits fail at present; "" while they work."""
+        return self._failing
+
+    @property
+    def damaged(self) -> str:
+        """The damage that was found in the open file; rows elsewhere in it are read and written. "" without any."""
+        return self._damage
 
     @property
     def slow_seconds(self) -> float:
@@ -376,7 +381,7 @@ class Database:
             note_ids(connection, self.path)
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             connection.close()
-            if not self.failing:
+            if not self._failing and not self._damage:
                 closed_mark(self.path).touch()
         except (sqlite3.Error, OSError) as error:
             log.warning("store_not_closed_cleanly", file=self.path.name, error=str(error))

@@ -74,13 +74,14 @@ async def test_damage_after_a_clean_stop_is_told_and_mended_while_lanes_work(tmp
 
         async def told():
             _, answer = await ask("GET", "/health/ready")
-            return [one for one in answer["problems"] if one["kind"] == "store_failing"]
+            return [one for one in answer["problems"] if one["kind"].startswith("store_")]
 
         before, error = await events_of(ask)
         assert "site.db: the file is damaged" in error
         (problem,) = await until(told)
+        assert problem["kind"] == "store_damaged", "events are recorded all the same"
         assert "mended at the next start" in problem["text"]
-        assert any("restart the gateway" in step for step in problem["steps"])
+        assert any("Restart the gateway" in step for step in problem["steps"])
         status, _ = await ask("POST", "/v1/device/open", {"id": 101})
         assert status == 200
         await until(lambda: [one.wish for one in far_end.commands] == [Wish.OPEN])

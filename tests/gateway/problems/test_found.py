@@ -190,6 +190,12 @@ def test_the_gateway_itself_and_central():
     assert verdict(site).not_ready == ("nothing can be recorded: the disk is full", "port 8480 is in use")
 
 
+def test_a_database_that_is_damaged_in_a_part_still_records():
+    told = verdict(replace(WELL, store_damaged="site.db: the file is damaged"))
+    assert [problem.kind for problem in told.problems] == [K.STORE_DAMAGED]
+    assert told.not_ready == ()
+
+
 def test_housing_that_is_open_is_a_problem_beside_that_of_being_away():
     away = replace(device(READER, "Reader", online=False), tampered=True)
     assert kinds(replace(WELL, devices=(away,))) == [K.DEVICE_TAMPERED, K.DEVICE_OFFLINE]

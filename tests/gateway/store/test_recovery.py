@@ -347,7 +347,7 @@ async def test_damage_met_while_running_is_told_and_mended_at_the_next_start(ope
         damage(used / "site.db", 2 * PAGE, size - 2 * PAGE)
         with pytest.raises(StoreError, match="the file is damaged"):
             await store.events.page(EventFilter(search="nothing"), limit=5000)
-        assert "mended at the next start" in store.failing
+        assert "mended at the next start" in store.damaged
     async with opened(used) as store:
         assert store.salvaged
         assert (await store.journal.record(entry())).event_ids[0] > EVENTS + SALVAGE_GAP
