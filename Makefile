@@ -140,8 +140,8 @@ build/atheris: requirements/fuzzer.lock $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: --upgrade --target $@ -r $<
 	touch $@
 
-fuzz-parsers: build/atheris  ## a million inputs for each parser, guided by coverage; INPUTS=1000000 SECONDS_EACH=3600 ONLY="sdp rtp"
-	PYTHONPATH=build/atheris $(BIN)/python tests/simulators/fuzz_parsers.py --inputs $(or $(INPUTS),1000000) --seconds $(or $(SECONDS_EACH),3600) $(if $(ONLY),--only $(ONLY))
+fuzz-parsers: build/atheris  ## a million inputs for each parser, guided by coverage; INPUTS=1000000 SECONDS_EACH=3600 ONLY="sdp rtp" UNGUIDED=1
+	PYTHONPATH=build/atheris $(BIN)/python tests/simulators/fuzz_parsers.py --inputs $(or $(INPUTS),1000000) --seconds $(or $(SECONDS_EACH),3600) $(if $(UNGUIDED),--unguided) $(if $(ONLY),--only $(ONLY))
 
 # What builds the documents' site, in an environment of its own, and the scripts that the site brings along.
 $(SITE): requirements/docs.lock

@@ -256,8 +256,12 @@ def _forget_made(media: Path) -> None:
 
 
 def _mark(path: Path, media_id: str) -> None:
-    """Write the marker, then the record of it. After a crash in between, the next start takes the marker over."""
+    """Write the marker, then the record of it. After a crash in between, the next start takes the marker over.
+
+    The media folder's own name must be durable before the record: a record alone tells of a disk that is gone.
+    """
     _write_durably(path / "media" / MEDIA_MARKER, media_id)
+    sync_folder(path)
     _write_durably(path / _RECORD, media_id)
 
 

@@ -7,8 +7,9 @@ the file only once.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Generic, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -137,15 +138,21 @@ def _salvaged(tree: Tree, error: ValidationError) -> Draft:
         mqtt=_section(tree, "mqtt", MqttSection, broken),
         rtsp=_section(tree, "rtsp", RtspSection, broken),
         backup=_section(tree, "backup", BackupSection, broken),
-        accounts=_rows(api_tree, ("api", "accounts"), "username", TypeAdapter(Account), broken),
-        links=_rows(tree, ("links",), "id", TypeAdapter(Link), broken),
-        devices=_rows(tree, ("devices",), "id", TypeAdapter[Device](Device), broken),
-        areas=_rows(tree, ("areas",), "id", TypeAdapter(AreaSection), broken),
-        schedules=_rows(tree, ("schedules",), "id", TypeAdapter(ScheduleSection), broken),
-        holidays=_rows(tree, ("holidays",), "date", TypeAdapter(HolidaySection), broken),
-        lanes=_rows(tree, ("lanes",), "id", TypeAdapter(LaneSection), broken),
-        cameras=_rows(tree, ("cameras",), "id", TypeAdapter(Camera), broken),
+        accounts=_rows(api_tree, ("api", "accounts"), "username", Account.model_validate, broken),
+        links=_rows(tree, ("links",), "id", Link.model_validate, broken),
+        devices=_rows(tree, ("devices",), "id", _device_adapter().validate_python, broken),
+        areas=_rows(tree, ("areas",), "id", AreaSection.model_validate, broken),
+        schedules=_rows(tree, ("schedules",), "id", ScheduleSection.model_validate, broken),
+        holidays=_rows(tree, ("holidays",), "date", HolidaySection.model_validate, broken),
+        lanes=_rows(tree, ("lanes",), "id", LaneSection.model_validate, broken),
+        cameras=_rows(tree, ("cameras",), "id", Camera.model_validate, broken),
     )
+
+
+@cache
+def _device_adapter() -> TypeAdapter[Device]:
+    """Build the validator of devices once: that takes far longer than reading a file."""
+    return TypeAdapter(Device)
 
 
 def _all(rows: Iterable[Row]) -> Rows[Row]:
@@ -160,7 +167,7 @@ def _section(tree: Tree, name: str, model: type[SectionModel], broken: set[Place
     return None if (name,) in broken or written is None else model.model_validate(written)
 
 
-def _rows(tree: Tree, place: Place, key: str, row: TypeAdapter[Row], broken: set[Place]) -> Rows[Row]:
+def _rows(tree: Tree, place: Place, key: str, read: Callable[[object], Row], broken: set[Place]) -> Rows[Row]:
     listed = tree.get(str(place[-1]), [])
     if not isinstance(listed, list):
         return Rows(sound={}, all_ids_known=False)
@@ -169,7 +176,7 @@ def _rows(tree: Tree, place: Place, key: str, row: TypeAdapter[Row], broken: set
     all_ids_known = True
     for index, entry in enumerate(listed):
         if (*place, index) not in broken:
-            sound[index] = row.validate_python(entry)
+            sound[index] = read(entry)
         elif isinstance(entry, dict) and isinstance(entry.get(key), int | str):
             broken_ids.add(entry[key])
         else:

@@ -2,7 +2,8 @@
 
 What was flushed is there. Of what was not, each write may be there, missing or torn into its sectors of 512 bytes, and
 later ones without earlier ones. Names are made, changed and removed in a folder likewise, until the folder is flushed.
-A rename is there or not, never half. A sector is old or new, and zeros where the file was shorter.
+A rename is there or not, never half. A sector is old or new, and zeros where the file was shorter. Programs write into
+the system's memory, and sectors go from there to the disk: one with a later write has the earlier writes to it as well.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import os
 import random
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -45,8 +46,10 @@ class Piece:
     at: int
     data: bytes | None
 
-    def put(self, content: bytearray, *, sectors: Callable[[], bool] | None = None) -> None:
-        """Apply it, or only those of its sectors that the disk took."""
+    def put(
+        self, content: bytearray, *, sectors: Callable[[], bool] | None = None, earlier: Sequence[Piece] = ()
+    ) -> None:
+        """Apply it, or only those of its sectors that the disk took; they hold the `earlier` writes to them as well."""
         if self.data is None:
             if len(content) > self.at:
                 del content[self.at :]
@@ -54,15 +57,27 @@ class Piece:
             return
         end = self.at + len(self.data)
         content.extend(bytes(max(0, end - len(content))))
-        if sectors is None:
+        if sectors is None and not earlier:
             content[self.at : end] = self.data
             return
         low = self.at
         while low < end:
-            high = min(end, (low // _SECTOR + 1) * _SECTOR)
-            if sectors():
+            sector = low // _SECTOR * _SECTOR
+            high = min(end, sector + _SECTOR)
+            if sectors is None or sectors():
+                if high - low < _SECTOR:
+                    for piece in earlier:
+                        piece.put_part(content, sector, sector + _SECTOR)
                 content[low:high] = self.data[low - self.at : high - self.at]
             low = high
+
+    def put_part(self, content: bytearray, begin: int, end: int) -> None:
+        """Apply what it wrote between two places."""
+        if self.data is None:
+            return
+        low, high = max(begin, self.at), min(end, self.at + len(self.data))
+        if low < high:
+            content[low:high] = self.data[low - self.at : high - self.at]
 
 
 @dataclass(eq=False, slots=True)
@@ -207,9 +222,9 @@ class Disk:
                 self._write(node, into / name, names, chance, keeps, tears)
                 continue
             content = bytearray(node.content)
-            for piece in node.waiting:
+            for number, piece in enumerate(node.waiting):
                 if keeps(piece.turn):
-                    piece.put(content, sectors=tears)
+                    piece.put(content, sectors=tears, earlier=node.waiting[:number])
             if name.endswith("-shm"):  # memory shared by processes that are gone: anything may stand there
                 content = bytearray(chance.choice((bytes(len(content)), chance.randbytes(len(content)))))
             (into / name).write_bytes(content)

@@ -32,6 +32,15 @@ def test_no_cut_breaks_a_promise(recording, tmp_path):
     assert not broken, "\n".join(broken)
 
 
+def test_no_cut_of_a_first_start_makes_the_media_folder_look_unmounted(recording, tmp_path):
+    """Its marker is recorded in the first calls, where few of the cuts above fall."""
+    recorded = next(
+        turn for turn, call in enumerate(recording.calls, 1) if call.data.rstrip(b"\0").endswith(b"/media.uuid")
+    )
+    cuts = [power_cuts.Cut(number, recorded, "torn", page_fails=False) for number in range(30)]
+    assert not [why for _, why in power_cuts.carry_out(recording, cuts, seed=1, work=tmp_path / "disk") if why]
+
+
 @pytest.mark.parametrize("forgotten", ["site.db-wal", "*.part", "7/*", "evidence", "access.log"])
 def test_a_flush_that_is_left_out_is_found(recording, tmp_path, forgotten):
     def forgets(path: str) -> bool:
