@@ -28,6 +28,7 @@ _RETENTION = ("tests/gateway/recording/test_retention.py",)
 _SWEEPS = ("tests/gateway/central/test_list_proof.py", "tests/gateway/central/test_list_proof_promise.py")
 _SHARED_AREAS = ("tests/gateway/lanes/test_shared_areas.py",)
 _SHARED_LANES = ("tests/gateway/fleet/test_shared_areas.py",)
+_SHARED_STRANGERS = ("tests/gateway/fleet/test_strangers.py",)
 _AUTHORIZATION = ("tests/gateway/web/test_authorization.py",)
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -308,6 +309,22 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if self.is_apart or not holder or not touches(self.areas, way):",
         "if not holder or not touches(self.areas, way):",
         _SHARED_AREAS,
+    ),
+    Mutation(
+        4,
+        "a gateway takes part in shared areas beside a later one of its name",
+        "gateway/lanes/shared_areas.py",
+        "self._has_told and counts.run",
+        "False and counts.run",
+        _SHARED_STRANGERS,
+    ),
+    Mutation(
+        4,
+        "a claim of another box with this name given back",
+        "gateway/lanes/claims.py",
+        " and not one.is_foreign",
+        "",
+        _SHARED_STRANGERS,
     ),
     Mutation(
         4,
