@@ -1,4 +1,4 @@
-"""How the work of a gateway grows with its lanes and its cameras, at sizes from 1 to 32.
+"""Growth of a gateway's work with its lanes and its cameras, at sizes from 1 to 32.
 
 Exponents are in the table of `make bench`: 0 says that each lane or camera takes the same at any size. Below 0, a
 fixed share is divided among more of them; above 0, each takes more the more there are.

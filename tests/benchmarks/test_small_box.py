@@ -1,4 +1,4 @@
-"""What a gateway carries with a quarter of this machine's processors, as on a small board.
+"""The lanes and cameras that a quarter of this machine's processors carry, as on a small board.
 
 A control group limits the processor time of the gateway and its children together (root); cameras, barriers and readers
 have the rest of the machine. Storage and memory are not limited. Each size is measured until one does not keep up.
