@@ -10,6 +10,18 @@ import typer
 from gateway.domain.errors import ConfigError
 
 
+def secret_line(data: bytes, source: str) -> str:
+    """Return the first line of what a file or a pipe gave, "" if there is none.
+
+    A byte order mark, as some editors write it, is left out. Raises ConfigError if it is not UTF-8: nobody could type
+    what another reading makes of it.
+    """
+    try:
+        return (data.decode("utf-8-sig").splitlines() or [""])[0]
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{source} is not text in UTF-8; write it again in UTF-8") from error
+
+
 def prompt_for_secret(question: str, *, otherwise: str, twice: bool = False) -> str:
     """Prompt for a secret without showing it.
 

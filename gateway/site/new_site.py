@@ -20,12 +20,13 @@ class NewCentral:
 class NewSite:
     """The answers of an installer.
 
-    `certificate` and `key` are paths as they are written into the file. `found` is TOML for the devices and cameras
-    that a search has found; it is written as comments.
+    `host` is the address to listen on. `certificate` and `key` are paths as they are written into the file. `found` is
+    TOML for the devices and cameras that a search has found; it is written as comments.
     """
 
     name: str
     timezone: str
+    host: str
     host_names: tuple[str, ...]
     port: int
     certificate: str
@@ -114,7 +115,7 @@ timezone = {_text(new.timezone)}      # for times on the page; records are store
 def _api(new: NewSite) -> str:
     return f"""\
 [api]                               # the page and the interface, over HTTPS only
-host = "0.0.0.0"
+host = {_text(new.host)}
 port = {new.port}
 host_names = [{", ".join(map(_text, new.host_names))}]  # addresses and this machine's name always work too
 

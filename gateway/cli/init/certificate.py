@@ -20,7 +20,7 @@ _DAY = 86_400_000_000
 
 
 def put_certificate(folder: SiteFolder, *, site: str, host: str, own: tuple[Path, Path] | None) -> tuple[str, ...]:
-    """Write certificate and key; return lines for the installer, with fingerprints. Raises OSError.
+    """Write certificate and key; return lines for the installer, with fingerprints. Raises ConfigError, OSError.
 
     An authority and certificate from an interrupted attempt are kept, because phones may trust the authority already.
     `own` is the installer's own pair of certificate and key; None to make one.
@@ -29,7 +29,12 @@ def put_certificate(folder: SiteFolder, *, site: str, host: str, own: tuple[Path
 
     authority, certificate = folder.tls / _AUTHORITY, folder.tls / CERTIFICATE
     if own is not None:
-        _write_pair(folder, own[0].read_bytes(), own[1].read_bytes())
+        served = own[0].read_bytes()
+        try:
+            fingerprint(served)
+        except ValueError as error:
+            raise ConfigError(f"{own[0]} is not a certificate in PEM form") from error
+        _write_pair(folder, served, own[1].read_bytes())
     elif not (authority.exists() and certificate.exists()):
         machine = socket.gethostname().lower()
         names = (host, machine, f"{machine}.local")

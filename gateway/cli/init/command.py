@@ -120,6 +120,7 @@ def _asked_site(name: Flag, zone: Flag, address: Flag, port: Flag, *, found: Cal
     new = NewSite(
         name=name,
         timezone=zone,
+        host="::" if ":" in host else "0.0.0.0",  # noqa: S104  # browsers come from the site's network
         host_names=names,
         port=int(at_port),
         certificate=f"tls/{CERTIFICATE}",

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
+from gateway.cli.prompts import secret_line
 from gateway.domain.errors import ConfigError
 from gateway.site.addresses import endpoint_of
 
@@ -19,7 +20,6 @@ _HOST = re.compile(
     r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*"
 )
 _LONGEST_NAME = 120
-_LARGEST_SECRET = 4096
 _ANYWHERE = ("192.0.2.1", 9)  # a documentation address (RFC 5737): only the route is looked up, no packet is sent
 
 Check = Callable[[str], str]
@@ -44,7 +44,9 @@ def answer(question: str, given: str | None, *, default: str, check: Check) -> s
 def site_name(text: str) -> str:
     """Check the site's name. Raises ConfigError."""
     if not 0 < len(text) <= _LONGEST_NAME or text != text.strip() or not text.isprintable():
-        raise ConfigError(f"the name of the site must be 1 to {_LONGEST_NAME} characters, no blank at either end")
+        raise ConfigError(
+            f"the name of the site must be 1 to {_LONGEST_NAME} characters in one line, no blank at either end"
+        )
     return text
 
 
@@ -129,8 +131,8 @@ def is_number(host: str) -> bool:
 
 
 def secret_in(file: Path) -> str:
-    """Return the first line of a file. Raises ConfigError when it is empty, OSError when it cannot be read."""
-    lines = file.read_bytes()[:_LARGEST_SECRET].decode("utf-8", "replace").splitlines()
-    if not lines or not lines[0]:
+    """Return the first line of a file. Raises ConfigError if it is empty or not UTF-8, OSError if unreadable."""
+    line = secret_line(file.read_bytes(), str(file))
+    if not line:
         raise ConfigError(f"{file} is empty")
-    return lines[0]
+    return line

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gateway.cli.printing import print_answers
+from gateway.cli.prompts import secret_line
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted
 from gateway.cli.users import keys, roles, second_factor
 from gateway.cli.users.register import made
@@ -162,7 +163,7 @@ def new_password(username: str) -> str:
     if sys.stdin.isatty():
         password = str(typer.prompt(f"New password of {username}", hide_input=True, confirmation_prompt="Once more"))
     else:
-        password = sys.stdin.readline().removesuffix("\n").removesuffix("\r")
+        password = secret_line(sys.stdin.buffer.readline(), "the password on standard input")
         if not password:
             raise ConfigError("no password was given: there is no terminal to ask at; write it to standard input")
     return checked_password(username, password)

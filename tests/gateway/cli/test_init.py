@@ -196,7 +196,15 @@ def test_what_was_found_is_in_the_file_as_comments():
 
 
 def new_site(**more):
-    given = {"name": "North", "timezone": "UTC", "host_names": (), "port": 8443, "certificate": "c", "key": "k"}
+    given = {
+        "name": "North",
+        "timezone": "UTC",
+        "host": "::",
+        "host_names": (),
+        "port": 8443,
+        "certificate": "c",
+        "key": "k",
+    }
     return NewSite(**given | more)
 
 
@@ -274,6 +282,31 @@ def shakes_hands(server, client, name):
 def test_this_machines_zone_and_address_are_good_answers():
     assert questions.time_zone(questions.zone_of_this_machine())
     assert questions.address(questions.address_of_this_machine())
+
+
+def test_a_file_that_is_no_certificate_is_refused_and_kept_nowhere(init, tmp_path):
+    certificate = tmp_path / "c.pem"
+    certificate.write_text("not a certificate")
+    refused = init("--certificate", certificate, "--key", certificate)
+    assert (refused.returncode, refused.stderr) == (
+        2, f"edge-gateway: {certificate} is not a certificate in PEM form\n",
+    )  # fmt: skip
+    assert not list((tmp_path / "etc" / "tls").iterdir())
+
+
+@pytest.mark.parametrize(("address", "host"), [("2001:db8::1", "::"), ("192.0.2.7", "0.0.0.0")])
+def test_the_page_listens_where_its_address_says(init, tmp_path, address, host):
+    assert init("--address", address, "--no-second-factor").returncode == 0
+    assert load(tmp_path / "etc" / "site.toml").api.host == host
+
+
+def test_a_secret_that_is_not_utf_8_is_refused_and_a_byte_order_mark_is_no_part_of_it(tmp_path):
+    file = tmp_path / "secret"
+    file.write_bytes("café horse".encode("latin-1"))
+    with pytest.raises(ConfigError, match="is not text in UTF-8"):
+        questions.secret_in(file)
+    file.write_bytes("café horse\r\n".encode("utf-8-sig"))
+    assert questions.secret_in(file) == "café horse"
 
 
 def test_an_empty_secret_is_refused(tmp_path):

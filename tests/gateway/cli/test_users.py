@@ -75,6 +75,11 @@ def every_command(command, path=()):
         yield from every_command(inner, (*path, name))
 
 
+def test_a_password_by_a_pipe_that_is_not_utf_8_is_refused(users):
+    said = users("add", "ada", "--role", "operator", typed="café horse\n".encode("latin-1"), refused=ConfigError)
+    assert said == "the password on standard input is not text in UTF-8; write it again in UTF-8"
+
+
 def test_every_command_has_help_with_an_example():
     paths = list(every_command(typer.main.get_command(app)))
     assert len(paths) == 19
