@@ -138,6 +138,12 @@ LOG_CODES: Mapping[str, LogCode] = MappingProxyType(
             "Files of evidence are on the disk and not in the database; they are kept under another name.",
             "Was a damaged database replaced? The files are in the folder that the line names.",
         ),
+        "worker_request_failed": LogCode(
+            "EG412", "A camera process met a fault in one request; its cameras go on.", _BUNDLE
+        ),
+        "worker_connection_failed": LogCode(
+            "EG413", "A camera process met a fault in one connection; its cameras go on.", _BUNDLE
+        ),
         # Lines, devices, central
         "listener_failed": LogCode(
             "EG501",
@@ -156,6 +162,12 @@ LOG_CODES: Mapping[str, LogCode] = MappingProxyType(
             "EG504",
             "The library that sends traces of cards failed at a batch, which is lost. Lanes work.",
             f"Check that a collector of OTLP listens at `[tracing] endpoint`. {_BUNDLE}",
+        ),
+        "fleet_part_failed": LogCode(
+            "EG505", "A part of the connection to the fleet met a fault and begins again; the line names it.", _BUNDLE
+        ),
+        "mirror_failed": LogCode(
+            "EG506", "The mirror at the MQTT broker met a fault and begins again; lanes work.", _BUNDLE
         ),
     }
 )
