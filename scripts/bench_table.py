@@ -23,8 +23,11 @@ from gateway.runtime.clock import SystemClock
 ROOT = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- figures: written by make bench -->", "<!-- end of figures -->"
 HEAD = ("what", "figure", "beside", "ratio", "aim", "met")
-_WIDTH, _HEIGHT, _ROOM = 640, 220, 46
-_COLOURS = ("#1f6f8b", "#b5541c", "#4c7a34", "#7b4a8c", "#8a7a1f", "#555555")
+_COLUMNS = 2
+_WIDTH, _HEIGHT, _ROOM = 380, 160, 26
+_COLOUR = "#1f6f8b"
+_LEAST_SPAN = math.log(4)
+"""The smallest ratio that fills a panel's height: what hardly grows looks flat."""
 
 
 class Figure(NamedTuple):
@@ -109,39 +112,42 @@ def growth(figures: Iterable[Figure]) -> dict[str, list[tuple[int, float]]]:
 
 
 def drawn(lines: dict[str, list[tuple[int, float]]]) -> str:
-    """Draw each figure over the size at which it was measured, both logarithmic, as SVG."""
-    total = _HEIGHT + _ROOM + 18 * len(lines)
-    most_at = max(at for points in lines.values() for at, _ in points)
-    shapes = []
-    for place, (what, points) in enumerate(lines.items()):
-        colour = _COLOURS[place % len(_COLOURS)]
-        first = points[0][1]
-        spots = [(_place_of(at, most_at), _height_of(value / first, most_at)) for at, value in points]
-        path = " ".join(f"{x:.0f},{y:.0f}" for x, y in spots)
-        below = _HEIGHT + _ROOM + 18 * place
-        shapes.append(
-            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
-            f'<text x="{_ROOM}" y="{below}" fill="{colour}">{what}: from {_number(first)} to {_number(points[-1][1])},'
-            f" exponent {exponent(points):.2f}</text>"
-        )
-    marks = "".join(
-        f'<text x="{_place_of(at, most_at) - 6:.0f}" y="{_HEIGHT + 16}">{at}</text>'
-        for at in sorted({at for points in lines.values() for at, _ in points})
+    """Draw a panel for each figure over the size at which it was measured, both logarithmic, as SVG."""
+    total = _HEIGHT * math.ceil(len(lines) / _COLUMNS)
+    panels = "".join(
+        f'<g transform="translate({_WIDTH * (place % _COLUMNS)},{_HEIGHT * (place // _COLUMNS)})">'
+        f"{_panel(what, points)}</g>"
+        for place, (what, points) in enumerate(lines.items())
     )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{total}" font-family="sans-serif"'
-        f' font-size="12"><rect width="{_WIDTH}" height="{total}" fill="white"/><text x="{_ROOM}" y="16">Growth'
-        f" over the first value, both logarithmic</text>{marks}{''.join(shapes)}</svg>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH * _COLUMNS}" height="{total}" font-family="sans-serif"'
+        f' font-size="11"><rect width="{_WIDTH * _COLUMNS}" height="{total}" fill="white"/>{panels}</svg>\n'
     )
 
 
-def _place_of(at: int, most: int) -> float:
-    return _ROOM + (_WIDTH - 2 * _ROOM) * math.log(at) / math.log(most)
-
-
-def _height_of(times: float, most: int) -> float:
-    share = math.log(max(times, 0.5) * 2) / math.log(most * 4)
-    return _HEIGHT - (_HEIGHT - 30) * min(max(share, 0.0), 1.0)
+def _panel(what: str, points: Sequence[tuple[int, float]]) -> str:
+    least, most = min(value for _, value in points), max(value for _, value in points)
+    span = max(math.log(most / least), _LEAST_SPAN)
+    first, last = math.log(points[0][0]), math.log(points[-1][0])
+    spots = [
+        (
+            _ROOM + (_WIDTH - 2 * _ROOM) * (math.log(at) - first) / (last - first),
+            _HEIGHT - 36 - (_HEIGHT - 98) * math.log(value / least) / span,
+        )
+        for at, value in points
+    ]
+    path = " ".join(f"{x:.0f},{y:.0f}" for x, y in spots)
+    marks = "".join(
+        f'<circle cx="{x:.0f}" cy="{y:.0f}" r="3" fill="{_COLOUR}"/>'
+        f'<text x="{x:.0f}" y="{y - 7:.0f}" text-anchor="middle">{_number(value)}</text>'
+        f'<text x="{x:.0f}" y="{_HEIGHT - 14}" text-anchor="middle" fill="#666666">{at}</text>'
+        for (x, y), (at, value) in zip(spots, points, strict=True)
+    )
+    return (
+        f'<text x="10" y="18" font-weight="bold">{what}</text>'
+        f'<text x="10" y="33" fill="#666666">exponent {exponent(points):.2f}</text>'
+        f'<polyline points="{path}" fill="none" stroke="{_COLOUR}" stroke-width="2"/>{marks}'
+    )
 
 
 def _number(value: float) -> str:
