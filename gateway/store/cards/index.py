@@ -93,9 +93,8 @@ class CardIndex:
         return aliases_of(self._memory, card_id)
 
     def put(self, cards: Iterable[ReadyCard]) -> None:
-        """Add or replace cards. Of two with one id the later one counts."""
-        last = {card.values[0]: card for card in cards}
-        for batch in batches(last.values(), _IN_A_STATEMENT):
+        """Add or replace cards, each of them once."""
+        for batch in batches(cards, _IN_A_STATEMENT):
             delete_aliases(self._memory, [card.values[0] for card in batch])
             self._memory.execute(_put_statement(len(batch)), [value for card in batch for value in card.values[:-1]])
             insert_aliases(self._memory, batch)
