@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 from urllib.parse import urlsplit
 
+from drivers.rtsp.client.connection import ReadBuffers
 from drivers.rtsp.client.source import RtspSource
 from drivers.rtsp.client.viewing import Transport
 from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
@@ -57,15 +58,24 @@ def source_at(
     transport: Transport = "tcp",
     audio: bool = False,
     stall_seconds: float = 5.0,
+    buffers: ReadBuffers | None = None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Source:
     """Make the source that reads `url`: `rtsp://`, `rtsps://`, `whep://` (HTTP) or `wheps://` (HTTPS).
 
-    `audio` asks an RTSP camera for its sound too, where that is AAC, G.711 or Opus.
+    `audio` asks an RTSP camera for its sound too, where that is AAC, G.711 or Opus. `buffers` are those that RTSP
+    sources share, None for its own.
     """
     if urlsplit(url).scheme.lower() in ("whep", "wheps"):
         # WebRTC's libraries take more memory than all else here, so they are imported only for a camera that needs them
         from drivers.webrtc.whep_source import WhepSource  # noqa: PLC0415
 
         return WhepSource(url=url, stall_seconds=stall_seconds, monotonic=monotonic)
-    return RtspSource(url=url, transport=transport, audio=audio, stall_seconds=stall_seconds, monotonic=monotonic)
+    return RtspSource(
+        url=url,
+        transport=transport,
+        audio=audio,
+        stall_seconds=stall_seconds,
+        buffers=buffers,
+        monotonic=monotonic,
+    )

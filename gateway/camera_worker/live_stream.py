@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 
 from drivers.rtsp.frames import EncodedAudio, EncodedFrame
-from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import CameraConnected, CameraLost
 from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.reader import CameraReader
@@ -32,7 +31,7 @@ class LiveStream:
         camera: the camera.
         url: the stream's URL, with its credentials.
         clock: the clock of waits and stamps.
-        budget: the limit on connection attempts.
+        reader: makes the stream's reader.
         loop: the event loop of the viewers.
     """
 
@@ -42,7 +41,7 @@ class LiveStream:
         camera: WorkerCamera,
         url: str,
         clock: Clock,
-        budget: ConnectionBudget,
+        reader: Callable[..., CameraReader],
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self.feed = LiveFeed(loop=loop, wake=self.wake)
@@ -50,7 +49,7 @@ class LiveStream:
         self._camera = camera
         self._url = url
         self._clock = clock
-        self._budget = budget
+        self._make_reader = reader
         self._loop = loop
         self._reader: CameraReader | None = None
         self._look: asyncio.TimerHandle | None = None
@@ -65,15 +64,7 @@ class LiveStream:
         if self._reader is None:
             self._lost = None
             self.feed.lost()  # frames of the last connection, which may have come while it was being closed
-            self._reader = CameraReader(
-                camera=self._camera,
-                url=self._url,
-                sink=self,
-                live=self.feed,
-                audio=False,
-                clock=self._clock,
-                budget=self._budget,
-            )
+            self._reader = self._make_reader(camera=self._camera, url=self._url, sink=self, live=self.feed, audio=False)
             self._reader.start()
         deadline = self._clock.monotonic() + FIRST_PICTURE_SECONDS
         # what is waited for happens in another thread

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from drivers.contract import DeviceFault, DriverError
+from drivers.rtsp.client.connection import ReadBuffers
 from drivers.rtsp.errors import (
     AccountRefused,
     CameraRefused,
@@ -75,6 +76,7 @@ class CameraReader:
         audio: whether to read sound too.
         clock: the clock of waits and stamps.
         budget: the limit on connection attempts.
+        buffers: the buffers that the readers of this process share.
     """
 
     def __init__(
@@ -87,10 +89,12 @@ class CameraReader:
         audio: bool,
         clock: Clock,
         budget: ConnectionBudget,
+        buffers: ReadBuffers,
     ) -> None:
         self._camera = camera
         self._url = url
         self._budget = budget
+        self._buffers = buffers
         self._source: Source | None = None
         self._sink = sink
         self._live = live
@@ -150,6 +154,7 @@ class CameraReader:
             transport=self._camera.transport,
             audio=self._audio,
             stall_seconds=self._camera.stall_seconds,
+            buffers=self._buffers,
             monotonic=self._clock.monotonic,
         )
         with closing(self._source) as source:

@@ -10,7 +10,6 @@ import structlog
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedAudio, EncodedFrame, Entry
-from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import (
     CameraConnected,
     CameraLost,
@@ -74,18 +73,17 @@ class CameraRecorder:
         camera: WorkerCamera,
         media: Path,
         clock: Clock,
-        budget: ConnectionBudget,
+        reader: Callable[..., CameraReader],
         live: LiveFeed | None,
         report: Callable[[SegmentFinished | PartWritten | CameraReported], None],
         salvage_first: bool,
         may_write: bool = True,
         marker: str = "",
-        reader: Callable[..., CameraReader] = CameraReader,
     ) -> None:
         """Prepare to record.
 
-        `salvage_first`: salvage the part files of an earlier worker before anything is written. This waits until
-        `may_write` is True, because another disk may be mounted until then. `reader` makes the camera's reader.
+        `reader` makes the camera's reader. `salvage_first`: salvage the part files of an earlier worker before anything
+        is written. This waits until `may_write` is True, because another disk may be mounted until then.
         """
         self.camera = camera
         self._media = media
@@ -102,9 +100,7 @@ class CameraRecorder:
         self._queue = FrameQueue()
         self._live = live
         self._parts_until = float("-inf")
-        self._reader = reader(
-            camera=camera, url=camera.url, sink=self._queue, live=live, audio=camera.audio, clock=clock, budget=budget
-        )
+        self._reader = reader(camera=camera, url=camera.url, sink=self._queue, live=live, audio=camera.audio)
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-write", daemon=True)
         self._condition = CameraCondition.STARTING
         self._detail = ""

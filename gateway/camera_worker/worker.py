@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import structlog
 
+from drivers.rtsp.client.connection import ReadBuffers
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.live_stream import LiveStream
+from gateway.camera_worker.reader import CameraReader
 from gateway.camera_worker.recorder import CameraRecorder
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.domain.footage import (
@@ -33,7 +36,7 @@ class CameraWorker:
 
     def __init__(self, *, clock: Clock, reports: ReportBuffer, budget: ConnectionBudget) -> None:
         self._clock = clock
-        self._budget = budget
+        self._reader = partial(CameraReader, clock=clock, budget=budget, buffers=ReadBuffers())
         self._reports = reports
         self._recorders: dict[int, CameraRecorder] = {}
         self._viewers_feeds: dict[int, LiveFeed] = {}
@@ -104,7 +107,7 @@ class CameraWorker:
 
         stream: LiveStream | None = None
         if camera.live_url is not None:
-            stream = LiveStream(camera=camera, url=camera.live_url, clock=self._clock, budget=self._budget, loop=loop)
+            stream = LiveStream(camera=camera, url=camera.live_url, clock=self._clock, reader=self._reader, loop=loop)
             self._live_streams[camera.camera_id] = stream
         main = LiveFeed(loop=loop)
         self._recorded_feeds[camera.camera_id] = main
@@ -113,7 +116,7 @@ class CameraWorker:
             camera=camera,
             media=media,
             clock=self._clock,
-            budget=self._budget,
+            reader=self._reader,
             marker=self._marker,
             live=main,
             report=report,

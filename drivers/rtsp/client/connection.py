@@ -38,8 +38,8 @@ _TICK_SECONDS = 0.1
 _MOST_EARLY = 2_000
 _DOLLAR = 0x24
 _FRAMING = struct.Struct("!HH")
-_SPARE_BUFFERS: deque[bytearray] = deque(maxlen=2)
-"""Buffers of connections that wait for bytes. With 24 cameras, two buffers of half a megabyte do for all of them."""
+_BUFFER = 2 * _PIECE
+_MOST_SPARE = 2
 _NO_RTSP = "what answers at the camera's address does not speak RTSP"
 
 Packets = list[tuple[int, list[bytes | memoryview]]]
@@ -54,6 +54,27 @@ class Account:
     password: str = field(default="", repr=False)
 
 
+class ReadBuffers:
+    """The buffers of connections that share them while they wait for bytes. Thread-safe.
+
+    With 24 cameras, two buffers of half a megabyte do for all of them.
+    """
+
+    def __init__(self) -> None:
+        self._spare: deque[bytearray] = deque(maxlen=_MOST_SPARE)
+
+    def take(self) -> bytearray:
+        """Take a buffer, whose content is of no use."""
+        try:
+            return self._spare.pop()
+        except IndexError:  # all are in use
+            return bytearray(_BUFFER)
+
+    def give_back(self, buffer: bytearray) -> None:
+        """Give a buffer back, to be used by others."""
+        self._spare.append(buffer)
+
+
 class RtspConnection:
     """One TCP connection to a camera. Only `interrupt` may be called from another thread."""
 
@@ -65,6 +86,7 @@ class RtspConnection:
         encrypted: bool,
         account: Account | None,
         seconds: float,
+        buffers: ReadBuffers,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Set up a connection, which `open` opens. `seconds` is how long connecting and each answer may take."""
@@ -75,9 +97,7 @@ class RtspConnection:
         self._seconds = seconds
         self._monotonic = monotonic
         self._socket: socket.socket | None = None
-        self._buffer = bytearray()
-        self._view = memoryview(self._buffer)
-        self._from = self._until = 0
+        self._buffers = buffers
         self._take_buffer(b"")
         self._sequence = 0
         self._challenge: Challenge | None = None
@@ -277,17 +297,14 @@ class RtspConnection:
     def _wait_without_buffer(self, enough: Callable[[], object]) -> None:
         """Wait for bytes while another connection may use the buffer; keep the unread bytes."""
         unread = bytes(self._view[self._from : self._until])
-        _SPARE_BUFFERS.append(self._buffer)
+        self._buffers.give_back(self._buffer)
         try:
             enough()
         finally:
             self._take_buffer(unread)
 
     def _take_buffer(self, unread: bytes) -> None:
-        try:
-            self._buffer = _SPARE_BUFFERS.pop()
-        except IndexError:  # all are in use
-            self._buffer = bytearray(2 * _PIECE)
+        self._buffer = self._buffers.take()
         self._view = memoryview(self._buffer)
         self._buffer[: len(unread)] = unread
         self._from, self._until = 0, len(unread)

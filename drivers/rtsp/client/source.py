@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from drivers.rtsp.audio_track import AudioTrack, audible
+from drivers.rtsp.client.connection import ReadBuffers
 from drivers.rtsp.client.viewing import RtspViewing, Transport
 from drivers.rtsp.errors import CameraStalled, CameraUnreachable
 from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
@@ -35,11 +36,19 @@ class RtspSource:
         audio: bool = False,
         open_seconds: float = 10.0,
         stall_seconds: float = 5.0,
+        buffers: ReadBuffers | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Set up the source. `buffers` are those that it shares with others, None for its own."""
         self._stall_seconds = stall_seconds
         self._monotonic = monotonic
-        self._viewing = RtspViewing(url=url, transport=transport, seconds=open_seconds, monotonic=monotonic)
+        self._viewing = RtspViewing(
+            url=url,
+            transport=transport,
+            seconds=open_seconds,
+            buffers=buffers or ReadBuffers(),
+            monotonic=monotonic,
+        )
         self._audio = audio
         self._track: VideoTrack | None = None
         self._sound: AudioTrack | None = None

@@ -13,7 +13,7 @@ from typing import Literal
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from drivers.rtsp.audio_clock import SenderReport
-from drivers.rtsp.client.connection import Account, Packets, RtspConnection
+from drivers.rtsp.client.connection import Account, Packets, ReadBuffers, RtspConnection
 from drivers.rtsp.client.messages import RtspResponse, SessionHeader, last_part, parse_rtp_info, parse_session
 from drivers.rtsp.client.udp_ports import RtpPorts, Sender
 from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraRefused, CameraUnreachable
@@ -47,7 +47,13 @@ class RtspViewing:
     """
 
     def __init__(
-        self, *, url: str, transport: Transport, seconds: float, monotonic: Callable[[], float] = time.monotonic
+        self,
+        *,
+        url: str,
+        transport: Transport,
+        seconds: float,
+        buffers: ReadBuffers,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Set up a session. `url` may hold credentials, which appear in no error.
 
@@ -56,6 +62,7 @@ class RtspViewing:
         self._parts = urlsplit(url)
         self._transport: Transport = transport
         self._seconds = seconds
+        self._buffers = buffers
         self._monotonic = monotonic
         self._connection: RtspConnection | None = None
         self._interrupted = False
@@ -194,6 +201,7 @@ class RtspViewing:
             encrypted=encrypted,
             account=account,
             seconds=self._seconds,
+            buffers=self._buffers,
             monotonic=self._monotonic,
         )
         self._connection = connection

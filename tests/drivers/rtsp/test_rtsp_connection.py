@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from drivers.rtsp.client.connection import RtspConnection
+from drivers.rtsp.client.connection import ReadBuffers, RtspConnection
 from drivers.rtsp.errors import CameraUnreachable
 
 
@@ -12,7 +12,12 @@ def connected():
     """A connection to a camera's socket, and that socket."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         connection = RtspConnection(
-            host="127.0.0.1", port=server.getsockname()[1], encrypted=False, account=None, seconds=10.0
+            host="127.0.0.1",
+            port=server.getsockname()[1],
+            encrypted=False,
+            account=None,
+            seconds=10.0,
+            buffers=ReadBuffers(),
         )
         connection.open()
         camera, _ = server.accept()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+from functools import partial
 from pathlib import Path
 
 from hostile_camera import HostileCamera, Script, film, sound
 from waiting import until
 from whep_camera import WhepCamera, WhepScript
 
+from drivers.rtsp.client.connection import ReadBuffers
 from gateway.camera_worker import reader
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.live_feed import LiveFeed
@@ -43,7 +45,12 @@ class Recording:
             camera=WorkerCamera(camera_id=1, url=url, segment_seconds=0.5, stall_seconds=2.0, audio=True),
             media=tmp_path,
             clock=clock,
-            budget=ConnectionBudget(path=tmp_path / "turn", monotonic=clock.monotonic, per_second=1e6),
+            reader=partial(
+                reader.CameraReader,
+                clock=clock,
+                budget=ConnectionBudget(path=tmp_path / "turn", monotonic=clock.monotonic, per_second=1e6),
+                buffers=ReadBuffers(),
+            ),
             live=LiveFeed(loop=asyncio.get_running_loop()),
             report=lambda told: self.segments.append(told) if isinstance(told, SegmentFinished) else None,
             salvage_first=False,

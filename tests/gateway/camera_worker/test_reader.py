@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hostile_camera import film
 
+from drivers.rtsp.client.connection import ReadBuffers
 from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraRefused
 from gateway.camera_worker import reader
 from gateway.camera_worker.reader import CameraReader, account_wait, reconnect_wait
@@ -61,7 +62,14 @@ def waits(monkeypatch, script):
     told, done, scripts = [], threading.Event(), iter(script)
     camera = WorkerCamera(camera_id=1, url="rtsp://unused")
     made = CameraReader(
-        camera=camera, url=camera.url, sink=Sink(), live=None, audio=False, clock=SystemClock(), budget=Always()
+        camera=camera,
+        url=camera.url,
+        sink=Sink(),
+        live=None,
+        audio=False,
+        clock=SystemClock(),
+        budget=Always(),
+        buffers=ReadBuffers(),
     )
 
     def note(name):

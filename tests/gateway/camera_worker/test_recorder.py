@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.frame_queue import CameraConnected
 from gateway.camera_worker.recorder import CameraRecorder
 from gateway.domain.footage import CameraCondition, GapReason, PartWritten, SegmentFinished, WorkerCamera
@@ -56,7 +55,6 @@ class Written:
             camera=WorkerCamera(camera_id=3, url="rtsp://127.0.0.1:1/none", segment_seconds=1.0),
             media=tmp_path,
             clock=self.clock,
-            budget=ConnectionBudget(path=tmp_path / "turn", monotonic=time.monotonic),
             live=None,
             report=self._report,
             salvage_first=False,
