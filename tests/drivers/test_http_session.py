@@ -4,6 +4,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
+from free_ports import free_port
 
 from drivers.contract import DeviceFault, LineDown, LinkError, NotPermitted
 from drivers.http_session import Account, AccountRefused, OneAttempt, open_session, read_answer, refuse_status
@@ -53,10 +54,10 @@ async def test_attempt_that_is_forbidden_sends_nothing():
     assert heard == []
 
 
-async def test_device_that_is_not_there(unused_tcp_port):
+async def test_device_that_is_not_there():
     async with open_session(reuse_lines=True) as session:
         with pytest.raises(LineDown, match="it cannot be reached: Connection refused"):
-            await session.get(f"http://127.0.0.1:{unused_tcp_port}/", middlewares=(OneAttempt(name="it"),))
+            await session.get(f"http://127.0.0.1:{free_port()}/", middlewares=(OneAttempt(name="it"),))
 
 
 async def test_answer_is_bounded_and_not_unpacked():

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from free_ports import free_port
 from stopwatch import Stopwatch
 from waiting import until
 
@@ -87,19 +88,16 @@ async def test_tcp_hang_up_comes_after_the_last_bytes():
 
 
 async def test_refused_and_nonsensical_lines_are_link_errors(tmp_path):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        number = free.getsockname()[1]
-    for url in (f"tcp://127.0.0.1:{number}", "tcp://nowhere", "serial:relative", f"serial:{tmp_path}/none"):
+    for url in (f"tcp://127.0.0.1:{free_port()}", "tcp://nowhere", "serial:relative", f"serial:{tmp_path}/none"):
         with pytest.raises(LinkError, match=url) as refused:
             await open_link(LinkSpec(url))
         assert "rrno" not in str(refused.value)
         assert "(" not in str(refused.value)
 
 
-async def test_a_refused_connection_is_told_in_words(unused_tcp_port):
+async def test_a_refused_connection_is_told_in_words():
     with pytest.raises(LinkError, match=r"does not open: Connection refused$"):
-        await open_link(LinkSpec(f"tcp://127.0.0.1:{unused_tcp_port}"))
+        await open_link(LinkSpec(f"tcp://127.0.0.1:{free_port()}"))
 
 
 async def test_a_port_that_is_not_there_says_why_that_may_be(tmp_path):

@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import json
 import signal
-import socket
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from forked import Field, Forked
+from free_ports import free_port
 from waiting import wait_until
 
 from gateway.demo.scene import write_site
@@ -57,9 +57,7 @@ class Scene:
 
     def __init__(self, folder: Path, *, seed: int) -> None:
         self.folder = folder
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = int(probe.getsockname()[1])
+        port = free_port()
         self.base = f"http://127.0.0.1:{port}"
         words = ["--folder", str(folder / "field"), "--cards", str(CARDS), "--no-traffic", "--seed", str(seed)]
         with (folder / "field.log").open("ab") as log:

@@ -6,6 +6,7 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
+from free_ports import free_port
 from stopwatch import Stopwatch
 
 from drivers.contract import (
@@ -193,14 +194,15 @@ async def test_silence_after_a_command_is_of_unknown_outcome(field):
         assert not isinstance(raised.value, LineDown)
 
 
-async def test_barrier_that_is_not_there(running, listener, unused_tcp_port):
-    gate = gate_at(unused_tcp_port)
+async def test_barrier_that_is_not_there(running, listener):
+    port = free_port()
+    gate = gate_at(port)
     with pytest.raises(LineDown):
         await gate.open(deadline=soon())
     async with running(gate.run(listener)):
         await listener.until(lambda: listener.of(DeviceLost))
         far_end = HikvisionBarrierFarEnd(barrier=Barrier(), account=ACCOUNT)
-        async with far_end.serve(port=unused_tcp_port):
+        async with far_end.serve(port=port):
             await listener.until(lambda: listener.of(DeviceConnected))
 
 

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
+from free_ports import free_port
 from loop_watch import watch_callbacks
 from stopwatch import Stopwatch
 
@@ -124,11 +125,12 @@ async def test_unreadable_part_costs_itself_alone(camera, listener):
         assert not listener.of(DeviceLost)
 
 
-async def test_camera_that_comes_late(running, listener, make, unused_tcp_port):
-    async with running(reader(unused_tcp_port, make).run(listener)):
+async def test_camera_that_comes_late(running, listener, make):
+    port = free_port()
+    async with running(reader(port, make).run(listener)):
         await listener.until(lambda: listener.of(DeviceLost))
         assert not listener.of(DeviceConnected)
-        async with PlateStreamFarEnd(make=make, account=ACCOUNT).serve(port=unused_tcp_port):
+        async with PlateStreamFarEnd(make=make, account=ACCOUNT).serve(port=port):
             await listener.until(lambda: listener.of(DeviceConnected))
         await listener.until(lambda: len(listener.of(DeviceLost)) == 2)
 

@@ -14,6 +14,7 @@ from typing import Self
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from free_ports import free_port
 from lacks import lacks
 from waiting import wait_until
 
@@ -90,9 +91,7 @@ class Server:
         (folder / "host").write_text(private(host))
         (folder / "authorized").write_text(public(self.key))
         self.host_key = public(host)
-        with socket.socket() as line:
-            line.bind(("127.0.0.1", 0))
-            self.port = line.getsockname()[1]
+        self.port = free_port()
         options = {
             "ListenAddress": "127.0.0.1",
             "Port": self.port,

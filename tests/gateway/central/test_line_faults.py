@@ -10,6 +10,7 @@ import threading
 
 import aiohttp
 import pytest
+from free_ports import free_port
 
 from gateway.central.client.line_faults import line_words
 from gateway.domain.errors import CentralUnavailable
@@ -59,8 +60,8 @@ async def test_a_line_that_breaks(connect, habit, words):
     assert client.state.last_error == str(raised.value)
 
 
-async def test_nobody_is_there(connect, unused_tcp_port):
-    client = connect(url=f"http://127.0.0.1:{unused_tcp_port}")
+async def test_nobody_is_there(connect):
+    client = connect(url=f"http://127.0.0.1:{free_port()}")
     with pytest.raises(
         CentralUnavailable, match=r"^GET /: nothing answers at 127\.0\.0\.1: the connection was refused$"
     ):

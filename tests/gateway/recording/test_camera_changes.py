@@ -7,11 +7,11 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import threading
 from itertools import chain, pairwise
 
 import pytest
+from free_ports import free_port
 from waiting import until
 
 from drivers.rtsp.client.source import RtspSource
@@ -77,13 +77,10 @@ class RtspViewer:
 @pytest.fixture
 def served_on(site, tmp_path):
     """The site with its cameras served on by RTSP."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets" / "rtsp").write_text("word")
     (tmp_path / "secrets" / "rtsp").chmod(0o600)
-    section = RtspSection(host="127.0.0.1", port=port, username="recorder", password="rtsp")
+    section = RtspSection(host="127.0.0.1", port=free_port(), username="recorder", password="rtsp")
     return site.model_copy(update={"rtsp": section})
 
 
