@@ -272,7 +272,7 @@ class Sync:
             took, received = self._clock.monotonic() - began, self._client.received - before
             failures = failures + 1 if failed or self._down.anew.left else 0
             apart = stretched(pull_seconds=self._pull_seconds, longest=self._longest_pull, quiet=quiet)
-            rest = rest_after(took=took, pull_seconds=self.notices.apart(apart))
+            rest = rest_after(took=took, pull_seconds=self.notices.apart(apart, began=began))
             if failures:  # a technician may be waiting
                 backoff = self._away_backoff.wait(failures)
                 rest = min(self._pull_seconds, backoff if failed else max(backoff, took))

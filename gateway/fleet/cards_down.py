@@ -57,10 +57,13 @@ class CardsDown:
                 taker.lost()
 
     async def _take(self, message: Msg) -> None:
+        taker = self.taker()
         try:
             notice = Notice.model_validate_json(message.data)
         except ValidationError:
             log.warning("card_notice_unreadable", subject=message.subject)
+            if taker is not None:
+                taker.lost()
             return
-        if (taker := self.taker()) is not None:
+        if taker is not None:
             taker.take(notice.ids, number=notice.number)

@@ -78,6 +78,7 @@ class SimulatedCentral(CentralClient):
         *,
         key: str = "",
         known: Known | None = None,  # noqa: ARG002 (the client's form)
+        urgent: bool = False,  # noqa: ARG002
     ) -> JsonObject:
         """See `CentralClient.call`."""
         dice = self._far_end.dice

@@ -55,8 +55,7 @@ class CentralClient:
 
     A connection must be open within `connect_seconds`, however long an answer may take: this tells a dead line from a
     slow central. For some seconds after a time-out, calls for people fail at once.
-
-    The gateway's own requests keep to `requests_per_second`; reading of lists goes first. Calls for people do not wait.
+    The gateway's own requests keep to `requests_per_second`; lists and urgent ones go first, those for people too.
     """
 
     def __init__(
@@ -127,6 +126,7 @@ class CentralClient:
         *,
         key: str = "",
         known: Known | None = None,
+        urgent: bool = False,
     ) -> JsonObject:
         """Call an operation with the gateway's own session, and return its answer, which says success.
 
@@ -136,6 +136,7 @@ class CentralClient:
             body: its JSON body; none is sent with GET.
             key: sent as `Idempotency-Key`; the same in all attempts to send one record.
             known: returns the answer for a body that came before, which is then not parsed again.
+            urgent: a right may have been taken away: it waits for no pace, as lists do.
 
         Raises:
             CentralUnavailable: no answer within the time-out, or one that is not central's; CentralFailed when central
@@ -147,7 +148,7 @@ class CentralClient:
             fetch = self._unchanged.fetch
             return await self._exchange(method, path, body, key=key, token=token, known=known, fetch=fetch)
 
-        await self._pace.turn(urgent=is_list(path))  # a right that was taken away is read on one
+        await self._pace.turn(urgent=urgent or is_list(path))
         async with self._slots:
             return self._accepted(await self._through(f"{method} {path}", attempt))
 

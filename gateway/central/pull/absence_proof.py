@@ -112,7 +112,7 @@ class ById:
     async def _said(self, number: int) -> JsonObject | None:
         """Return central's record, {} if central has none, None for an answer that shows neither."""
         try:
-            answer = await self.client.call("POST", self.path, {"id": number})
+            answer = await self.client.call("POST", self.path, {"id": number}, urgent=True)
         except CentralDenied:
             return None
         except CentralRefused as error:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Final
 
 import structlog
 
 from gateway.central.pull.pull import DownSync
-from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.runtime.clock import Clock
 
 log = structlog.get_logger(__name__)
@@ -37,9 +38,10 @@ class CardNotices:
         self._pull_soon = pull_soon
         self._pull_seconds = pull_seconds
         self._ids: set[int] = set()
-        self._last_at = float("-inf")
+        self._since = self._last_at = float("-inf")
         self._last_number: int | None = None
         self._rests = False
+        self._pull_at = float("inf")
         self._moved = asyncio.Event()
 
     @property
@@ -47,22 +49,27 @@ class CardNotices:
         """True while notices come."""
         return self._clock.monotonic() - self._last_at < SILENT_SECONDS
 
-    def apart(self, seconds: float) -> float:
-        """Return how far apart pulls are that would otherwise be `seconds` apart."""
-        self._rests = self.coming
+    def apart(self, seconds: float, *, began: float) -> float:
+        """Return how far apart pulls are that would otherwise be `seconds` apart, after one that began then.
+
+        They rest only if notices came during all of that pull: what changed before may be in neither.
+        """
+        self._rests = self.coming and self._since <= began
         return max(seconds, SWEEP_SECONDS) if self._rests else seconds
 
     def take(self, card_ids: Collection[int], *, number: int | None) -> None:
-        """Take a notice; an empty one says that notices come. If one before it is missing by `number`, pull at once."""
-        self._last_at = self._clock.monotonic()
-        missed = number is not None and self._last_number is not None and number > self._last_number + 1
+        """Take a notice; an empty one says that notices come. If `number` is not the next one, pull at once as well."""
+        now = self._clock.monotonic()
+        self._since = self._since if self.coming else now
+        self._last_at = now
+        expected = (number, None) if self._last_number is None else (self._last_number, self._last_number + 1, None)
         self._last_number = number
-        if missed or len(self._ids) + len(card_ids) > _MOST_AT_ONCE:
-            self._ids.clear()
+        fits = len(self._ids) + len(card_ids) <= _MOST_AT_ONCE
+        if fits:
+            self._ids.update(card_ids)
+            self._moved.set()
+        if number not in expected or not fits:
             self._pull_soon()
-            return
-        self._ids.update(card_ids)
-        self._moved.set()
 
     def lost(self) -> None:
         """Note that notices may be missed from now on."""
@@ -72,15 +79,16 @@ class CardNotices:
     async def run(self) -> None:
         """Fetch noticed cards, until cancelled. Raises StoreError."""
         while True:
-            try:
-                async with asyncio.timeout(_LOOK_SECONDS):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(_LOOK_SECONDS, max(0.0, self._pull_at - self._clock.monotonic()))):
                     await self._moved.wait()
-            except TimeoutError:
-                pass
             self._moved.clear()
+            now = self._clock.monotonic()
             if self._rests and not self.coming:
                 self._rests = False
-                await asyncio.sleep(random.uniform(0, self._pull_seconds))  # noqa: S311 (spreads load on central)
+                self._pull_at = now + random.uniform(0, self._pull_seconds)  # noqa: S311 (spreads load on central)
+            if now >= self._pull_at:
+                self._pull_at = float("inf")
                 self._pull_soon()
             if self._ids:
                 await self._fetch()
@@ -92,12 +100,18 @@ class CardNotices:
             done = await self._down.fetch_cards(wanted)
         except CentralUnavailable as error:
             log.info("noticed_cards_wait", count=len(wanted), error=str(error))
-            self._ids |= wanted
+            self._put_back(wanted)
             await asyncio.sleep(_AGAIN_SECONDS)
-            self._moved.set()
+        except StoreError:
+            self._put_back(wanted)
+            raise
         except CentralRefused as error:
             log.warning("noticed_cards_refused", count=len(wanted), error=str(error))
             self._pull_soon()
         else:
             if not done:
                 self._pull_soon()  # central does not answer for single cards
+
+    def _put_back(self, card_ids: frozenset[int]) -> None:
+        self._ids |= card_ids
+        self._moved.set()

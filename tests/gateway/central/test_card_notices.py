@@ -10,6 +10,7 @@ from wired import down_sync
 
 from gateway.central.pull.card_notices import SILENT_SECONDS, SWEEP_SECONDS, CardNotices
 from gateway.domain.credentials import CardStatus
+from gateway.domain.errors import StoreError
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import Stamp, SystemClock
 from gateway.store import EventFilter
@@ -31,9 +32,9 @@ class Hand:
 class Noticed:
     """The notices of one site, and how often a pull was asked for."""
 
-    def __init__(self, down) -> None:
+    def __init__(self, down, *, pull_seconds: float = 0.0) -> None:
         self.clock, self.pulls = Hand(), 0
-        self.notices = CardNotices(down=down, clock=self.clock, pull_soon=self._pull, pull_seconds=0.0)
+        self.notices = CardNotices(down=down, clock=self.clock, pull_soon=self._pull, pull_seconds=pull_seconds)
 
     def _pull(self) -> None:
         self.pulls += 1
@@ -90,21 +91,98 @@ async def test_a_pull_under_way_does_not_bring_back_what_was_fetched_meanwhile(c
     assert 4002 in written  # the pull passes over these
 
 
+async def test_a_card_is_fetched_at_once_though_a_notice_before_it_was_missed(central, store, noticed):
+    central.tables.cards.change(4002, {"status": "suspended"})
+    noticed.notices.take([], number=1)
+    noticed.notices.take([4002], number=3)
+    assert noticed.pulls == 1
+    await until(lambda: status_is(store, 4002, CardStatus.SUSPENDED))
+
+
+async def test_a_card_is_fetched_at_once_while_a_pull_waits_that_follows_a_lost_line(central, store, down, running):
+    await down.pull()
+    noticed = Noticed(down, pull_seconds=100_000)
+    notices = noticed.notices
+    async with running(notices.run()):
+        notices.take([], number=1)
+        assert notices.apart(60, began=noticed.clock.now) == SWEEP_SECONDS
+        notices.lost()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        central.tables.cards.change(4002, {"status": "suspended"})
+        notices.take([4002], number=2)
+        await until(lambda: status_is(store, 4002, CardStatus.SUSPENDED))
+        assert noticed.pulls == 0
+        noticed.clock.now += 100_000
+        notices.take([], number=3)
+        await until(lambda: noticed.pulls == 1)
+
+
+async def test_a_disk_that_refuses_forgets_no_noticed_card(central, store, down):
+    await down.pull()
+
+    class Refuses:
+        """A disk that takes nothing the first time."""
+
+        full = True
+
+        async def fetch_cards(self, card_ids) -> bool:
+            if self.full:
+                self.full = False
+                raise StoreError("the disk is full")
+            return await down.fetch_cards(card_ids)
+
+    noticed = Noticed(Refuses())
+    central.tables.cards.change(4002, {"status": "suspended"})
+    noticed.notices.take([4002], number=None)
+    with pytest.raises(StoreError):
+        await noticed.notices.run()
+    task = asyncio.get_running_loop().create_task(noticed.notices.run())
+    await until(lambda: status_is(store, 4002, CardStatus.SUSPENDED))
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def test_noticed_cards_wait_for_no_pace_of_requests(central, store, connect):
+    client = connect(requests_per_second=0.001)
+    down = down_sync(client=client, store=store, clock=SystemClock())
+    await down.card_pull.pull()
+    central.tables.cards.change(4002, {"status": "suspended"})
+    async with asyncio.timeout(30):
+        assert await down.fetch_cards(frozenset({4002}))
+    assert await status_is(store, 4002, CardStatus.SUSPENDED)
+
+
+async def test_pulls_do_not_rest_after_one_that_began_before_notices_came(noticed):
+    notices, clock = noticed.notices, noticed.clock
+    began = clock.now
+    clock.now += 2
+    notices.take([], number=1)
+    assert notices.apart(60, began=began) == 60
+    clock.now += 60
+    assert notices.apart(60, began=clock.now) == SWEEP_SECONDS
+    began = clock.now
+    notices.lost()
+    clock.now += 2
+    notices.take([], number=2)
+    assert notices.apart(60, began=began) == 60
+
+
 async def test_pulls_rest_to_a_sweep_while_notices_come_and_go_on_when_they_end(noticed):
     notices, clock = noticed.notices, noticed.clock
-    assert notices.apart(60) == 60
+    assert notices.apart(60, began=clock.now) == 60
     notices.take([], number=None)
-    assert notices.apart(60) == SWEEP_SECONDS
+    assert notices.apart(60, began=clock.now) == SWEEP_SECONDS
     clock.now += SILENT_SECONDS - 1
-    assert notices.apart(60) == SWEEP_SECONDS
+    assert notices.apart(60, began=clock.now) == SWEEP_SECONDS
     notices.lost()
-    assert notices.apart(60) == 60
+    assert notices.apart(60, began=clock.now) == 60
 
 
 async def test_a_pull_follows_when_notices_end_and_when_one_is_missing(noticed):
     notices = noticed.notices
     notices.take([], number=1)
-    notices.apart(60)
+    notices.apart(60, began=noticed.clock.now)
     notices.lost()
     await until(lambda: noticed.pulls == 1)
     notices.take([], number=4)  # after a loss nobody knows which number follows
@@ -112,5 +190,8 @@ async def test_a_pull_follows_when_notices_end_and_when_one_is_missing(noticed):
     assert noticed.pulls == 1
     notices.take([], number=7)
     assert noticed.pulls == 2
-    notices.take(range(1, 1000), number=8)
-    assert noticed.pulls == 3
+    notices.take([], number=6)
+    notices.take([], number=6)
+    assert noticed.pulls == 3  # two that cross: nobody knows what came between
+    notices.take(range(1, 1000), number=7)
+    assert noticed.pulls == 4

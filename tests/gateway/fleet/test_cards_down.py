@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from fleet_scene import NAME, connection, running
 from waiting import until
 
@@ -33,14 +35,15 @@ async def test_notices_arrive_and_nonsense_does_not(broker, relay):
             return bool(central.taken)
 
         await until(arrives)
-        for body in (b"nonsense", b'{"ids": ["x"]}', b'{"ids": [-1]}', b'{"ids": [7, 4002], "number": 2}'):
+        too_many = json.dumps({"ids": [*range(1, 6002)]}).encode()
+        for body in (b"nonsense", b'{"ids": ["x"]}', too_many, b'{"ids": [7, 4002], "number": 2}'):
             await broker.publish(NAME.cards, body)
         await until(lambda: central.taken[-1] == ((7, 4002), 2))
         assert {ids for ids, _ in central.taken} == {(), (7, 4002)}
-        assert central.losses == 0
+        assert central.losses == 3  # each may have named a card
         await relay.cut()
         await until(lambda: line.status().state is ConnectionState.AWAY)
-        assert central.losses == 1
+        assert central.losses == 4
 
 
 async def test_a_site_without_central_takes_no_notice(server, broker):
