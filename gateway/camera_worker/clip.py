@@ -1,7 +1,7 @@
 """Remuxing of segments to one MP4 with `moov` first, so that players can start at once. Never decodes. Blocking.
 
 Each segment is read twice: first for the times of its pictures, because a picture's order and duration depend on
-pictures that are decoded later; then to copy them.
+pictures that are decoded later; then to copy them. libav only examines the first one, and writes the MP4.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from av.video.stream import VideoStream
 
 from drivers.rtsp.formats import entry_of
 from drivers.rtsp.frames import TICKS_PER_SECOND, VideoCodec
+from gateway.camera_worker.access_units import AccessUnit, access_units, picture_times
 from gateway.camera_worker.clip_times import Footage, Placed, Plan, plan
 from gateway.camera_worker.cut_orders import BadRequest, MediaMissing, inside, written_whole
-from gateway.camera_worker.sound_stream import announces_sound, video_type
+from gateway.camera_worker.sound_stream import announces_sound, sound_ticks, video_type
 from gateway.domain.clip_codec import fits
 from gateway.domain.footage import ClipCut, CutClip, parse_segment_path
 
@@ -37,7 +38,8 @@ _LENGTHS = (struct.Struct(">I"), struct.Struct(">Q"))
 
 _TIME_BASE = Fraction(1, TICKS_PER_SECOND)
 _HEAD_BYTES = 4 * 188
-_UNDECODED = {"codec_whitelist": "aac"}
+_HARDLY_DECODED = {"skip_frame": "nokey", "skip_loop_filter": "all"}
+"""Options with which libav examines a segment by its keyframes alone, because pictures take most of the time."""
 _LONGEST_SOUND_TICKS = TICKS_PER_SECOND
 _LEAST_SOUND_TICKS = 90
 """Two pieces of sound that begin closer together than this are the same one; a piece always lasts longer."""
@@ -179,32 +181,31 @@ def _in_one_codec(sources: list[_Source], *, skip: int, leave_off: int) -> tuple
 
 def _copy_all(sources: list[_Source], target: OutputContainer, planned: Plan) -> None:
     sounding = next((source.path for source in sources if announces_sound(source.head)), None)
-    tracks: _Tracks | None = None
+    with _opened(sources[0].path) as source:
+        tracks = _Tracks(target, pictures=source.streams.video[0], sounding=sounding)
     for segment, place in zip(sources, planned.places, strict=True):
-        with opened(segment.path, known=tracks is not None) as source:
-            if tracks is None:
-                tracks = _Tracks(target, pictures=source.streams.video[0], sounding=sounding)
-            tracks.copy(source, place)
+        tracks.copy(_read(segment.path), place)
 
 
 def _times(path: Path) -> list[int]:
     """Return the presentation times of a segment's pictures, in decoding order."""
-    with opened(path, known=True) as source:
-        if not source.streams.video:
-            raise MediaMissing(f"segment {path.name} holds no video")
-        return [
-            packet.pts for packet in source.demux(source.streams.video[0]) if packet.size and packet.pts is not None
-        ]
+    times = picture_times(_read(path))
+    if not times:
+        raise MediaMissing(f"segment {path.name} holds no video")
+    return times
 
 
-def opened(path: Path, *, known: bool = False) -> InputContainer:
-    """Open a segment. Raises MediaMissing when it cannot be read.
-
-    With `known` its streams are known from another segment, so that libav decodes no picture to examine them. That
-    would be most of the time that a clip takes.
-    """
+def _read(path: Path) -> bytes:
     try:
-        return av.open(str(path), "r", format="mpegts", options=_UNDECODED if known else {})
+        return path.read_bytes()
+    except OSError as error:
+        raise MediaMissing(f"segment {path.name} cannot be read ({type(error).__name__})") from error
+
+
+def _opened(path: Path) -> InputContainer:
+    """Open a segment with libav, which examines its streams. Raises MediaMissing when it cannot be read."""
+    try:
+        return av.open(str(path), "r", format="mpegts", options=_HARDLY_DECODED)
     except (av.error.FFmpegError, OSError) as error:
         raise MediaMissing(f"segment {path.name} cannot be read ({type(error).__name__})") from error
 
@@ -222,51 +223,46 @@ class _Tracks:
         self._sound: Stream | None = None
         self._sound_until = -_LONGEST_SOUND_TICKS
         if sounding is not None:
-            with opened(sounding) as source:
+            with _opened(sounding) as source:
                 if source.streams.audio and source.streams.audio[0].codec_context.sample_rate:
                     self._sound = target.add_stream_from_template(source.streams.audio[0])
 
-    def copy(self, source: InputContainer, place: Placed) -> None:
+    def copy(self, segment: bytes, place: Placed) -> None:
         """Copy the pictures and the sound of a segment that belong to the clip."""
-        streams: list[Stream] = [source.streams.video[0]]
-        if self._sound is not None and source.streams.audio:
-            streams.append(source.streams.audio[0])
         pictures = iter(place.pictures)
-        for packet in source.demux(streams):
-            if not packet.size or packet.pts is None:
-                continue
-            if packet.stream.type == "audio":
-                self._hear(packet, place)
-            elif (picture := next(pictures, None)) is not None:
+        for unit in access_units(segment):
+            if unit.is_sound:
+                self._hear(unit, place)
+            elif (picture := next(pictures, None)) is not None and unit.data:
+                packet = Packet(unit.data)
                 packet.pts, packet.dts, packet.duration = picture.pts, picture.dts, picture.lasts
-                packet.time_base = _TIME_BASE
-                packet.stream = self._pictures
-                if packet.is_keyframe and not self._is_point_to_begin(packet):
-                    packet.is_keyframe = False
-                self._target.mux_one(packet)
+                packet.is_keyframe = self._is_point_to_begin(unit)
+                self._write(packet, self._pictures)
 
-    def _is_point_to_begin(self, packet: Packet[Stream]) -> bool:
+    def _is_point_to_begin(self, unit: AccessUnit) -> bool:
         """Return whether a player that begins at this picture shows it complete.
 
         At a recovery point of intra refresh it would show nothing until the refresh is over, although the clip has the
         pictures before it. The clip's first picture always counts, because players begin nowhere else.
         """
         is_first, self._has_pictures = not self._has_pictures, True
-        _, pictures = entry_of(self._codec, bytes(packet))
-        return is_first or pictures == 0
+        return is_first or (unit.is_entry and entry_of(self._codec, unit.data)[1] == 0)
 
-    def _hear(self, packet: Packet[Stream], place: Placed) -> None:
+    def _hear(self, unit: AccessUnit, place: Placed) -> None:
         """Copy a piece of sound if it begins within the clip, and after the last piece.
 
         A piece that begins before the clip is left out: players disagree on how much of it to play, and shift the rest.
         """
-        if self._sound is None or packet.pts is None:
+        pts = unit.pts + place.shift
+        if self._sound is None or not unit.data or pts < max(0, self._sound_until) or pts >= place.sound_end:
             return
-        pts = packet.pts + place.shift
-        if pts < max(0, self._sound_until) or pts >= place.sound_end:
-            return
+        packet = Packet(unit.data)
         packet.pts = packet.dts = pts
-        packet.time_base = _TIME_BASE
-        packet.stream = self._sound
+        packet.duration = sound_ticks(unit.data)
         self._sound_until = pts + _LEAST_SOUND_TICKS
+        self._write(packet, self._sound)
+
+    def _write(self, packet: Packet[Stream], track: Stream) -> None:
+        packet.time_base = _TIME_BASE
+        packet.stream = track
         self._target.mux_one(packet)

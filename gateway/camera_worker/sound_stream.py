@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drivers.rtsp.frames import AudioFormat, EncodedAudio
+from drivers.rtsp.frames import TICKS_PER_SECOND, AudioFormat, EncodedAudio
 
 SOUND_PID = 0x101
 TRANSPORT_PACKET = 188
@@ -13,6 +13,7 @@ TABLE_PID = 0x1000
 SOUND_TYPE = 0x0F
 _RATES = (96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350)
 _ADTS_SIZE = 7
+_UNIT_SAMPLES = 1024
 _SOUND_IDS = range(0xC0, 0xE0)
 """The length of a PES header with a presentation and a decoding time (2.4.3.6)."""
 
@@ -73,6 +74,12 @@ def sound_name(packets: bytes) -> str:
             adts = payload[9 + payload[8] :]
             return f"mp4a.40.{(adts[2] >> 6) + 1}" if len(adts) > 2 else ""
     return ""
+
+
+def sound_ticks(adts: bytes) -> int:
+    """Return the duration of a piece of AAC in ticks, by its ADTS header; 0 when that is invalid."""
+    rate = adts[2] >> 2 & 0x0F if len(adts) >= _ADTS_SIZE else len(_RATES)
+    return _UNIT_SAMPLES * TICKS_PER_SECOND // _RATES[rate] if rate < len(_RATES) else 0
 
 
 def announces_sound(packets: bytes) -> bool:

@@ -22,20 +22,20 @@ from gateway.camera_worker.sound_stream import (
     written_time,
 )
 
-_PICTURE_PID = 0x100
+PICTURE_PID = 0x100
 _SHIFT = 90_000
 """One second, added to all times, because with reordered pictures the first one may be decoded before time 0."""
 _PICTURE_TYPES = {
-    VideoCodec.H264: bytes((0x1B, 0xE0 | _PICTURE_PID >> 8, _PICTURE_PID & 0xFF, 0xF0, 0)),
-    VideoCodec.H265: bytes((0x24, 0xE0 | _PICTURE_PID >> 8, _PICTURE_PID & 0xFF, 0xF0, 6)) + b"\x05\x04HEVC",
+    VideoCodec.H264: bytes((0x1B, 0xE0 | PICTURE_PID >> 8, PICTURE_PID & 0xFF, 0xF0, 0)),
+    VideoCodec.H265: bytes((0x24, 0xE0 | PICTURE_PID >> 8, PICTURE_PID & 0xFF, 0xF0, 6)) + b"\x05\x04HEVC",
 }
 _DELIMITERS = {VideoCodec.H264: b"\x00\x00\x00\x01\x09\xf0", VideoCodec.H265: b"\x00\x00\x00\x01\x46\x01\x50"}
 """Access unit delimiters that allow all kinds of slices (2.14.1 demands one for each picture of H.264)."""
 _PROGRAMS = b"\x00\xb0\x0d\x00\x01\xc1\x00\x00" + bytes((0x00, 0x01, 0xE0 | TABLE_PID >> 8, TABLE_PID & 0xFF))
 _RANDOM_ACCESS, _HAS_CLOCK = 0x40, 0x10
-_FIRST_HEADS = [packet_head(_PICTURE_PID, counter, begins=True, field=True) for counter in range(16)]
-_LAST_HEADS = [packet_head(_PICTURE_PID, counter, field=True) for counter in range(16)]
-_MIDDLE_HEAD = bytearray(packet_head(_PICTURE_PID, 0))
+_FIRST_HEADS = [packet_head(PICTURE_PID, counter, begins=True, field=True) for counter in range(16)]
+_LAST_HEADS = [packet_head(PICTURE_PID, counter, field=True) for counter in range(16)]
+_MIDDLE_HEAD = bytearray(packet_head(PICTURE_PID, 0))
 _STUFFING = [stuffing(size) for size in range(PACKET_ROOM)]
 _MOST_AT_ONCE = 128
 _CUT = [Struct(f"{PACKET_ROOM}s" * count).unpack_from for count in range(_MOST_AT_ONCE + 1)]
@@ -55,7 +55,7 @@ class TransportMuxer:
             kinds += bytes((SOUND_TYPE, 0xE0 | SOUND_PID >> 8, SOUND_PID & 0xFF, 0xF0, 0))
         # its own length, then the program, its version, and which stream has the clock (2.4.4.8)
         head = bytes((0x02, 0xB0, 9 + len(kinds) + 4, 0x00, 0x01, 0xC1, 0x00, 0x00))
-        clock = bytes((0xE0 | _PICTURE_PID >> 8, _PICTURE_PID & 0xFF, 0xF0, 0x00))
+        clock = bytes((0xE0 | PICTURE_PID >> 8, PICTURE_PID & 0xFF, 0xF0, 0x00))
         self._tables = (_section(_PROGRAMS), _section(head + clock + kinds))
         self._tables_sent = 0
         self._counter = 0

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp import formats
-from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame, VideoCodec
+from drivers.rtsp.frames import TICKS_PER_SECOND, AudioCodec, AudioFormat, EncodedAudio, EncodedFrame, VideoCodec
+from gateway.camera_worker.access_units import access_units, picture_times
 from gateway.camera_worker.salvage import whole_frames
-from gateway.camera_worker.sound_stream import announces_sound, sound_name, video_type
+from gateway.camera_worker.sound_stream import announces_sound, sound_name, sound_ticks, video_type
 from gateway.camera_worker.transport_stream import TransportMuxer
 
 START = b"\x00\x00\x00\x01"
@@ -65,6 +66,9 @@ def test_no_damage_raises_anything_but_what_is_promised(codec, changes, begin, e
     assert announces_sound(data) in (True, False)
     assert video_type(data) in (None, *range(256))
     assert sound_name(data) in ("", *(f"mp4a.40.{kind}" for kind in (1, 2, 3, 4)))
+    units = list(access_units(data))
+    assert [unit.pts for unit in units if not unit.is_sound] == picture_times(data)
+    assert sum(len(unit.data) for unit in units) <= len(data)
     whole = whole_frames(data)
     if whole is None:
         return
@@ -87,6 +91,27 @@ def test_without_damage_it_says_what_is_in_it():
         assert (whole.frames, whole.ticks) == (2, 7_200)
         described = formats.of_units(codec, whole.first)
         assert (described.width, described.height) == size
+
+
+def test_pictures_and_sound_are_read_in_the_order_in_which_they_were_written():
+    units = list(access_units(FOOTAGE[VideoCodec.H264]))
+    second = TICKS_PER_SECOND  # what the muxer adds to all times
+    assert [(unit.is_sound, unit.pts - second) for unit in units] == [
+        (False, 3_600), (True, 0), (False, 7_200), (True, 3_600), (False, 10_800), (True, 7_200)
+    ]  # fmt: skip
+    assert [unit.is_entry for unit in units] == [True, False, False, False, False, False]
+    assert units[2].data.endswith(START + SLICES[VideoCodec.H264] + bytes(range(1, 200)))
+    assert units[1].data[7:] == b"\x21" * 90
+    assert sound_ticks(units[1].data) == 1_920
+
+
+def test_a_picture_ends_before_what_is_damaged_in_it():
+    whole = list(access_units(FOOTAGE[VideoCodec.H264]))
+    last = len(FOOTAGE[VideoCodec.H264]) - 188 - 188
+    units = list(access_units(damaged(VideoCodec.H264, [(last, 0)], 0, 0)))
+    assert [unit.data for unit in units[:4]] == [unit.data for unit in whole[:4]]
+    assert 0 < len(units[4].data) < len(whole[4].data)
+    assert whole[4].data.startswith(units[4].data)
 
 
 def test_what_a_table_says_within_its_packet_is_taken_though_it_says_it_is_longer():
