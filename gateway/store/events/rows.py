@@ -82,17 +82,18 @@ def _objects(rows: str | None, limit: int) -> tuple[RecordedEvent, ...]:
 
 
 def _parts(lines: str | None, limit: int) -> tuple[bytes, ...]:
-    """Join lines into parts of about 32 KB: one join of very long events would hold the interpreter lock too long."""
+    """Join lines with commas into parts of about 32 KB, which together are the content of a JSON list.
+
+    One join of very long events would hold the interpreter lock too long.
+    """
     parts, part, length = list[bytes](), list[str](), 0
     for line in lines.split("\n")[:limit] if lines else ():
+        if length >= _PART:
+            parts.append(",".join((*part, "")).encode())
+            part, length = [], 0
         part.append(line)
         length += len(line)
-        if length >= _PART:
-            parts.append(",".join(part).encode())
-            part, length = [], 0
-    if part:
-        parts.append(",".join(part).encode())
-    return tuple(parts)
+    return (*parts, ",".join(part).encode())
 
 
 RECORDED: Form[tuple[RecordedEvent, ...]] = Form(
