@@ -20,6 +20,8 @@ _SLACK: Micros = 50_000
 _TOLD_WITHIN: Micros = 60_000_000
 _RECORDED_WITHIN: Micros = 15_000_000
 _UNSYNCED: Micros = 5_000_000
+_OPENED_WITHIN: Micros = 5_000_000
+"""The deadline of a command to a gate, by the site file's default."""
 _MOST_LATE = 0.5
 """The share of claims that a busy machine may answer too late without a trouble of its own."""
 
@@ -140,6 +142,15 @@ def faults_of(history: History) -> Iterator[str]:
     yield from books_are_equal(history)
 
 
+def promises_are_tried(history: History) -> Iterator[str]:
+    """Yield areas at which nothing happened that could have broken a promise. A short run may have some."""
+    for area in history.rules:
+        if not any(one.area == area and one.enters and one.claim for one in history.decided):
+            yield f"nobody was let into {area} for a claim: nothing is proven"
+        if not any(one.area == area for one in history.passed):
+            yield f"nobody passed at {area}: nothing is proven"
+
+
 @dataclass
 class _Claimed:
     """A claim as it first stood in the bucket."""
@@ -157,12 +168,16 @@ def claims_are_linearisable(history: History) -> Iterator[str]:
     """Each granted claim took effect at one revision, between its decision's card and its gate, and was right there."""
     claimed = _replayed(history)
     by_holder: dict[str, list[Passed]] = defaultdict(list)
+    used: set[str] = set()
     for passed in history.passed:
         by_holder[passed.holder].append(passed)
     for one in history.decided:
         if not one.claim or not one.granted:
             continue
         what = f"{one.gateway} {one.lane} {one.holder} at {one.at}"
+        if one.claim in used:
+            yield f"{what}: opened for claim {one.claim}, which another vehicle had"
+        used.add(one.claim)
         found = claimed.get(one.claim)
         if found is None:
             if any(one.at - _SLACK <= died <= one.at + _UNSYNCED for died in history.all_died):
@@ -224,15 +239,24 @@ def gates_open_for_claims(history: History) -> Iterator[str]:
             grants[one.gateway, one.lane].append(one.at)
             if not one.claim and not one.was_apart:
                 yield f"{one.gateway} {one.lane} {one.holder} at {one.at}: granted without a claim, and not apart"
-    for gate in history.opened:
-        near = any(abs(at - gate.at) < 2_000_000 for at in grants[gate.gateway, gate.lane])
-        died = any(0 <= at - gate.at < _RECORDED_WITHIN for at in history.killed.get(gate.gateway, ()))
-        if not near and not died:
+    opened: set[tuple[str, str, Micros]] = set()
+    for gate in sorted(history.opened, key=lambda one: one.at):
+        if any(0 <= at - gate.at < _RECORDED_WITHIN for at in history.killed.get(gate.gateway, ())):
+            continue
+        before = [at for at in grants[gate.gateway, gate.lane] if -_SLACK <= gate.at - at < _OPENED_WITHIN]
+        grant = gate.gateway, gate.lane, max(before, default=0)
+        if not before:
             yield f"{gate.gateway} {gate.lane}: told to open at {gate.at} without a grant"
+        elif grant in opened:
+            yield f"{gate.gateway} {gate.lane}: told to open at {gate.at} for a grant that had its opening"
+        opened.add(grant)
 
 
 def apart_by_the_rule(history: History) -> Iterator[str]:
     """Without the others exactly the area's rule holds, and a gateway is mostly without them only in trouble."""
+    passages: dict[tuple[str, str], list[Passed]] = defaultdict(list)
+    for passed in sorted(history.passed, key=lambda one: one.at):
+        passages[passed.area, passed.holder].append(passed)
     calm = [one for one in history.decided if not _is_in_trouble(history, one)]
     if sum(one.was_apart for one in calm) > len(calm) * _MOST_LATE:
         yield f"{sum(one.was_apart for one in calm)} of {len(calm)} were decided apart while nothing was in the way"
@@ -243,10 +267,20 @@ def apart_by_the_rule(history: History) -> Iterator[str]:
         rule = history.rules[one.area]
         if rule == "deny" and one.enters and (one.granted or one.reason != "area_apart"):
             yield f"{what}: apart, and not denied by the rule ({one.reason})"
+        if rule == "deny" and not one.enters and not one.granted:
+            yield f"{what}: apart, and not let out by the rule ({one.reason})"
         if rule == "allow" and not one.granted:
-            yield f"{what}: apart, and not let in by the rule ({one.reason})"
+            yield f"{what}: apart, and not let through by the rule ({one.reason})"
         if rule == "local":
             yield from _by_local_knowledge(history.limit, one, what)
+            last = next((seen for seen in reversed(passages[one.area, one.holder]) if seen.at < one.at), None)
+            if last is not None and last.gateway == one.gateway and not _agrees(one, last):
+                yield f"{what}: apart, and against the last passage, which this gateway saw ({one.reason})"
+
+
+def _agrees(one: Decided, last: Passed) -> bool:
+    """Return whether a decision follows from the holder's last passage, if nothing else forbids the way."""
+    return not one.granted if last.enters is one.enters else one.reason != "anti_passback"
 
 
 def _is_in_trouble(history: History, one: Decided) -> bool:
@@ -271,18 +305,17 @@ def never_over_nor_twice(history: History) -> Iterator[str]:
     """Yield holders inside twice, and vehicles over the limit, in the area that lets nobody in apart."""
     inside: dict[str, set[str]] = defaultdict(set)
     vehicles: Counter[str] = Counter()
-    apart = {(one.gateway, one.lane, one.holder) for one in history.decided if one.was_apart and one.granted}
     for one in sorted(history.passed, key=lambda one: one.at):
+        if not one.holder:
+            yield f"{one.gateway} {one.lane}: somebody unknown passed at {one.at}, though every vehicle has a card"
         if history.rules[one.area] != "deny":
             continue
         vehicles[one.area] += 1 if one.enters else -1
-        if not one.holder:
-            continue
         here = inside[one.area]
         if not one.enters:
             here.discard(one.holder)
             continue
-        if one.holder in here and (one.gateway, one.lane, one.holder) not in apart:
+        if one.holder in here:
             yield f"{one.holder} is inside {one.area} twice: came in at {one.gateway} at {one.at}"
         here.add(one.holder)
         if vehicles[one.area] > history.limit:

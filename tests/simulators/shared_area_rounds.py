@@ -27,7 +27,7 @@ import nats
 from free_ports import free_port
 from nats.js.api import ConsumerConfig, DeliverPolicy, StreamConfig
 from nats_server import NatsServer, Relay
-from shared_area_checker import Decided, History, Opened, Passed, Revision, faults_of
+from shared_area_checker import Decided, History, Opened, Passed, Revision, faults_of, promises_are_tried
 from shared_area_gateway import LIMIT, RULES
 from waiting import until
 
@@ -357,6 +357,7 @@ def main() -> None:
         place = options.keep or Path(folder)
         place.mkdir(parents=True, exist_ok=True)
         outcome = asyncio.run(run(place, seconds=options.seconds, seed=options.seed, plant=options.plant))
+    outcome.faults += tuple(promises_are_tried(outcome.history))
     if options.keep:
         (options.keep / "history").write_bytes(pickle.dumps(outcome.history))
     print("\n".join(lines_of(outcome)))

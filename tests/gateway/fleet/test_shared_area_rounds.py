@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import replace
 
 import pytest
-from shared_area_checker import Decided, History, Opened, faults_of
+from shared_area_checker import Decided, History, Opened, Passed, faults_of, promises_are_tried
 from shared_area_rounds import Outcome, run
 
 
@@ -68,6 +68,20 @@ def a_holder_comes_in_twice(history: History) -> None:
     history.passed.append(replace(passed, at=passed.at + 1, gateway="another"))
 
 
+def two_vehicles_use_one_claim(history: History) -> None:
+    one = claimed(history)
+    history.decided.append(replace(one, gateway="gate-5"))
+
+
+def the_area_is_over_its_limit(history: History) -> None:
+    passed = next(one for one in history.passed if one.enters and one.area == "deny")
+    history.passed += [replace(passed, holder=f"card:{number}") for number in range(history.limit + 1)]
+
+
+def somebody_unknown_passes(history: History) -> None:
+    history.passed[0] = replace(history.passed[0], holder="")
+
+
 def somebody_is_let_in_without_a_claim(history: History) -> None:
     one = claimed(history)
     trace = one.trace.replace(" is claimed)", ")")
@@ -76,6 +90,11 @@ def somebody_is_let_in_without_a_claim(history: History) -> None:
 
 def a_gate_opens_without_a_grant(history: History) -> None:
     history.opened.append(Opened("gate-1", "deny-entry", 1))
+
+
+def a_gate_opens_twice_for_a_grant(history: History) -> None:
+    history.killed.clear()
+    history.opened.append(replace(history.opened[0], at=history.opened[0].at + 1))
 
 
 def apart(history: History, lane: str, *, granted: bool, reason: str) -> None:
@@ -95,6 +114,15 @@ def apart_somebody_is_refused_where_all_may_come_in(history: History) -> None:
 
 def apart_somebody_is_refused_who_is_not_inside(history: History) -> None:
     apart(history, "local-entry", granted=False, reason="anti_passback")
+
+
+def apart_somebody_is_kept_inside_who_may_leave(history: History) -> None:
+    apart(history, "deny-exit", granted=False, reason="anti_passback")
+
+
+def apart_somebody_is_let_in_again_who_came_in_here(history: History) -> None:
+    apart(history, "local-entry", granted=True, reason="valid_card")
+    history.passed.append(Passed("gate-1", "local-entry", history.decided[-1].at - 1, "card:9"))
 
 
 def all_are_decided_apart(history: History) -> None:
@@ -133,6 +161,11 @@ def a_gateway_stays_apart(history: History) -> None:
     history.states["gate-4"]["apart"] = True
 
 
+def test_a_run_in_which_nothing_happens_proves_nothing(outcome):
+    idle = replace(outcome.history, decided=[], passed=[])
+    assert len(list(promises_are_tried(idle))) == 2 * len(idle.rules)
+
+
 @pytest.mark.parametrize(
     ("planted", "told"),
     [
@@ -141,10 +174,16 @@ def a_gateway_stays_apart(history: History) -> None:
         (two_gateways_claim_one_holder, "where another claim of the holder stood"),
         (a_claim_is_taken_over_the_limit, f"of {50}"),
         (a_holder_comes_in_twice, "is inside deny twice"),
+        (two_vehicles_use_one_claim, "which another vehicle had"),
+        (the_area_is_over_its_limit, "deny holds 51"),
+        (somebody_unknown_passes, "somebody unknown passed"),
         (somebody_is_let_in_without_a_claim, "granted without a claim, and not apart"),
         (a_gate_opens_without_a_grant, "told to open at 1 without a grant"),
+        (a_gate_opens_twice_for_a_grant, "for a grant that had its opening"),
         (apart_somebody_is_let_in_where_nobody_may, "apart, and not denied by the rule"),
-        (apart_somebody_is_refused_where_all_may_come_in, "apart, and not let in by the rule"),
+        (apart_somebody_is_refused_where_all_may_come_in, "apart, and not let through by the rule"),
+        (apart_somebody_is_kept_inside_who_may_leave, "apart, and not let out by the rule"),
+        (apart_somebody_is_let_in_again_who_came_in_here, "against the last passage, which this gateway saw"),
         (apart_somebody_is_refused_who_is_not_inside, "apart, and not decided by the place"),
         (all_are_decided_apart, "were decided apart while nothing was in the way"),
         (a_contradiction_is_told_that_is_none, "is told as a contradiction, and is none"),
