@@ -40,6 +40,7 @@ TRIES = 5
 LOCKED_SECONDS = 900.0
 _MOST_CARDS = 1000
 _LOOK_UP_SECONDS = 1.0
+_BY_THE_RULE_SECONDS = 0.01
 _NOTICES = {Reason.ANTI_PASSBACK: EventKind.PASSBACK_NOTED, Reason.DURESS: EventKind.DURESS_SIGNALLED}
 
 
@@ -147,15 +148,15 @@ class Decisions:
         entered = rules.areas.get(rules.way.enters)
         return shared.ask(decision.holder, rules.way, limit=None if entered is None else entered.limit)
 
-    async def claimed(self, wanted: m.Decide, decision: Decision, claim: OwnClaim | None) -> Decision:
-        """Wait for the claim, at most `claim_ms`, and decide again if it failed.
+    async def claimed(self, wanted: m.Decide, decision: Decision, claim: OwnClaim | None, *, since: float) -> Decision:
+        """Wait for the claim, and decide again if it failed. Without an answer in time, the area's rule decides.
 
-        Without an answer in time, the area's rule for that decides.
+        The card has waited since `since` (monotonic), and waits `claim_ms` in all: the last moments are for the rule.
         """
         shared = self._areas.shared
         if shared is None or claim is None:
             return decision
-        until = self._clock.monotonic() + shared.claim_seconds
+        until = since + shared.claim_seconds - _BY_THE_RULE_SECONDS
         while claim is not None:
             outcome = await shared.outcome(claim, until=until)
             if outcome is Outcome.CLAIMED:

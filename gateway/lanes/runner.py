@@ -287,10 +287,12 @@ class LaneRunner:
     async def _decide_later(
         self, wish: m.Decide, decision: Decision | None, claim: OwnClaim | None, posted_at: float
     ) -> None:
+        since = posted_at
         if decision is None:
             decision = await self._decisions.looked_up(wish)
             claim = self._decisions.claim(wish, decision)
-        self._decided(wish, await self._decisions.claimed(wish, decision, claim), posted_at)
+            since = self._clock.monotonic()  # the look-up has a limit of its own
+        self._decided(wish, await self._decisions.claimed(wish, decision, claim, since=since), posted_at)
 
     def _decided(self, wish: m.Decide, decision: Decision, posted_at: float) -> None:
         self.figures.decided(granted=decision.granted, seconds=self._clock.monotonic() - posted_at)
