@@ -70,8 +70,7 @@ class SegmentFiles:
         Raises:
             NotFoundError: the segment was deleted.
         """
-        headers = request.headers
-        if request.method != "GET" or any(name in headers for name in _CONDITIONS):
+        if request.method != "GET" or not request.headers.keys().isdisjoint(_CONDITIONS):
             return as_lasting_file(path, SEGMENT)
         known = self._open.get(path)
         if known is None:

@@ -140,6 +140,9 @@ class Cameras:
 
     async def _live(self, request: web.Request, _: Caller) -> web.StreamResponse:
         camera_id, file = path_id(request), request.match_info["file"]
+        if segment := _SEGMENT_FILE.fullmatch(file):
+            path = await self.recording.live.segment(camera_id, int(segment[1]))
+            return await self.segments.answer(request, path)
         async with in_time():
             if file == "master.m3u8":
                 return await as_playlist(request, await self.recording.live.master(camera_id))
@@ -150,9 +153,6 @@ class Cameras:
             if named := _PART_FILE.fullmatch(file):
                 part = await self.recording.live.part(camera_id, int(named[1]), int(named[2]))
                 return self.segments.part(request, part)
-            if segment := _SEGMENT_FILE.fullmatch(file):
-                path = await self.recording.live.segment(camera_id, int(segment[1]))
-                return await self.segments.answer(request, path)
         raise NotFoundError(f"camera {camera_id} has no such file")
 
     async def _live_playlist(self, request: web.Request, camera_id: int) -> str:
