@@ -133,6 +133,8 @@ def unpack(source: Path, into: Path) -> Manifest:
                 continue
             if entry.name not in missing or not entry.isfile():
                 raise StoreError(f"{source.name} holds {entry.name!r}, which its manifest does not list so")
+            if entry.size != manifest.members[entry.name].size:
+                raise StoreError(f"{entry.name} in the backup is damaged: its size is wrong")
             missing.remove(entry.name)
             _unpack_member(tar, entry, manifest.members[entry.name], into)
     if missing:

@@ -20,7 +20,8 @@ SECRET_FOLDERS = ("secrets", "tls")
 """Beside the site file."""
 _SECRET_FILES = ("second-factor.key",)
 _PLAIN_FILES = ("access.log",)
-_LARGEST_SETTING = 16 * 1024 * 1024
+_LARGEST_FILE = 1024 * 1024
+"""Of what lies beside the site file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def make_backup(place: Place, target: Path, *, passphrase: str, site: str, versi
             schemas = copy_databases(place.data, staged)
             files = {f"data/{name}": staged / name for name in schemas}
             files |= {f"data/{name}": place.data / name for name in _PLAIN_FILES if (place.data / name).is_file()}
-            files |= {f"site/{path.relative_to(place.site_file.parent)}": path for path in _settings(place.site_file)}
+            files |= {f"site/{path.relative_to(place.site_file.parent)}": path for path in _settings(place)}
             if passphrase:
                 files[SEALED] = staged / SEALED
                 files[SEALED].write_bytes(seal(dict(_secrets(place)), passphrase))
@@ -86,23 +87,43 @@ def _held_still(path: Path, staged: Path, name: str) -> Path:
     return copy
 
 
-def _settings(site_file: Path) -> Iterator[Path]:
-    """Yield the site file and what lies beside it, such as profiles, without secrets."""
-    if not site_file.is_file():
-        raise ConfigError(f"there is no site file {site_file}; name it with --site")
-    folder = site_file.parent
-    for path in sorted(folder.rglob("*")):
-        inside = path.relative_to(folder).parts
-        is_setting = inside[0] not in SECRET_FOLDERS and not any(part.startswith(".") for part in inside)
-        if is_setting and path.is_file() and path.stat().st_size <= _LARGEST_SETTING:
-            yield path
+def _settings(place: Place) -> Iterator[Path]:
+    """Yield the site file and the profiles beside it."""
+    if not place.site_file.is_file():
+        raise ConfigError(f"there is no site file {place.site_file}; name it with --site")
+    yield from (path for path in _beside(place) if _is_setting(path, place))
 
 
 def _secrets(place: Place) -> Iterator[tuple[str, Path]]:
+    """Yield the names and files of secrets: all beside the site file that is no setting, and the data folder's."""
+    folder = place.site_file.parent
     for name in SECRET_FOLDERS:
-        for path in sorted((place.site_file.parent / name).rglob("*")):
+        for path in sorted((folder / name).rglob("*")):
             if path.is_file():
-                yield f"site/{path.relative_to(place.site_file.parent)}", path
+                yield f"site/{path.relative_to(folder)}", path
+    for path in _beside(place):
+        if not _is_setting(path, place):
+            yield f"site/{path.relative_to(folder)}", path
     for name in _SECRET_FILES:
         if (path := place.data / name).is_file():
             yield f"data/{name}", path
+
+
+def _is_setting(path: Path, place: Place) -> bool:
+    """Return whether a file may stand in the clear. Others may be the passphrase itself, or a private key."""
+    return path == place.site_file or path.suffix == ".toml"
+
+
+def _beside(place: Place) -> Iterator[Path]:
+    """Yield the files beside the site file, without the folders of secrets and the data folder.
+
+    The folder may belong to the gateway's user: no link leads root's reading elsewhere.
+    """
+    folder, data = place.site_file.parent, place.data.absolute()
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder).parts
+        hidden = any(part.startswith(".") for part in inside)
+        if inside[0] in SECRET_FOLDERS or hidden or path.absolute().is_relative_to(data):
+            continue
+        if path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGEST_FILE:
+            yield path

@@ -122,6 +122,50 @@ def test_secrets_come_back_as_they_were_and_stand_nowhere_in_the_clear(opened, b
     assert (other.data / "second-factor.key").read_bytes() == SECRET.encode()
 
 
+def test_what_lies_beside_the_site_file_is_sealed_the_passphrase_too(opened, box, other, tmp_path):
+    asyncio.run(used(opened, box))
+    beside = box.site_file.parent
+    (beside / "backup-passphrase").write_text(PASSPHRASE)  # where docs/backup.md puts it
+    (beside / "mqtt-key.pem").write_text(SECRET)
+    file = backed_up(box, tmp_path / "b.tar.gz")
+    clear = gzip.decompress(file.read_bytes())
+    assert PASSPHRASE.encode() not in clear
+    assert SECRET.encode() not in clear
+    restore(file, other, passphrase=PASSPHRASE)
+    assert (other.site_file.parent / "backup-passphrase").read_text() == PASSPHRASE
+    assert (other.site_file.parent / "mqtt-key.pem").read_text() == SECRET
+
+
+def test_no_link_beside_the_site_file_is_followed(opened, box, tmp_path):
+    """A program that may write to the site file's folder must not lead root's reading elsewhere."""
+    asyncio.run(used(opened, box))
+    (tmp_path / "shadow").write_text(SECRET)
+    (box.site_file.parent / "innocent.toml").symlink_to(tmp_path / "shadow")
+    file = backed_up(box, tmp_path / "b.tar.gz", passphrase="")
+    assert SECRET.encode() not in gzip.decompress(file.read_bytes())
+
+
+def test_a_data_folder_beside_the_site_file_is_packed_once(opened, box, tmp_path):
+    inside = Place(site_file=box.site_file, data=box.site_file.parent / "data")
+    inside.data.mkdir(mode=0o750)
+    asyncio.run(used(opened, inside))
+    file = backed_up(inside, tmp_path / "b.tar.gz")
+    assert not [name for name in read_manifest(file).members if name.startswith("site/data")]
+
+
+def test_a_member_that_is_larger_than_its_manifest_says_is_refused(opened, box, other, tmp_path):
+    asyncio.run(used(opened, box))
+    evil = tmp_path / "evil.tar.gz"
+    with tarfile.open(backed_up(box, tmp_path / "b.tar.gz")) as good, tarfile.open(evil, "w:gz") as bad:
+        for entry in good:
+            content = good.extractfile(entry).read()
+            content += b"x" if entry.name == "data/site.db" else b""
+            entry.size = len(content)
+            bad.addfile(entry, io.BytesIO(content))
+    with pytest.raises(StoreError, match=r"data/site\.db in the backup is damaged: its size is wrong"):
+        restore(evil, other, passphrase=PASSPHRASE)
+
+
 def test_without_a_passphrase_there_are_no_secrets(opened, box, other, tmp_path):
     asyncio.run(used(opened, box))
     file = backed_up(box, tmp_path / "b.tar.gz", passphrase="")
