@@ -29,7 +29,7 @@ PAGE_SECONDS = 30.0
 
 
 class CardPages(Generic[_T]):
-    """Parser of card pages in a child process, open until `close`. One page at a time.
+    """Parser of card pages in a child process, open until `close`. Pages are read in the order in which they were sent.
 
     `make` converts each card; its second argument is whether a part of the record could not be read.
     """
@@ -61,14 +61,19 @@ class CardPages(Generic[_T]):
         header = {"fields": self._fields.model_dump(), "zone": zone}
         self._pipes(self._process)[0].write(json.dumps(header).encode() + b"\n")
 
-    async def read(self, raw: bytes) -> ReadPage[_T] | None:
-        """Parse a page in the process. Return None when it is no usual page, or the process failed and was ended."""
+    def send(self, raw: bytes) -> None:
+        """Send a page to the process, which parses it while earlier ones are stored."""
+        if self._process is not None:
+            self._pipes(self._process)[0].write(len(raw).to_bytes(LENGTH_BYTES) + raw)
+
+    async def read(self) -> ReadPage[_T] | None:
+        """Return the next page that was sent; None when it is no usual page, or the process failed and was ended."""
         process = self._process
         if process is None:
             return None
         try:
             async with asyncio.timeout(PAGE_SECONDS):
-                return await self._read(process, raw)
+                return await self._read(process)
         except (OSError, EOFError, TimeoutError) as error:
             log.warning("cards_made_here", error=str(error) or type(error).__name__, status=process.returncode)
             await self.close()
@@ -82,10 +87,8 @@ class CardPages(Generic[_T]):
             process.close()
             await process.wait()
 
-    async def _read(self, process: ChildProcess, raw: bytes) -> ReadPage[_T] | None:
-        to, answers = self._pipes(process)
-        to.write(len(raw).to_bytes(LENGTH_BYTES) + raw)
-        await to.drain()
+    async def _read(self, process: ChildProcess) -> ReadPage[_T] | None:
+        _, answers = self._pipes(process)
         listed = await _blob(answers)
         if listed is None:
             return None

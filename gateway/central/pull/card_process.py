@@ -11,6 +11,7 @@ it lists, then its cards, `CARDS_AT_ONCE` at a time. Pages and answers are blobs
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import json
 import marshal
@@ -34,6 +35,7 @@ CARDS_AT_ONCE = 40
 LENGTH_BYTES = 4
 
 _NICENESS = 10
+_PIPE_BYTES = 1024 * 1024
 
 
 def listing_of(raw: bytes) -> Listing | None:
@@ -72,6 +74,9 @@ def main() -> int:
     """Parse pages from stdin until there are no more."""
     with contextlib.suppress(PermissionError):  # the shipped unit forbids it, and sets priorities itself
         os.nice(_NICENESS)
+    for pipe in (sys.stdin, sys.stdout):
+        with contextlib.suppress(OSError):  # usual pipes do as well: then each side waits for the other within a page
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
     gc.disable()  # nothing here forms cycles, so reference counts free every page
     pages, out = sys.stdin.buffer, sys.stdout.buffer
     settings = json.loads(pages.readline() or b"{}")

@@ -77,8 +77,12 @@ class Apart(Protocol[_Item]):
         """Announce how many records are still to come."""
         ...
 
-    async def read(self, raw: bytes) -> ReadPage[_Item] | None:
-        """Parse a page; None when it cannot be parsed there."""
+    def send(self, raw: bytes) -> None:
+        """Send a page to be parsed."""
+        ...
+
+    async def read(self) -> ReadPage[_Item] | None:
+        """Return the first page that was sent and not read yet; None when it cannot be parsed there."""
         ...
 
 
@@ -101,8 +105,7 @@ class _Answer:
         """Return a mere success for a body that need not be parsed here: a known one, or one for another process."""
         self.mark = blake2b(raw, digest_size=16).digest()
         self.met = self._memory.recall(self.mark)
-        if self._apart and self.met is None:
-            self.raw = raw
+        self.raw = raw if self._apart and self.met is None else b""
         return {"success": True} if self.raw or self.met is not None else None
 
 
@@ -132,7 +135,7 @@ class PagedWalk(Generic[_Item]):
 
     `make` converts a page. `take` stores it, and returns whether the site has each record exactly as it came: then
     `memory` keeps its digest, and the next walk does not parse it again. While one page is stored, the next one is
-    fetched and converted. If pages are parsed `apart`, the one after that is fetched at the same time.
+    fetched and converted. If pages are parsed `apart`, the one after that is fetched and sent there at the same time.
     """
 
     def __init__(
@@ -227,6 +230,8 @@ class PagedWalk(Generic[_Item]):
         answer = _Answer(number, self._memory, apart=apart)
         asked: JsonObject = {"page": number, "page_limit": limit}
         answer.whole = await self._client.call("POST", self._path, asked, known=answer.known)
+        if self._apart is not None and answer.raw:
+            self._apart.send(answer.raw)
         return answer
 
     async def _read(self, answer: _Answer) -> _Arrived[_Item]:
@@ -234,7 +239,7 @@ class PagedWalk(Generic[_Item]):
         if answer.met is not None:
             return _Arrived(tally.again(answer.met), [], answer.mark, answer.met, len(tally.ids), tally.count)
         before = tally.received
-        read = await self._apart.read(answer.raw) if self._apart is not None and answer.raw else None
+        read = await self._apart.read() if self._apart is not None and answer.raw else None
         if read is not None:
             fresh_ids = tally.take_ids(read.ids, read.count)
             made = [read.made[found] for found in fresh_ids]

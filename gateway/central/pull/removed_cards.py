@@ -12,6 +12,7 @@ from gateway.central.client.list_proof import Tally, is_large, judge_removal
 from gateway.central.pull.absence_proof import MOST_ASKED, Asked, ById, Found
 
 _REMOVED_AT_ONCE = 100
+_COMPARED_AT_ONCE = 1000  # a quarter of a millisecond on a busy machine
 
 
 class PageGaps:
@@ -129,7 +130,7 @@ class GoneCards:
         nothing = Missing(frozenset(), newly=False, pending=waited, problem=tally.problem)
         if not tally.reached_end:
             return nothing
-        missing = await asyncio.to_thread(_without, self._known, tally.ids)
+        missing = await _without(self._known, tally.ids)
         missing -= await self._own(missing)
         many = self._are_many(len(missing))
         removal = judge_removal(many=many, missing=missing - self._gone, waited=waited)
@@ -158,7 +159,7 @@ class GoneCards:
             second = await again()
             if second.problem:
                 return second.problem
-            lacked_again = await asyncio.to_thread(_without, self._known, second.ids)
+            lacked_again = await _without(self._known, second.ids)
             own = await self._own(lacked_again | left)
             if lacked_again - own - self._gone != left - own:
                 return "access_cards: two looks disagree"
@@ -179,6 +180,10 @@ class GoneCards:
         self._gone |= gone
 
 
-def _without(known: Sequence[int], listed: set[int]) -> frozenset[int]:
-    """Return the known ids that are not listed. A loop in Python lets other threads run; a set operation would not."""
-    return frozenset(number for number in known if number not in listed)
+async def _without(known: Sequence[int], listed: set[int]) -> frozenset[int]:
+    """Return the known ids that are not listed, in parts: a thread would keep the interpreter lock for longer."""
+    lacking: set[int] = set()
+    for start in range(0, len(known), _COMPARED_AT_ONCE):
+        lacking.update(number for number in known[start : start + _COMPARED_AT_ONCE] if number not in listed)
+        await asyncio.sleep(0)  # lanes come first
+    return frozenset(lacking)

@@ -6,7 +6,6 @@ The same index is also kept in memory, for decisions that must not wait; see `ga
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,15 +31,15 @@ from gateway.store.cards.rows import (
     read_card,
     ready,
 )
+from gateway.store.cards.search import having_username, search_cards, username_of
 from gateway.store.engine.database import Database, is_id
-from gateway.store.engine.text_search import Condition, any_of, json_may_hold, search_in
 
 log = structlog.get_logger(__name__)
 
-_USERNAMES = ("username", "user.username", "guest.username")
 _LISTED = "listed_at"
 _FOLLOWED_IN_A_BATCH = 50  # under 2 ms
-_MOST_FOLLOWED = 900
+_MOST_FOLLOWED = 900  # in a second, and of those that wait
+_SECOND = 1.0
 _RETRY_SECONDS = 5.0
 
 
@@ -68,6 +67,8 @@ class Cards:
         self._database = database
         self._index: CardIndex | None = None
         self._followed: deque[int | ReadyCard] = deque()  # changes not yet in the index: ids removed, cards put
+        self._second_began = float("-inf")
+        self._in_this_second = 0
         self._stale = asyncio.Event()
         self._stale.set()
         self.listed_at: int | None = None
@@ -153,7 +154,7 @@ class Cards:
         """Return one page of matching cards by descending id, without their aliases, and how many match in all."""
 
         def query(connection: sqlite3.Connection) -> tuple[tuple[CardRecord, ...], int]:
-            match = _search_cards(search)
+            match = search_cards(search)
             (count,) = connection.execute(f"SELECT count(*) FROM card WHERE {match.sql}", match.values).fetchone()
             rows = connection.execute(
                 f"SELECT {COLUMNS}, record FROM card WHERE {match.sql} ORDER BY id DESC LIMIT ? OFFSET ?",
@@ -167,7 +168,7 @@ class Cards:
         """Return the next matching ids below `card_id`, descending; a walk in this order misses and repeats none."""
 
         def query(connection: sqlite3.Connection) -> tuple[int, ...]:
-            match = _search_cards(search)
+            match = search_cards(search)
             rows = connection.execute(
                 f"SELECT id FROM card WHERE {match.sql} AND id < ? ORDER BY id DESC LIMIT ?",
                 (*match.values, card_id, limit),
@@ -192,9 +193,9 @@ class Cards:
         """Return the card whose record has this username, in any case; of several the one with the lowest id."""
 
         def query(connection: sqlite3.Connection) -> CardRecord | None:
-            match = _having_username(username)
+            match = having_username(username)
             rows = connection.execute(f"SELECT {COLUMNS}, record FROM card WHERE {match.sql} ORDER BY id", match.values)
-            found = (row for row in rows if folded(_username_of(row[7])) == folded(username))
+            found = (row for row in rows if folded(username_of(row[7])) == folded(username))
             row = next(found, None)
             return CardRecord(_whole(connection, row), row[7]) if row else None
 
@@ -287,11 +288,18 @@ class Cards:
         return await self._database.read(query)
 
     async def _build(self) -> None:
-        """Copy the index from the file, and again while too much changes meanwhile."""
+        """Copy the index from the file, and again while too much changes meanwhile.
+
+        While a long list is pulled, wait for its end: each page would spoil the copy.
+        """
         while self._stale.is_set():
             self._stale.clear()
             self._index = None
             try:
+                if self._in_this_second > _MOST_FOLLOWED:
+                    await asyncio.sleep(_SECOND)
+                    if self._stale.is_set():
+                        continue
                 copied = await self._database.in_memory(CardIndex.copied)
             except BaseException:  # cancelled or unreadable: the next run starts over
                 self._stale.set()
@@ -304,7 +312,12 @@ class Cards:
     def _changed(self, put: Sequence[ReadyCard], remove: Sequence[int]) -> None:
         """Queue a commit's changes for the index. If they are too many, rebuild it; the file answers until then."""
         self.generation += 1
-        if len(self._followed) + len(put) + len(remove) > _MOST_FOLLOWED:
+        now = asyncio.get_running_loop().time()
+        if now - self._second_began >= _SECOND:
+            self._second_began, self._in_this_second = now, 0
+        changes = len(put) + len(remove)
+        self._in_this_second += changes
+        if self._in_this_second > _MOST_FOLLOWED or len(self._followed) + changes > _MOST_FOLLOWED:
             self._read_anew()
             return
         was_idle = not self._followed
@@ -359,41 +372,3 @@ def _near(cards: Iterable[Card], aliases: Callable[[int], tuple[str, ...]]) -> t
 
 def _count(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM card").fetchone()[0])
-
-
-def _search_cards(search: str) -> Condition:
-    """Build the condition for cards whose number, holder, username or plate contains this text; "" is in all."""
-    if not search or "\0" in search:
-        return search_in(search)
-    plate = search_in(search, plates=("alias",))
-    return any_of(
-        search_in(search, texts=("number", "holder")),
-        _having_username(search),
-        Condition(
-            f"id IN (SELECT card_id FROM card_alias WHERE alias >= 'plate:' AND alias < 'plate;' AND {plate.sql})",
-            plate.values,
-        ),
-    )
-
-
-def _having_username(search: str) -> Condition:
-    """Build the condition for cards whose username contains this text."""
-    usernames = tuple(f"json_extract(record, '$.{path}')" for path in _USERNAMES)
-    username, record = search_in(search, texts=usernames), json_may_hold("record", search)
-    # The quick test first, because parsing JSON is slow. json_valid, because one bad record would fail the whole query.
-    return Condition(
-        f"CASE WHEN {record.sql} AND json_valid(record) THEN {username.sql} ELSE 0 END",
-        (*record.values, *username.values),
-    )
-
-
-def _username_of(record: str) -> str:
-    """Return the username in a record's JSON text, "" for none."""
-    value: object = json.loads(record)
-    for path in _USERNAMES:
-        found = value
-        for part in path.split("."):
-            found = found.get(part) if isinstance(found, dict) else None
-        if isinstance(found, str) and found:
-            return found
-    return ""

@@ -165,6 +165,20 @@ async def test_a_page_of_cards_is_followed_without_reading_it_anew(store, monkey
         assert store.cards.at_once([alias]) == await store.cards.matching([alias]), alias
 
 
+async def test_pages_that_come_one_after_another_are_copied_once_at_their_end(store, monkeypatch):
+    await indexed(store)
+    copies, real = [], Database.in_memory
+    monkeypatch.setattr(Database, "in_memory", lambda *args: copies.append(args) or real(*args))
+    pages = [[card(n, f"text:{n}") for n in range(first, first + 500)] for first in range(1, 2001, 500)]
+    await asyncio.gather(*(store.cards.apply(put=page, now=1) for page in pages))
+    assert store.cards.at_once(["text:2000"]) is None, "the file answers meanwhile"
+    await store.cards.apply(remove=[1999], now=2)
+    await indexed(store)
+    assert len(copies) == 1
+    for alias in ("text:1", "text:500", "text:501", "text:1999", "text:2000"):
+        assert store.cards.at_once([alias]) == await store.cards.matching([alias]), alias
+
+
 async def test_an_index_that_could_not_follow_is_not_asked_and_built_anew(store, monkeypatch):
     """A card that was taken away must not go on opening because the index stopped before its end."""
     await store.cards.apply(put=[card(n, f"text:{n}") for n in range(1, 400)], now=1)
