@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import structlog
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gateway.demo.vehicles import DrivingLane, Presents
 from gateway.runtime.supervision import Supervisor
-
-log = structlog.get_logger(__name__)
 
 _MOST_WAITING = 5
 
@@ -59,8 +56,7 @@ class Control:
             return web.json_response({"error": "the queue before this gate is full"}, status=409)
 
         async def drive() -> None:
-            outcome = await lane.drive(wish.card)
-            log.info("vehicle_sent", lane=wish.lane_id, outcome=outcome)
+            await lane.drive(wish.card)
 
         self._supervisor.once(f"vehicle-{wish.lane_id}", drive())
         return web.json_response({"success": True})

@@ -1,13 +1,15 @@
 """The process of the simulated field: barriers, readers, cameras, central and vehicles.
 
 `python -m gateway.demo.field --folder DIR` prints one line of JSON (`FieldReady`) when everything is up, and ends when
-its standard input closes. It goes on while the gateway restarts, as a real field does.
+its standard input closes. It goes on while the gateway restarts, as a real field does. Nothing else is printed there:
+its starter may read that line alone. What fails is told on standard error.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import os
 import random
 import signal
@@ -16,6 +18,8 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+import structlog
 
 from drivers.rtsp.server.fanout import Fanout
 from drivers.rtsp.server.messages import Credentials
@@ -119,6 +123,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the traffic")
     parser.add_argument("--central-keys", action="store_true", help="central tells repeated writes by their key")
     asked = parser.parse_args()
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
     try:
         asked.folder.mkdir(parents=True, exist_ok=True)
         asyncio.run(

@@ -39,6 +39,7 @@ UNIT = "edge-gateway"
 AUTHORITY = "/etc/edge-gateway/tls/authority.pem"
 KEPT = Path("/var/lib/field-kept.json")
 FIELD = Path("/var/lib/field")
+FIELD_SAID, FIELD_LOG = FIELD / "said", FIELD / "log"
 SERIAL = Path("/dev/ttyS0")
 DROP_IN = Path("/etc/systemd/system/edge-gateway.service.d/field.conf")
 # The simulated serial lines are pseudo-terminals, which the shipped unit has no use for.
@@ -113,20 +114,12 @@ def start_field() -> FieldReady:
     user = pwd.getpwnam(UNIT)
     os.chown(FIELD, user.pw_uid, user.pw_gid)
     words = [sys.executable, "-m", "gateway.demo.field", "--folder", str(FIELD), "--cards", "200", "--no-traffic"]
-    end, held = os.pipe()  # the field ends with its input, and here holds it open itself: it outlives this process
-    field = subprocess.Popen(
-        words,
-        stdin=end,
-        stdout=subprocess.PIPE,
-        stderr=(FIELD / "log").open("w"),
-        text=True,
-        user=UNIT,
-        group=UNIT,
-        cwd="/",
-        pass_fds=(held,),
-    )
-    assert field.stdout is not None
-    return FieldReady.model_validate_json(field.stdout.readline())
+    # The field ends with its input, and here holds it open itself. It outlives this process, so it prints to a file: to
+    # a pipe without a reader it could not.
+    end, held = os.pipe()
+    with FIELD_SAID.open("w") as said, FIELD_LOG.open("w") as log:
+        subprocess.Popen(words, stdin=end, stdout=said, stderr=log, user=UNIT, group=UNIT, cwd="/", pass_fds=(held,))
+    return until(lambda: FieldReady.model_validate_json(FIELD_SAID.read_text()), "the simulated field is up")
 
 
 def set_up(ready: FieldReady) -> None:
@@ -172,7 +165,10 @@ def try_access(api: Api, control_url: str) -> None:
     """A card opens a gate, the passage is filmed, and a clip of it can be fetched."""
     known = {event["id"] for event in api.listed("/v1/camera/event/list", "events")}
     body = json.dumps({"lane_id": "entry", "card": GOOD_CARDS[len(known) % len(GOOD_CARDS)].sent}).encode()
-    urllib.request.urlopen(urllib.request.Request(f"{control_url}/present", data=body), timeout=10).close()
+    try:
+        urllib.request.urlopen(urllib.request.Request(f"{control_url}/present", data=body), timeout=10).close()
+    except OSError as error:
+        raise SystemExit(f"FAILED: the simulated field is gone: {error}\n{FIELD_LOG.read_text()[-2000:]}") from error
     filmed = lambda: [  # noqa: E731
         event for event in api.listed("/v1/camera/event/list", "events") if event["ready"] and event["id"] not in known
     ]
@@ -265,7 +261,7 @@ def everything() -> None:
     os.kill(pid, signal.SIGSTOP)
     until(lambda: int(shown("MainPID")) not in (0, pid), "the watchdog ended a gateway that stood still")
     kept = until(lambda: events(api), "and it serves again")
-    KEPT.write_text(json.dumps({"session": api.session, "kept": kept}))
+    KEPT.write_text(json.dumps({"session": api.session, "field": ready.control_url, "kept": kept}))
     KEPT.chmod(0o600)
     assert "Operation not permitted" not in journal(), journal()
     command("systemctl", "stop", UNIT)
@@ -276,7 +272,7 @@ def everything() -> None:
 
 
 def kept() -> None:
-    """See that everything is as it was before the package was changed, and that this package is hardened as well."""
+    """See that everything is as it was before the package was changed, and that this package works as well."""
     try_units()
     before = json.loads(KEPT.read_text())
     api = Api(before["session"])
@@ -284,6 +280,7 @@ def kept() -> None:
     assert now == before["kept"], (now, before)
     print("ok: events, footage, accounts, sessions and site file are as before")
     try_doctor()
+    try_access(api, before["field"])
     try_sandbox(int(shown("MainPID")))
 
 

@@ -130,10 +130,12 @@ class Field:
         self.ready = FieldReady.model_validate_json(self._told.readline())
 
     def end(self) -> None:
-        """End it in order."""
+        """End it in order, and see that its line was all that it printed: nobody reads more."""
         self._hold.close()
         self._process.wait(timeout=_SECONDS)
+        more = self._told.read()
         self._told.close()
+        assert not more, more
 
     def lose(self) -> None:
         """Kill it; `end` frees what its starter still holds of it."""
