@@ -10,7 +10,7 @@ import base64
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -18,7 +18,6 @@ Micros = int
 _SLACK: Micros = 50_000
 """Clocks of one machine, read by several processes."""
 _TOLD_WITHIN: Micros = 60_000_000
-_RECORDED_WITHIN: Micros = 15_000_000
 _UNSYNCED: Micros = 5_000_000
 _OPENED_WITHIN: Micros = 5_000_000
 """The deadline of a command to a gate, by the site file's default."""
@@ -131,6 +130,16 @@ class History:
     told: list[tuple[str, str]] = field(default_factory=list)
     states: dict[str, dict] = field(default_factory=dict)
 
+    def losses(self) -> dict[str, list[tuple[Micros, Micros]]]:
+        """Return when each gateway was killed, each time after what it had last on disk: it writes in order."""
+        ats: dict[str, list[Micros]] = defaultdict(list)
+        for one in (*self.decided, *self.passed):
+            ats[one.gateway].append(one.at)
+        return {
+            gateway: [(max((at for at in ats[gateway] if at <= kill), default=0), kill) for kill in kills]
+            for gateway, kills in self.killed.items()
+        }
+
 
 def faults_of(history: History) -> Iterator[str]:
     """Yield every way in which the history breaks a promise."""
@@ -239,9 +248,10 @@ def gates_open_for_claims(history: History) -> Iterator[str]:
             grants[one.gateway, one.lane].append(one.at)
             if not one.claim and not one.was_apart:
                 yield f"{one.gateway} {one.lane} {one.holder} at {one.at}: granted without a claim, and not apart"
+    losses = history.losses()
     opened: set[tuple[str, str, Micros]] = set()
     for gate in sorted(history.opened, key=lambda one: one.at):
-        if any(0 <= at - gate.at < _RECORDED_WITHIN for at in history.killed.get(gate.gateway, ())):
+        if any(on_disk <= gate.at <= killed for on_disk, killed in losses.get(gate.gateway, ())):
             continue
         before = [at for at in grants[gate.gateway, gate.lane] if -_SLACK <= gate.at - at < _OPENED_WITHIN]
         grant = gate.gateway, gate.lane, max(before, default=0)
@@ -274,7 +284,8 @@ def apart_by_the_rule(history: History) -> Iterator[str]:
         if rule == "local":
             yield from _by_local_knowledge(history.limit, one, what)
             last = next((seen for seen in reversed(passages[one.area, one.holder]) if seen.at < one.at), None)
-            if last is not None and last.gateway == one.gateway and not _agrees(one, last):
+            claimed = "on its way in" in one.trace
+            if last is not None and last.gateway == one.gateway and not claimed and not _agrees(one, last):
                 yield f"{what}: apart, and against the last passage, which this gateway saw ({one.reason})"
 
 
@@ -324,7 +335,7 @@ def never_over_nor_twice(history: History) -> Iterator[str]:
 
 def contradictions_are_told(history: History) -> Iterator[str]:
     """Yield what is told as a contradiction and is none, and those that no kill can have lost and nobody tells."""
-    told = Counter(history.told)
+    told, losses = Counter(history.told), history.losses()
     found: Counter[tuple[str, str]] = Counter()
     certain: Counter[tuple[str, str]] = Counter()
     by_holder: dict[tuple[str, str], list[Passed]] = defaultdict(list)
@@ -335,7 +346,7 @@ def contradictions_are_told(history: History) -> Iterator[str]:
         for before, after in pairwise(passages):
             if before.enters is after.enters:
                 found[key] += 1
-                certain[key] += not any(_may_be_lost(history, one) for one in (before, after))
+                certain[key] += not any(_may_be_lost(losses.get(one.gateway, ()), one) for one in (before, after))
         if passages and not passages[0].enters:
             found[key] += 1
     apart = {(one.area, one.holder) for one in history.decided if one.was_apart}
@@ -347,9 +358,9 @@ def contradictions_are_told(history: History) -> Iterator[str]:
             yield f"{key[1]} in {key[0]} contradicts itself {count} times, and nobody tells"
 
 
-def _may_be_lost(history: History, one: Passed) -> bool:
+def _may_be_lost(losses: Iterable[tuple[Micros, Micros]], one: Passed) -> bool:
     """Return whether the gateway died soon after: what others did not know then, is known by its last place alone."""
-    return any(one.at <= killed <= one.at + _TOLD_WITHIN for killed in history.killed.get(one.gateway, ()))
+    return any(one.at <= killed and on_disk <= one.at + _TOLD_WITHIN for on_disk, killed in losses)
 
 
 def books_are_equal(history: History) -> Iterator[str]:
