@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ log = structlog.get_logger(__name__)
 
 WRITE_SECONDS = 3.0
 _MOST_IN_FLIGHT = 64
+_MOST_REFUSALS = 3
 _LOOK_SECONDS = 1.0
 _HEARTBEAT_SECONDS = 2.0
 _SILENCE_SECONDS = 3 * _HEARTBEAT_SECONDS
@@ -49,6 +51,7 @@ class SharedAreasLine:
     name: str = field(default="shared areas", init=False)
     fleet_name: FleetName
     shared: SharedAreas
+    _refusals: Counter[str] = field(default_factory=Counter, init=False)
 
     async def run(self, line: FleetLine, works: Callable[[], None]) -> None:
         """Follow the bucket and write into it, until cancelled."""
@@ -69,8 +72,7 @@ class SharedAreasLine:
                 while True:
                     feed.check()
                     self._expect_own_name()
-                    if self.shared.is_misled:
-                        raise FleetAway("the server refuses changes of shared areas, and does not show why")
+                    self._expect_agreement()
                     if feed.heard_at > heard_at:
                         heard_at = feed.heard_at
                         self.shared.heard()
@@ -89,9 +91,21 @@ class SharedAreasLine:
                 " restart this one"
             )
 
+    def _expect_agreement(self) -> None:
+        """Raise FleetAway if the server shows something else than it keeps: another one may not.
+
+        Servers that have lost their agreement may refuse a holder's entry for ever. It ends a few connections at most.
+        """
+        found = {name for name in self.shared.misled if self._refusals[name] < _MOST_REFUSALS}
+        if found:
+            self._refusals.update(found - {""})
+            raise FleetAway("the server refuses changes of shared areas, and does not show why")
+
     async def _write(self, line: FleetLine, writes: list[Write]) -> None:
         revisions = await line.put_each([self._message(write) for write in writes], within=WRITE_SECONDS)
         for write, revision in zip(writes, revisions, strict=True):
+            if revision is not None:
+                self._refusals.pop(write.holder, None)
             self.shared.written(write, revision)
 
     def _message(self, write: Write) -> Outgoing:

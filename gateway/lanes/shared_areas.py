@@ -45,7 +45,7 @@ from gateway.lanes.untold_passages import UntoldPassages
 from gateway.runtime.clock import Clock
 
 _AT_ONCE: Final = 500
-_SHOWN_WITHIN: Final = 3.0
+SHOWN_WITHIN: Final = 3.0
 _NEVER: Final = (-1, 0.0)
 _REMEMBERED_SECONDS: Final = 60.0
 """So long a claim of an earlier run stands: as long as a vehicle let in before a restart may still pass."""
@@ -303,11 +303,11 @@ class SharedAreas:
         self._untold.told(write.holder, write.steps)
 
     @property
-    def is_misled(self) -> bool:
-        """True if the server refuses a change and does not show why: what it shows is out of date."""
-        late = self._clock.monotonic() - _SHOWN_WITHIN
+    def misled(self) -> list[str]:
+        """The holders, "" for the counts, whose change the server refuses and does not show why."""
+        late = self._clock.monotonic() - SHOWN_WITHIN
         refused = ((name, revision) for name, (revision, at) in self._refused.items() if at < late)
-        return any(revision >= (self._base(name) if name else self._counts())[1] for name, revision in refused)
+        return [name for name, revision in refused if revision >= (self._base(name) if name else self._counts())[1]]
 
     async def work(self, *, within: float) -> None:
         """Wait until there may be something to write, at most so many seconds."""

@@ -149,7 +149,7 @@ id = 101
 name = "Gate"
 driver = "modbus-gate"
 link = "plc"
-profile = "came-gard-ptx"
+profile = "advantech-adam-6000"
 [[devices]]
 id = 102
 name = "Reader"
@@ -160,8 +160,8 @@ id = "entry"
 name = "Entry"
 gate = 101
 readers = [102]
-arming = {{ device = 101, point = "arming" }}
-closing = {{ device = 101, point = "closing" }}
+arming = {{ device = 101, point = "arming_loop" }}
+closing = {{ device = 101, point = "closing_loop" }}
 closes = "device"
 """
     )
