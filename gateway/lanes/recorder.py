@@ -20,11 +20,7 @@ log = structlog.get_logger(__name__)
 
 _WAITING = 5000
 _RETRY_SECONDS = 1.0
-_TURNS_TO_THE_LINE = 2
-"""The turns of the event loop that a gate's command takes from its lane to a free line.
-
-So long a record waits: the gate opens first, and the thread that commits would compete for the interpreter with it.
-"""
+_TURNS_TO_THE_LINE = 3
 
 
 def in_turn(*calls: Callable[[], None] | None) -> Callable[[], None] | None:
@@ -38,6 +34,15 @@ def in_turn(*calls: Callable[[], None] | None) -> Callable[[], None] | None:
             call()
 
     return all_of_them
+
+
+async def command_first() -> None:
+    """Wait for the turns of the event loop that a gate's command takes from its lane to a free line.
+
+    The gate opens first: what else follows from a card would compete with the command for the interpreter.
+    """
+    for _ in range(_TURNS_TO_THE_LINE):
+        await asyncio.sleep(0)
 
 
 class Recorder:
@@ -87,8 +92,7 @@ class Recorder:
         """Write until cancelled; an entry leaves the queue only once it is on disk."""
         while True:
             await self._filled.wait()
-            for _ in range(_TURNS_TO_THE_LINE):
-                await asyncio.sleep(0)
+            await command_first()
             while self._waiting:
                 await self._write(*self._waiting[0])
                 self._waiting.popleft()

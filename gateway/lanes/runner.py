@@ -40,7 +40,7 @@ from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.troubles import lasting, why_unable
 from gateway.lanes.machine.visits import granted, granted_vehicles
 from gateway.lanes.points import lane_points
-from gateway.lanes.recorder import Recorder, in_turn
+from gateway.lanes.recorder import Recorder, command_first, in_turn
 from gateway.lanes.snapshots import CommandSnapshot, LanePoint, LaneSnapshot
 from gateway.lanes.tape import LaneTape
 from gateway.lanes.timetable import Timetable
@@ -168,6 +168,8 @@ class LaneRunner:
                     self._traces.stepped(event, step.commands, posted_at=posted_at)
                 for command in step.commands:
                     self._carry_out(group, command, posted_at)
+                if any(isinstance(command, m.SendCommand) for command in step.commands):
+                    await command_first()
                 # The lane only waits, and lets others look at it, once its inbox is empty.
                 if self._inbox.empty() and (shown := self._shown_part()) != told:
                     told = shown
