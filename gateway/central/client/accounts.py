@@ -104,7 +104,7 @@ class CentralPeople:
     async def sign_in(self, username: str, password: str) -> CentralAdmission:
         """Open a session at central. Raises CentralRefused, or CentralUnavailable when central does not decide."""
         body = await self.client.call_for(
-            "POST", "/v1/auth/login", {"username": username, "password": password}, token=None, hide=password
+            "POST", "/v1/auth/login", {"username": username, "password": password}, token=None
         )
         admission = self.admitted(body)
         if admission is None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from reprlib import Repr
 
 from gateway.central.client.json_stream import Unkept, Unreadable, read_object
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import JsonObject
+from gateway.runtime.redaction import HIDDEN
 
 __all__ = [
     "CentralBusy",
@@ -19,6 +21,7 @@ __all__ = [
     "Verdict",
     "judge",
     "judge_read",
+    "secrets_sent",
 ]
 
 _NEEDS_SESSION = "authentication required"
@@ -64,20 +67,29 @@ class NeedsSignIn:
 Verdict = JsonObject | NeedsSignIn | CentralRefused | CentralUnavailable
 
 
-async def judge(operation: str, status: int, body: bytes) -> Verdict:
-    """Judge an answer to `operation` ("POST /v1/device/list"): return its object, or the error to raise."""
+def secrets_sent(body: JsonObject | None, token: str | None) -> tuple[str, ...]:
+    """Return the secrets of a request, which central's errors may repeat: session, password and code."""
+    sent = (token, *((body or {}).get(name) for name in ("password", "token")))
+    return tuple(secret for secret in sent if isinstance(secret, str) and secret)
+
+
+async def judge(operation: str, status: int, body: bytes, *, hide: Iterable[str] = ()) -> Verdict:
+    """Judge an answer to `operation` ("POST /v1/device/list"): return its object, or the error to raise.
+
+    `hide`: secrets that are masked in an error.
+    """
     try:
         answer = await read_object(body)
     except Unkept as error:  # central does answer; only this answer is too large or too deep
         return CentralFailed(f"{operation}: answered {status} with {error}")
     except Unreadable as error:
         return CentralUnavailable(f"{operation}: answered {status} with {error}")
-    return judge_read(operation, status, answer)
+    return judge_read(operation, status, answer, hide=hide)
 
 
-def judge_read(operation: str, status: int, answer: JsonObject) -> Verdict:
+def judge_read(operation: str, status: int, answer: JsonObject, *, hide: Iterable[str] = ()) -> Verdict:
     """Judge an answer whose body was parsed already."""
-    error = _error_text(answer)
+    error = _error_text(answer, hide)
     if status == 401 or (_NEEDS_SESSION in error.casefold() and not _succeeded(operation, status, answer)):
         return NeedsSignIn(status)
     if _succeeded(operation, status, answer):
@@ -115,8 +127,10 @@ def _succeeded(operation: str, status: int, answer: JsonObject) -> bool:
     return answer["success"] is True
 
 
-def _error_text(answer: JsonObject) -> str:
-    """Return the body's error as one line of bounded length."""
+def _error_text(answer: JsonObject, hide: Iterable[str]) -> str:
+    """Return the body's error as one line of bounded length, without these secrets."""
     error = answer.get("error")
     text = error if isinstance(error, str) else "" if error is None else _SHORT.repr(error)
+    for secret in hide:  # before the text is cut, which could leave a part of one
+        text = text.replace(secret, HIDDEN)
     return " ".join(text[:_READ_ERROR].split())[:_SHOWN_ERROR]

@@ -21,6 +21,7 @@ from gateway.central.client.answers import (
     NeedsSignIn,
     Verdict,
     judge,
+    secrets_sent,
 )
 from gateway.central.client.clock import offset_from
 from gateway.central.client.connections import Connections, Method, SentFile, TooLarge, Upload, connector, fetch
@@ -152,12 +153,10 @@ class CentralClient:
         async with self._slots:
             return self._accepted(await self._through(f"{method} {path}", attempt))
 
-    async def call_for(
-        self, method: Method, path: str, body: JsonObject, *, token: str | None, hide: str = ""
-    ) -> JsonObject:
+    async def call_for(self, method: Method, path: str, body: JsonObject, *, token: str | None) -> JsonObject:
         """Call an operation for a person, with that person's session at central or none.
 
-        A refusal does not count for the gateway's own account. `hide` is a secret that is masked in central's message.
+        A refusal does not count for the gateway's own account.
         Raises CentralRefused or CentralUnavailable; the latter at once for some seconds after a time-out.
         """
         if self._clock.monotonic() < self._silent_until and self.away():
@@ -166,11 +165,6 @@ class CentralClient:
             verdict = await self._exchange(method, path, body, key="", token=token)
         if isinstance(verdict, NeedsSignIn):
             verdict = CentralDenied(f"{method} {path}: authentication required", status=verdict.status)
-        if isinstance(verdict, CentralRefused) and hide:
-            said = verdict.said.replace(hide, "***")
-            verdict = type(verdict)(str(verdict).replace(hide, "***"), status=verdict.status, said=said)
-        elif isinstance(verdict, CentralUnavailable) and hide:
-            verdict = type(verdict)(str(verdict).replace(hide, "***"))
         if isinstance(verdict, CentralUnavailable):
             raise self._noted(verdict)
         self._note(reachable=True, error=self._state.last_error if self._state.reachable else "")
@@ -207,7 +201,8 @@ class CentralClient:
                 raise file.fault or error from None  # central keeps nothing of a file that was cut off
         finally:  # also when this is cancelled while the file is being opened
             await asyncio.to_thread(with_file.close)
-        return self._rests.noted(operation, await judge(operation, status, raw), status=status)
+        verdict = await judge(operation, status, raw, hide=secrets_sent(None, token))
+        return self._rests.noted(operation, verdict, status=status)
 
     async def _send(
         self,
@@ -355,7 +350,8 @@ class CentralClient:
                 status, raw = await fetch(method, path, body, headers, on_headers=on_headers)
         if known is not None and status == HTTPStatus.OK and (answer := known(raw)) is not None:
             return answer
-        return self._rests.noted(operation, await judge(operation, status, raw), status=status, seconds=rest)
+        verdict = await judge(operation, status, raw, hide=secrets_sent(body, token))
+        return self._rests.noted(operation, verdict, status=status, seconds=rest)
 
     @contextmanager
     def _line_faults(self, operation: str) -> Iterator[None]:

@@ -118,7 +118,7 @@ class GatewaySession:
         credentials: JsonObject = {"username": self._username, "password": self._password}
         verdict = await self._exchange(LOGIN, credentials, None)
         if isinstance(verdict, NeedsSignIn | CentralRefused):
-            raise CentralDenied(f"central refuses to sign in '{self._username}'{self._reason(verdict)}")
+            raise CentralDenied(f"central refuses to sign in '{self._username}'{_reason(verdict)}")
         if isinstance(verdict, CentralUnavailable):
             raise verdict
         token, user = verdict.get("session"), verdict.get("user")
@@ -143,7 +143,7 @@ class GatewaySession:
         verdict = await self._exchange(MFA, {"token": code_of(self._totp_secret, step)}, token)
         if isinstance(verdict, CentralRefused):
             raise CentralDenied(
-                f"central refuses the second factor of '{self._username}'{self._reason(verdict)};"
+                f"central refuses the second factor of '{self._username}'{_reason(verdict)};"
                 " are its secret and this machine's clock right?"
             )
         if isinstance(verdict, NeedsSignIn):
@@ -174,12 +174,9 @@ class GatewaySession:
         except (CentralRefused, CentralUnavailable, TimeoutError) as error:
             log.info("session_left_at_central", error=str(error) or "no answer in time")
 
-    def _reason(self, verdict: NeedsSignIn | CentralRefused) -> str:
-        """Return central's message without the secrets that it may repeat."""
-        said = f" ({verdict})" if isinstance(verdict, CentralRefused) else ""
-        for secret in (self._password, self._totp_secret):
-            said = said.replace(secret, "***") if secret else said
-        return said
+
+def _reason(verdict: NeedsSignIn | CentralRefused) -> str:
+    return f" ({verdict})" if isinstance(verdict, CentralRefused) else ""
 
 
 def code_of(secret: str, step: int) -> str:

@@ -375,3 +375,37 @@ async def test_a_busy_central_is_not_asked_for_smaller_pages(hostile, connect):
     with pytest.raises(CentralBusy):
         await read_by_cursor(client, path="/v1/device/list", resource="devices", size=PageSize(), take=lambda _: None)
     assert sum(head.startswith("POST /v1/device/list") for head in hostile.seen) == 1
+
+
+@pytest.mark.parametrize("status", ["500 Internal Server Error", "403 Forbidden", "400 Bad Request", "429 Busy"])
+@pytest.mark.parametrize("to", ["/v1/auth/login", "/v1/auth/mfa", "/v1/device/list"])
+async def test_a_central_that_repeats_requests_in_its_errors_gets_no_secret_into_ours(connect, status, to):
+    """An error goes into events, the page, the fleet and the broker. A password at its cut end counts too."""
+    secrets, shown = {"right  horse", "abcdefgh"}, []
+
+    async def repeat(reader, writer):
+        with contextlib.closing(writer), contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                length = int(head.lower().partition("content-length: ")[2].partition("\r")[0] or 0)
+                body = (await reader.readexactly(length)).decode()
+                if f" {to} " in head:
+                    secrets.add(json.loads(body).get("token", "right  horse"))
+                    said = json.dumps({"success": False, "error": f"{'x' * 150} {head} {body} {head}"})
+                    writer.write(answer(said, status=status))
+                else:
+                    user = {"mfa_enabled": "mfa" in to}
+                    writer.write(answer(json.dumps({"success": True, "session": "abcdefgh", "user": user})))
+
+    server = await asyncio.start_server(repeat, "127.0.0.1", 0)
+    async with server:
+        url = "http://{}:{}".format(*server.sockets[0].getsockname())
+        client = connect(url=url, password="right  horse", totp_secret="JBSWY3DPEHPK3PXP")
+        for call in (client.call("POST", "/v1/device/list", {}), client.call_for("POST", to, {}, token="abcdefgh")):
+            with pytest.raises((CentralRefused, CentralUnavailable)) as refused:
+                await call
+            shown += [str(refused.value), getattr(refused.value, "said", ""), client.state.last_error]
+        await client.close()
+    parts = {secret[:length] for secret in secrets for length in range(6, len(secret) + 1)}
+    assert not [part for part in parts for text in shown if part in text]
+    assert any("***" in text or "xxx" in text for text in shown)
