@@ -411,6 +411,22 @@ MUTATIONS: tuple[Mutation, ...] = (
     # 8: permissions and secrets
     Mutation(
         8,
+        "a plate opens where a PIN is asked for",
+        "gateway/domain/access/pins.py",
+        "if case.credential.plate:",
+        "if False:",
+        tests=("tests/gateway/domain/test_access.py",),
+    ),
+    Mutation(
+        8,
+        "the vehicle behind is let in during a lock-down",
+        "gateway/lanes/machine/visits.py",
+        "    lane.put(lane.state.visits.with_queued(None))\n    if lane.state.locked_down:",
+        "    lane.put(lane.state.visits.with_queued(None))\n    if False:",
+        tests=("tests/gateway/lanes/test_ways_and_orders.py",),
+    ),
+    Mutation(
+        8,
         "parts of files given to accounts that lost the right",
         "gateway/fleet/commands_down.py",
         "                await self._expect_allowed(account, self._offered.action_of(command_id))\n",

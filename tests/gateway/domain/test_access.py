@@ -209,6 +209,12 @@ def test_the_first_person_opens_an_area_for_the_local_day():
     assert_denied(judged(rules=rules, presence=yesterday), "first person", Reason.FIRST_PERSON_AWAITED)
 
 
+def test_a_plate_has_no_pin_so_it_opens_nothing_where_one_is_asked():
+    plate, rules = Credential(plate="ABC123"), AccessRules(asks_pin=True)
+    for shown in (Shown(), Shown(pin="4711")):
+        assert_denied(judged(card(pin="4711"), credential=plate, rules=rules, shown=shown), "PIN", Reason.PIN_MISSING)
+
+
 def test_two_credentials():
     rules = AccessRules(two_credentials=True)
     first = judged(rules=rules)

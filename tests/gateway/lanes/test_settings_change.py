@@ -59,6 +59,23 @@ def test_somebody_under_the_gate_or_a_fire_keeps_it(lane):
     assert why(lane) == "its fire input is active"
 
 
+def test_a_vehicle_that_leaves_over_the_far_loop_keeps_it(make_script, rules):
+    lane = make_script(changed(rules, direction="two-way", far_readers=frozenset({103})))
+    lane.ready()
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.closing(ON)
+    lane.far(ON)
+    lane.arming(OFF)
+    lane.closing(OFF)
+    lane.clear()
+    lane.close_gate()
+    assert why(lane) == "a vehicle is leaving it"
+    lane.far(OFF)
+    assert why(lane) == ""
+
+
 def test_a_gate_that_moves_by_itself_keeps_it(lane):
     lane.gate(GatePosition.OPENING)
     assert why(lane) == "its gate moves"

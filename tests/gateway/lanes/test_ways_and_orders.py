@@ -178,6 +178,75 @@ def test_counted_lane_decides_on_the_vehicle_behind_while_the_first_passes(make_
     assert lane.actions() == [OPEN, CLOSE]
 
 
+@pytest.fixture
+def one_behind(make_lane):
+    """A counted lane: the decision on the vehicle behind is awaited while the first passes."""
+    lane = make_lane(vend="counted")
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.closing(ON)
+    lane.arming(OFF)
+    lane.wait(0.5)
+    lane.arming(ON)
+    lane.do(m.CardRead(102, CARD_READ, lane.at))
+    assert len(lane.asked) == 2
+    return lane
+
+
+def test_grant_that_comes_once_the_first_vehicle_has_left_opens_for_the_one_behind(one_behind):
+    lane = one_behind
+    lane.closing(OFF)
+    assert ends(lane) == [("entry", P.PASSED)]
+    lane.clear()
+    assert lane.actions() == [OPEN, CLOSE]
+    lane.acknowledge()
+    lane.gate(GatePosition.CLOSING)
+    lane.answer(granted=True)
+    assert lane.actions() == [OPEN, CLOSE, OPEN]
+    lane.open_gate()
+    lane.drive_through()
+    assert ends(lane) == [("entry", P.PASSED)] * 2
+
+
+def test_denial_that_comes_once_the_first_vehicle_has_left_opens_nothing(one_behind):
+    lane = one_behind
+    lane.closing(OFF)
+    lane.answer(granted=False)
+    lane.clear()
+    assert lane.actions() == [OPEN, CLOSE]
+    assert lane.events[-1] is E.ACCESS_DENIED
+
+
+@pytest.mark.parametrize("first_has_left", [False, True])
+def test_grant_for_the_vehicle_behind_that_comes_after_a_lock_down_gives_no_right(one_behind, first_has_left):
+    lane = one_behind
+    lane.order(OrderKind.LOCK_DOWN)
+    if first_has_left:
+        lane.closing(OFF)
+    lane.answer(granted=True)
+    assert lane.events.count(E.ACCESS_DENIED) == 1
+    lane.closing(OFF)
+    lane.clear()
+    assert lane.actions() == [OPEN, CLOSE]
+    assert ends(lane) == [("entry", P.PASSED)]
+
+
+def test_lock_down_asks_for_no_decision_on_the_vehicle_behind(make_lane):
+    lane = make_lane(vend="counted")
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.order(OrderKind.LOCK_DOWN)
+    lane.closing(ON)
+    lane.arming(OFF)
+    lane.wait(0.5)
+    lane.arming(ON)
+    lane.card()
+    assert len(lane.asked) == 1
+    assert lane.events.count(E.ACCESS_GRANTED) == 1
+
+
 def test_counted_back_out_takes_only_its_own_right_back(make_lane):
     lane = make_lane(vend="counted")
     lane.arming(ON)
@@ -286,6 +355,16 @@ def test_lock_down_denies_cards_and_opens_with_its_reason(lane):
     lane.order(None)
     lane.card()
     assert lane.actions()[-1] is OPEN
+
+
+def test_lock_down_denies_plates(lane):
+    lane.order(OrderKind.LOCK_DOWN, "police")
+    lane.arming(ON)
+    lane.plate("ABC123", 0.99)
+    lane.wait(5)
+    assert (lane.sent, lane.asked) == ([], [])
+    assert lane.events.count(E.ACCESS_DENIED) == 1
+    assert any("locked down by guard: police" in text for text in lane.texts)
 
 
 def test_lock_down_lets_who_has_the_right_of_way_go_on(lane):
