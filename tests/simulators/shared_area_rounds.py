@@ -1,8 +1,8 @@
 """Four gateways share areas while servers, networks and gateways fail: `make shared-areas SECONDS=600 SEED=1`.
 
-Three NATS servers are a cluster. Each gateway is a process of its own and reaches each server through a relay. From a
-seed, networks are cut or hold back what is sent, and gateways and servers are killed, or stopped and woken. Then all is
-well again, and `shared_area_checker` reads what was recorded.
+Three NATS servers are a cluster. Each gateway is a process of its own and reaches each server through a relay; the last
+one reaches a leaf node instead. From a seed, networks are cut or hold back what is sent, and gateways and servers are
+killed, or stopped and woken. Then all is well again, and `shared_area_checker` reads what was recorded.
 """
 
 from __future__ import annotations
@@ -98,6 +98,7 @@ class Scene:
     folder: Path
     options: list[str]
     servers: list[NatsServer] = field(default_factory=list)
+    leaf: NatsServer | None = None
     gateways: list[GatewayProcess] = field(default_factory=list)
     troubles: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     killed: dict[str, list[int]] = field(default_factory=dict)
@@ -105,19 +106,28 @@ class Scene:
 
     async def begin(self, stack: AsyncExitStack) -> None:
         """Start everything."""
-        routes = [free_port() for _ in range(SERVERS)]
+        routes, leaves = ([free_port() for _ in range(SERVERS)] for _ in range(2))
         for number, port in enumerate(routes):
             folder = self.folder / f"server-{number}"
             folder.mkdir()
             urls = ", ".join(f'"nats://127.0.0.1:{other}"' for other in routes if other != port)
-            config = f'server_name: "n{number}"\ncluster {{ name: "f", listen: "127.0.0.1:{port}", routes: [{urls}] }}'
+            config = (
+                f'server_name: "n{number}"\ncluster {{ name: "f", listen: "127.0.0.1:{port}", routes: [{urls}] }}\n'
+                f'leafnodes {{ listen: "127.0.0.1:{leaves[number]}" }}\n'
+                f'jetstream {{ store_dir: "{folder / "jetstream"}", domain: "hub" }}'
+            )
             self.servers.append(NatsServer(folder, config))
-        for server in self.servers:
+        urls = ", ".join(f'"nats-leaf://127.0.0.1:{port}"' for port in leaves)
+        (self.folder / "leaf").mkdir()
+        config = f'server_name: "leaf"\nleafnodes {{ reconnect: 1, remotes: [{{ urls: [{urls}] }}] }}\n'
+        config += 'default_js_domain { "$G": "hub" }'
+        self.leaf = NatsServer(self.folder / "leaf", config, streams=False)
+        for server in (*self.servers, self.leaf):
             stack.callback(server.kill)
             await asyncio.to_thread(server.start)
         await self._make_bucket()
         for name in GATEWAYS:
-            relays = [Relay(server.port) for server in self.servers]
+            relays = [Relay(server.port) for server in ([self.leaf] if name == GATEWAYS[-1] else self.servers)]
             for relay in relays:
                 await relay.join()
                 stack.push_async_callback(relay.cut)
@@ -211,8 +221,8 @@ class Trouble:
         return (gateway.name,)
 
     async def kill_server(self, seconds: float) -> tuple[str, ...]:
-        """Kill a server, and start it again."""
-        server = self._dice.choice(self._scene.servers)
+        """Kill a server or the leaf, and start it again."""
+        server = self._dice.choice((*self._scene.servers, self._scene.leaf))
         await asyncio.to_thread(server.kill)
         await asyncio.sleep(seconds)  # so long two are left
         await asyncio.to_thread(server.start)
