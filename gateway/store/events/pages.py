@@ -57,15 +57,16 @@ _SKIPPED = """SELECT * FROM event WHERE id IN (
  SELECT id FROM event NOT INDEXED WHERE id < (SELECT high FROM start) ORDER BY id DESC
  LIMIT :limit OFFSET coalesce((SELECT over FROM start), 0))"""
 _DEEP = f"""
-WITH coarse AS (SELECT number, count, sum(count) OVER (ORDER BY number DESC) AS upto FROM event_range
-  WHERE span = {COARSE}),
- around AS (SELECT number << {COARSE - FINE} AS low, :offset - upto + count AS over FROM coarse WHERE upto > :offset
-  ORDER BY number DESC LIMIT 1),
- fine AS (SELECT number, count, sum(count) OVER (ORDER BY number DESC) AS upto FROM event_range
-  WHERE span = {FINE} AND number >= (SELECT low FROM around)
+WITH coarse AS (SELECT number, count, sum(count) OVER (ORDER BY number DESC ROWS UNBOUNDED PRECEDING) AS upto
+  FROM event_range WHERE span = {COARSE}),
+ around AS (SELECT number << {COARSE - FINE} AS low, :offset - upto + count AS over FROM coarse
+  WHERE upto > :offset AND upto - count <= :offset LIMIT 1),
+ fine AS (SELECT number, count, sum(count) OVER (ORDER BY number DESC ROWS UNBOUNDED PRECEDING) AS upto
+  FROM event_range WHERE span = {FINE} AND number >= (SELECT low FROM around)
   AND number < (SELECT low FROM around) + {1 << (COARSE - FINE)}),
  within AS (SELECT (number + 1) << {FINE} AS high, (SELECT over FROM around) - upto + count AS over,
-  count = {AT_A_LOOK} AS whole FROM fine WHERE upto > (SELECT over FROM around) ORDER BY number DESC LIMIT 1),
+  count = {AT_A_LOOK} AS whole FROM fine WHERE upto > (SELECT over FROM around)
+  AND upto - count <= (SELECT over FROM around) LIMIT 1),
  start AS (SELECT iif(whole, high - over, high) AS high, iif(whole, 0, over) AS over FROM within)
 """  # in a whole range no id is missing, so that no row has to be skipped one by one
 
