@@ -90,7 +90,7 @@ class SharedAreas:
         self.is_replaced = False
         """True once a gateway that began later has this one's name: this one takes no part until it starts anew."""
         self._late = False
-        self._asked_since = 0
+        self._asked_since = 0.0
         self._work = asyncio.Event()
 
     @property
@@ -203,7 +203,7 @@ class SharedAreas:
     async def synchronised(self) -> None:
         """Note that the records are as new as the server's: claims can be made, and what waits is written."""
         await self._compare_with_disk()
-        self._connected, self._late, self._asked_since = True, False, self._clock.wall().micros
+        self._connected, self._late, self._asked_since = True, False, self._clock.monotonic()
         for name in self._records.claims:
             self._adopt(name, is_foreign=False)
         for name in self._untold.names():
@@ -223,7 +223,7 @@ class SharedAreas:
     def heard(self) -> None:
         """Note that the server answers."""
         if self._late:
-            self._late, self._asked_since = False, self._clock.wall().micros
+            self._late, self._asked_since = False, self._clock.monotonic()
 
     def entry_changed(self, name: str, entry: HolderEntry, revision: int) -> None:
         """Apply a change of a holder's entry, in the order of revisions.
@@ -382,7 +382,8 @@ class SharedAreas:
 
     def _add(self, name: str, step: Step) -> None:
         """Add a passage. The records give the order while all can be asked; else the clocks give it."""
-        apart = self.is_apart or step.at < self._asked_since
+        age = max(0, self._clock.wall().micros - step.at) / 1e6  # the clock may have been set meanwhile
+        apart = self.is_apart or self._clock.monotonic() - age < self._asked_since
         if not apart:
             last = max((one.at for one in (*self._base(name)[0].steps, *self._untold.of(name))), default=0)
             step = replace(step, at=max(step.at, last + 1))

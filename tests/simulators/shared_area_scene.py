@@ -13,7 +13,7 @@ from gateway.fleet.names import FleetName
 from gateway.fleet.shared_areas import SharedAreasLine
 from gateway.lanes.claims import Outcome
 from gateway.lanes.shared_areas import SharedAreas
-from gateway.runtime.clock import SystemClock
+from gateway.runtime.clock import Clock, SystemClock
 
 INWARD = Way(enters="garage")
 
@@ -25,12 +25,12 @@ class Member:
     name: str
     limit: int | None = None
     claim_seconds: float = 10.0
+    clock: Clock = field(default_factory=SystemClock)
     presence: Presence = field(default_factory=Presence)
     told: list[tuple[str, Contradiction]] = field(default_factory=list)
     overfull: int = 0
 
     def __post_init__(self) -> None:
-        self.clock = SystemClock()
         self.shared = SharedAreas(
             own=self.name,
             areas=["garage"],

@@ -1,4 +1,4 @@
-"""Shared records that the server lost, shows otherwise than it keeps them, or lets nobody change."""
+"""Shared records that the server lost, shows otherwise than it keeps them, or lets nobody change, and wrong clocks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from nats.js.api import KeyValueConfig
 from shared_area_scene import Member
 from waiting import until
 
+from gateway.domain.presence import Way
 from gateway.fleet.names import AREAS_BUCKET, AREAS_STREAM, FleetName
 from gateway.fleet.shared_areas import SharedAreasLine
 from gateway.lanes.claims import Outcome
+from gateway.runtime.clock import Stamp, SystemClock
 
 
 @pytest.fixture
@@ -89,3 +91,28 @@ async def test_an_entry_that_servers_refuse_for_ever_leaves_the_others_their_lin
         assert part.runs == 4
         assert two.presence.count("garage") == 4
         assert (await one.claim("card:5"))[1] is Outcome.CLAIMED
+
+
+class SetClock(SystemClock):
+    """A clock that somebody sets, by so many seconds."""
+
+    off = 0.0
+
+    def wall(self) -> Stamp:
+        return Stamp(super().wall().micros + int(self.off * 1e6), trusted=True)
+
+
+@pytest.mark.parametrize("off", [-7200.0, 7200.0])
+async def test_while_connected_the_order_is_that_of_the_passages_whatever_a_set_clock_says(areas, off):
+    clock = SetClock()
+    one, two = Member("gate-1", clock=clock), Member("gate-2")
+    async with sharing(one, two, url=areas.url):
+        clock.off = off
+        for _ in range(3):
+            two.passes("card:1")
+            await until(lambda: inside(one) and one.presence.count("garage") == 1)
+            one.passes("card:1", Way(leaves="garage"))
+            await until(lambda: two.presence.count("garage") == 0 and not (one.shared.waits or two.shared.waits))
+            await until(lambda: not inside(one) and not inside(two))
+        assert not one.told
+        assert not two.told
