@@ -209,6 +209,35 @@ def test_the_first_person_opens_an_area_for_the_local_day():
     assert_denied(judged(rules=rules, presence=yesterday), "first person", Reason.FIRST_PERSON_AWAITED)
 
 
+@pytest.mark.parametrize(
+    ("own", "shown", "reason"),
+    [
+        ("4719", Shown(pin="4719"), None),
+        ("4719", Shown(), Reason.PIN_MISSING),
+        ("4719", Shown(pin="4718"), Reason.WRONG_PIN),
+        ("4719", Shown(pin="4719", pin_locked=True), Reason.PIN_LOCKED),
+        ("4719", Shown(pin="4710", pin_locked=True), Reason.PIN_LOCKED),
+        ("", Shown(pin="4719"), Reason.NO_PIN),
+        ("", Shown(), Reason.NO_PIN),
+    ],
+)
+def test_pins(own, shown, reason):
+    rules = AccessRules(asks_pin=True)
+    decision = judged(card(pin=own), rules=rules, shown=shown)
+    if reason is None:
+        assert (decision.granted, decision.notices) == (True, ())
+    else:
+        assert_denied(decision, "PIN", reason)
+    assert judged(card(pin=own), shown=shown).granted, "where none is asked for, none is looked at"
+
+
+@pytest.mark.parametrize(("own", "typed"), [("4719", "4710"), ("4711", "4712")])
+def test_the_pin_of_duress_opens_and_is_noted_where_a_pin_is_asked(own, typed):
+    forced = judged(card(pin=own), rules=AccessRules(asks_pin=True), shown=Shown(pin=typed))
+    assert (forced.granted, forced.notices) == (True, (Reason.DURESS,))
+    assert judged(card(pin=own), shown=Shown(pin=typed)).notices == ()
+
+
 def test_a_plate_has_no_pin_so_it_opens_nothing_where_one_is_asked():
     plate, rules = Credential(plate="ABC123"), AccessRules(asks_pin=True)
     for shown in (Shown(), Shown(pin="4711")):
