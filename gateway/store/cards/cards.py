@@ -40,6 +40,7 @@ _LISTED = "listed_at"
 _FOLLOWED_IN_A_BATCH = 50  # under 2 ms
 _MOST_FOLLOWED = 900  # in a second, and of those that wait
 _SECOND = 1.0
+_COPIES_APART = 10  # times as long as a copy takes
 _RETRY_SECONDS = 5.0
 
 
@@ -69,6 +70,8 @@ class Cards:
         self._followed: deque[int | ReadyCard] = deque()  # changes not yet in the index: ids removed, cards put
         self._second_began = float("-inf")
         self._in_this_second = 0
+        self._many_come = False
+        self._copied_in = 0.0
         self._stale = asyncio.Event()
         self._stale.set()
         self.listed_at: int | None = None
@@ -290,22 +293,24 @@ class Cards:
     async def _build(self) -> None:
         """Copy the index from the file, and again while too much changes meanwhile.
 
-        While a long list is pulled, wait for its end: each page would spoil the copy.
+        While many cards come, wait for their end: each page would spoil the copy.
         """
         while self._stale.is_set():
             self._stale.clear()
             self._index = None
             try:
-                if self._in_this_second > _MOST_FOLLOWED:
-                    await asyncio.sleep(_SECOND)
+                if self._many_come:
+                    await asyncio.sleep(max(_SECOND, _COPIES_APART * self._copied_in))
                     if self._stale.is_set():
                         continue
+                began = asyncio.get_running_loop().time()
                 copied = await self._database.in_memory(CardIndex.copied)
+                self._copied_in = asyncio.get_running_loop().time() - began
             except BaseException:  # cancelled or unreadable: the next run starts over
                 self._stale.set()
                 raise
             if not self._stale.is_set():
-                self._index = copied
+                self._index, self._many_come = copied, False
         # Changes that came meanwhile may be in the copy already: following them once more, in order, changes nothing.
         self._follow()
 
@@ -318,6 +323,7 @@ class Cards:
         changes = len(put) + len(remove)
         self._in_this_second += changes
         if self._in_this_second > _MOST_FOLLOWED or len(self._followed) + changes > _MOST_FOLLOWED:
+            self._many_come = True
             self._read_anew()
             return
         was_idle = not self._followed
