@@ -11,6 +11,7 @@ from shared_area_scene import Member
 from waiting import until
 
 from gateway.domain.presence import Way
+from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.names import AREAS_BUCKET, AREAS_STREAM, FleetName
 from gateway.fleet.shared_areas import SharedAreasLine
 from gateway.lanes.claims import Outcome
@@ -29,6 +30,23 @@ async def sharing(*members: Member, url: str):
     async with running(*(member.connection(url).run() for member in members)):
         await until(lambda: not any(member.shared.is_apart for member in members))
         yield
+
+
+async def test_a_bucket_that_was_deleted_is_told_and_filled_again_once_it_is_there(areas, broker):
+    one, two = Member("gate-1"), Member("gate-2")
+    line = one.connection(areas.url)
+    async with running(line.run(), two.connection(areas.url).run()):
+        await until(lambda: not (one.shared.is_apart or two.shared.is_apart))
+        one.passes("card:1")
+        await until(lambda: two.presence.count("garage") == 1)
+        await broker.jetstream().delete_stream(AREAS_STREAM)
+        one.passes("card:2")
+        await until(lambda: line.status().state is ConnectionState.REFUSED)
+        assert "fleet prepare" in line.status().reason
+        await broker.jetstream().create_key_value(KeyValueConfig(bucket=AREAS_BUCKET, direct=True))
+        await until(lambda: not (one.shared.is_apart or two.shared.is_apart))
+        await until(lambda: len(inside(two)) == 2 == two.presence.count("garage") and not one.shared.waits)
+        await until(lambda: line.status().state is ConnectionState.CONNECTED)
 
 
 def inside(member: Member) -> list[str]:
