@@ -213,6 +213,8 @@ def _refused(before: Site, after: Site) -> Iterator[str]:
         yield f"[central] is {how} only with a restart"
     elif before.central and after.central and before.central.backlog_gigabytes != after.central.backlog_gigabytes:
         yield "[central] backlog_gigabytes changes only with a restart"
+    if before.lanes and not after.lanes:
+        yield "the last lane is removed only with a restart: the file may be cut short"
 
 
 def _shared(site: Site) -> set[str]:

@@ -58,6 +58,9 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
         raise SiteFaults(path, (Fault("", "is not UTF-8 text; save it as that"),)) from error
     except tomllib.TOMLDecodeError as error:
         raise SiteFaults(path, (Fault("", f"is not TOML: {error}"),)) from error
+    except (ValueError, RecursionError) as error:
+        why = "is not TOML: a number is too long, or brackets are nested too deeply"
+        raise SiteFaults(path, (Fault("", why),)) from error
     if (fault := format_fault(raw)) is not None:
         raise SiteFaults(path, (fault,))
     raw = understood(raw)

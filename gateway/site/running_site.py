@@ -295,7 +295,7 @@ class RunningSite:
         except OSError as error:
             await self._forget_trial()
             return Reloaded(
-                refused=(f"the change cannot be kept on disk: {error.filename}: {error.strerror}",),
+                refused=(f"the change cannot be kept on disk: {error.strerror}",),
                 changes=result.changes,
             )
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -231,9 +232,15 @@ class Devices:
         return success(device={**shown, "name": known.name} if known.at_site else shown)
 
     async def _rename(self, site_file: RunningSite, device_id: int, name: str, *, by: str) -> None:
-        """Write the name into the site file and reload it. Raises RequestRefused (409) when that is refused."""
+        """Write the name into the site file and reload it. Raises RequestRefused (409) when that is refused.
+
+        What somebody has edited in the file meanwhile is theirs to reload.
+        """
         try:
-            text, _, _ = await site_file.look()
+            text = await asyncio.to_thread(site_file.path.read_bytes)
+            pending = await site_file.compare(text)
+            if pending.faults or pending.changes:
+                raise RequestRefused(409, "the site file has changes that are not in force; correct or reload it first")
             done = await site_file.reload(by=by, text=edited(text, [Edit("devices", str(device_id), {"name": name})]))
         except OSError as error:
             raise RequestRefused(409, f"the site file cannot be read: {error.strerror}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from datetime import datetime, timedelta
 
@@ -18,6 +19,7 @@ from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import EventKind
 from gateway.site import running_site
+from gateway.site.trial_files import TrialFiles
 
 LONGEST_OPEN = 1.0
 """Seconds from a card to its open command at the far end, polls and a busy machine included."""
@@ -166,7 +168,20 @@ async def test_faults_and_what_needs_a_restart_change_nothing(house):
     assert "held_open_seconds" in (await house.site_file.reload()).faults[0]
     house.path.write_text("[site")
     assert "is not TOML" in (await house.site_file.reload()).faults[0]
+    house.path.write_text(sound[: sound.index("[[")])
+    assert "cut short" in (await house.site_file.reload()).refused[0]
     assert [house.runner("entry"), house.runner("exit")] == runners
+    assert house.services.site.lanes[0].held_open_seconds == 60
+
+
+async def test_a_full_disk_changes_nothing_and_is_told_in_words(house, monkeypatch):
+    def full(*_args, **_words):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(TrialFiles, "begin", full)
+    house.edit("held_open_seconds = 60", "held_open_seconds = 90")
+    done = await house.site_file.reload()
+    assert done.refused == ("the change cannot be kept on disk: No space left on device",)
     assert house.services.site.lanes[0].held_open_seconds == 60
 
 

@@ -130,6 +130,9 @@ def test_what_needs_a_restart_is_refused_in_a_sentence():
     assert (found.refused, found.central, found.interface) == ((), True, True)
     found = difference(before, loaded(central=central | {"backlog_gigabytes": 5}))
     assert found.refused == ("[central] backlog_gigabytes changes only with a restart",)
+    without = changed(lanes=[], devices=[], links=[])
+    assert without.refused == ("the last lane is removed only with a restart: the file may be cut short",)
+    assert changed(lanes=FIELD["lanes"][:1]).refused == ()
 
 
 def test_a_secret_is_not_told():

@@ -390,7 +390,14 @@ def test_a_port_that_is_none_is_told(place):
 
 
 @pytest.mark.parametrize(
-    ("data", "fault"), [(b"[site", "is not TOML: "), (b"\xff", "is not UTF-8 text; save it as that")]
+    ("data", "fault"),
+    [
+        (b"[site", "is not TOML: "),
+        (b"\xff", "is not UTF-8 text; save it as that"),
+        (b"a = " + b"[" * 5000 + b"]" * 5000, "is not TOML: a number is too long, or brackets are nested too deeply"),
+        (b"a = " + b"9" * 5000, "is not TOML: a number is too long, or brackets are nested too deeply"),
+    ],
+    ids=["half a head", "no text", "deep", "long"],
 )
 def test_what_is_no_toml_is_one_fault(data, fault, tmp_path):
     path = tmp_path / "site.toml"

@@ -156,11 +156,16 @@ async def test_the_interface_renames_a_device_in_the_site_file(site):
         assert (status, answer["device"]["name"]) == (200, "North barrier")
         status, answer = await configure(name="South barrier")
         assert (status, "under way" in answer["error"]) == (409, True)
+        assert (await house.site_file.outcome()).confirmed
+        by_hand = house.edit("held_open_seconds = 60", "held_open_seconds = 90")
+        status, answer = await configure(name="South barrier")
+        assert (status, "not in force" in answer["error"]) == (409, True)
+        assert house.path.read_bytes() == by_hand
+        assert house.runner("entry").rules.lane.held_open_seconds == 60
     assert house.path.read_text().count('name = "North barrier"') == 1
     assert house.device(101).name == "North barrier"
     assert house.runner("entry") is not runner  # its safety point is told by the name of its device
     assert house.gateway.field.field.gates[101] is driver
-    assert (await house.site_file.outcome()).confirmed
     (changed,) = await told(house, EventKind.SITE_CHANGED)
     assert "user:chief" in changed.data
 
