@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gateway.domain.access import (
     AccessRules,
+    Coming,
     Conditions,
     Ladder,
     Reason,
@@ -162,6 +163,14 @@ def test_an_area_that_is_not_shared_knows_of_no_other_gateways():
     decision = judged(rules=passback(AntiPassback.HARD), conditions=Conditions(apart=True))
     assert decision == judged(rules=passback(AntiPassback.HARD))
     assert "shared area" not in [result.rule for result in decision.trace]
+    for apart in Apart:
+        area = Area("garage", anti_passback=AntiPassback.HARD, apart=apart)
+        rules = AccessRules(way=GARAGE, areas={"garage": area})
+        kept = judged(rules=rules, presence=inside(), conditions=Conditions(apart=True))
+        assert_denied(kept, "anti-passback", Reason.ANTI_PASSBACK)
+        full = AccessRules(way=GARAGE, areas={"garage": Area("garage", limit=1, apart=apart)})
+        kept = judged(rules=full, presence=Presence(counts={"garage": 1}), conditions=Conditions(apart=True))
+        assert_denied(kept, "room", Reason.AREA_FULL)
 
 
 def test_anti_passback_goes_by_areas():
@@ -182,6 +191,24 @@ def test_timed_anti_passback_ends():
     assert judged(rules=rules, presence=inside(NOW - HOUR)).granted
     for since in (NOW - HOUR // 60, NOW + HOUR):
         assert_denied(judged(rules=rules, presence=inside(since)), "anti-passback", Reason.ANTI_PASSBACK)
+
+
+@pytest.mark.parametrize("mode", [AntiPassback.HARD, AntiPassback.TIMED])
+def test_a_card_whose_vehicle_is_on_its_way_in_lets_no_second_one_in(mode):
+    coming = Shown(coming=(Coming("north-entry", GARAGE, "card:7"),))
+    assert_denied(judged(rules=passback(mode), shown=coming), "anti-passback", Reason.ANTI_PASSBACK)
+    assert judged(card(8), rules=passback(mode), shown=coming).granted, "another card"
+    assert judged(rules=passback(mode, GARAGE.back), shown=coming).granted, "another way"
+    assert judged(rules=passback(AntiPassback.OFF), shown=coming).granted
+
+
+def test_vehicles_on_their_way_in_take_room():
+    rules = AccessRules(way=GARAGE, areas={"garage": Area("garage", limit=2)})
+    one, two = ((Coming("north-entry", GARAGE, f"card:{number}"),) for number in (1, 2))
+    assert judged(rules=rules, shown=Shown(coming=one)).granted
+    assert_denied(judged(rules=rules, shown=Shown(coming=one + two)), "room", Reason.AREA_FULL)
+    leaving = (Coming("north-exit", GARAGE.back, "card:1"), Coming("south-exit", GARAGE.back, "card:2"))
+    assert judged(rules=rules, shown=Shown(coming=leaving)).granted
 
 
 def test_anti_passback_by_owner():
