@@ -172,6 +172,7 @@ def test_pages_among_many_events(folder):
     }
     rare = {
         "search, a card": lambda n: {"search": f"card 00{(n * 37) % 5000}."},
+        "search, a plate": lambda n: {"search": f"DM{(n * 35 + 7) % 20_000:05d}"},
         "search, nothing": lambda n: {"search": f"none {n}"},
     }
     slowest, medians = {}, {}

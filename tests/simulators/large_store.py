@@ -23,7 +23,8 @@ WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :event
   (2, 104, 0, 'Gate opened'), (3, 106, 0, 'Vehicle passed'), (4, 105, 0, 'Gate closed'), (5, 103, 1, 'Access denied'),
   (6, 110, 1, 'Closing held by a safety point'), (7, 202, 3, 'Device lost'))
 INSERT INTO event SELECT i, 101 + (i / 8) % :devices, type, 1, severity, name,
- name || CASE WHEN type IN (102, 103) THEN ' to card 00' || ((i * 7919) % 5000) ELSE ' at lane ' || (i % 10) END || '.',
+ name || CASE WHEN type IN (102, 103) THEN ' to card 00' || ((i * 7919) % 5000) ELSE ' at lane ' || (i % 10) END
+ || CASE type WHEN 106 THEN ' with plate ' || printf('DM%05d', (i * 7919) % 20000) ELSE '' END || '.',
  :first + i * :apart, 1, 'lane' || (i % 10), '{"card_id":' || ((i * 7919) % 5000) || ',"credential":"0042"}',
  NULL
  FROM n JOIN kinds ON k = CASE WHEN i % 5000 = 0 THEN 7 WHEN i % 97 = 0 THEN 6 WHEN i % 41 = 0 THEN 5 ELSE i % 5 END
