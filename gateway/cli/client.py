@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +17,11 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gateway.domain.errors import ConfigError, GatewayError, GatewayUnreachable
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET, connect
+
+_CONTROLS = re.compile(
+    rb"(?<!\\)((?:\\\\)*)\\u00(?:0[0-8bcef]|1[0-9a-f]|7f|[89][0-9a-f])|\x7f|\xc2[\x80-\x9f]", re.IGNORECASE
+)
+"""Control characters in a JSON text, with which a name could command the terminal."""
 
 SECONDS = 90.0
 _CONNECT_SECONDS = 10.0
@@ -83,9 +89,9 @@ class Gateway:
         return self.read(shape, self.asked(path, body))
 
     def read(self, shape: type[AnswerT], told: bytes) -> AnswerT:
-        """Parse an answer as `shape`. Raises GatewayError when it does not have this shape."""
+        """Parse an answer as `shape`, control characters replaced. Raises GatewayError when it has another shape."""
         try:
-            return shape.model_validate_json(told)
+            return shape.model_validate_json(_CONTROLS.sub(rb"\1\\ufffd", told))
         except ValidationError as error:
             raise GatewayError(
                 "the answer does not fit this command's release: restart the gateway, and check what uses its port"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -51,6 +52,22 @@ def whole(body: bytes, *, length: int | None = None) -> bytes:
 def test_what_is_not_needed_is_passed_over():
     with answering(whole(b'{"waiting": 3, "success": true}')) as address:
         assert Gateway.remote(address).answer_of(Books, "/status", {}).waiting == 3
+
+
+class Card(Answer):
+    holder: str
+
+
+def test_a_name_cannot_command_the_terminal():
+    """Central, and programs that may add cards, write names that technicians list as root."""
+    names = ["\x1b]0;x\x07", "\x9b31m", "\x7f", "tab\tline\n", "\\u001b", "é停", "\\\x1b"]
+    wanted = ["\ufffd]0;x\ufffd", "\ufffd31m", "\ufffd", "tab\tline\n", "\\u001b", "é停", "\\\ufffd"]
+    for ascii_alone in (True, False):
+        shown = []
+        for name in names:
+            with answering(whole(json.dumps({"holder": name}, ensure_ascii=ascii_alone).encode())) as address:
+                shown.append(Gateway.remote(address).answer_of(Card, "/status", {}).holder)
+        assert shown == wanted
 
 
 def test_a_package_that_is_not_whole_is_the_gateways_fault_and_not_the_disks(tmp_path):
