@@ -287,6 +287,25 @@ def test_a_lane_that_stays_open_without_a_clock_waits_for_no_first_person():
     assert_denied(judged(rules=opens), "first person", Reason.FIRST_PERSON_AWAITED)
 
 
+def test_a_lane_that_stays_open_without_a_clock_asks_for_no_hours():
+    opens, unsure = Ladder(clock=Stance.OPEN), Conditions(clock_trusted=False)
+    closed = AccessRules(schedule=hours(13, 18), ladder=opens)
+    assert judged(rules=closed, conditions=unsure).granted
+    assert_denied(judged(rules=closed), "lane hours", Reason.LANE_CLOSED)
+    night = AccessRules(schedules={"night": hours(22, 6)}, ladder=opens)
+    assert judged(card(schedules=("night",)), rules=night, conditions=unsure).granted
+    assert_denied(judged(card(schedules=("night",)), rules=night), "schedule", Reason.OUTSIDE_SCHEDULE)
+
+
+@pytest.mark.parametrize("limits", [{"valid_from": NOW - HOUR}, {"valid_until": NOW + HOUR}, {"schedules": ("day",)}])
+def test_a_secure_lane_needs_a_sure_clock_for_cards_of_some_time_alone(limits):
+    rules = AccessRules(schedules={"day": hours(8, 18)}, ladder=Ladder(clock=Stance.SECURE))
+    unsure = Conditions(clock_trusted=False)
+    assert judged(card(**limits), rules=rules).granted
+    assert_denied(judged(card(**limits), rules=rules, conditions=unsure), "clock", Reason.CLOCK_UNTRUSTED)
+    assert judged(rules=rules, conditions=unsure).granted, "a card for all times"
+
+
 def test_two_credentials():
     rules = AccessRules(two_credentials=True)
     first = judged(rules=rules)
