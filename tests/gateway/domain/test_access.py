@@ -306,6 +306,21 @@ def test_a_secure_lane_needs_a_sure_clock_for_cards_of_some_time_alone(limits):
     assert judged(rules=rules, conditions=unsure).granted, "a card for all times"
 
 
+@pytest.mark.parametrize(
+    "asks_time",
+    [
+        {"schedule": hours(8, 18)},
+        {"areas": {"garage": Area("garage", first_person=True)}},
+        {"areas": {"garage": Area("garage", anti_passback=AntiPassback.TIMED)}},
+    ],
+)
+def test_a_secure_lane_whose_own_rules_ask_for_the_time_needs_a_sure_clock(asks_time):
+    rules = AccessRules(way=GARAGE, ladder=Ladder(clock=Stance.SECURE), **asks_time)
+    assert judged(card(first_person=True), rules=rules).granted
+    unsure = judged(card(first_person=True), rules=rules, conditions=Conditions(clock_trusted=False))
+    assert_denied(unsure, "clock", Reason.CLOCK_UNTRUSTED)
+
+
 def test_two_credentials():
     rules = AccessRules(two_credentials=True)
     first = judged(rules=rules)
