@@ -362,6 +362,7 @@ def test_a_stale_card_list():
     assert not judged(card(status=CardStatus.LOST), rules=open_, conditions=STALE).granted
     blocked = Shown(plates=(card(9, status=CardStatus.BLOCKED),))
     assert not judged((), rules=open_, conditions=STALE, shown=blocked).granted
+    assert_denied(judged((card(1), card(2)), rules=open_, conditions=STALE), "known", Reason.AMBIGUOUS_CREDENTIAL)
 
 
 def test_an_untrusted_clock():
