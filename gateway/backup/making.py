@@ -10,12 +10,16 @@ from pathlib import Path
 
 from gateway.backup.archive import Manifest, member_of, pack, seal
 from gateway.backup.faults import folder_fault
-from gateway.domain.errors import ConfigError
+from gateway.domain.errors import ConfigError, StoreError
 from gateway.runtime.durable_files import sync_folder
 from gateway.store.engine.copies import copy_databases
+from gateway.store.footage.event_footage import held_files
 
 SEALED = "sealed"
 """The member that holds the secrets."""
+MEDIA = "media"
+"""The folder of footage and evidence, in a backup as in the data folder."""
+_EVIDENCE = "evidence"
 SECRET_FOLDERS = ("secrets", "tls")
 """Beside the site file."""
 _SECRET_FILES = ("second-factor.key",)
@@ -32,15 +36,26 @@ class Place:
     data: Path
 
 
-def make_backup(place: Place, target: Path, *, passphrase: str, site: str, version: str, made_at: str) -> Manifest:
+def make_backup(
+    place: Place,
+    target: Path,
+    *,
+    passphrase: str,
+    site: str,
+    version: str,
+    made_at: str,
+    with_footage: bool = False,
+) -> Manifest:
     """Write a backup of the gateway at `place` to the file `target`, which must not be there yet.
 
-    Blocks on the disk. `passphrase` seals the secrets; with "" they are left out.
+    Blocks on the disk. `passphrase` seals the secrets; with "" they are left out. `with_footage` adds the footage that
+    camera events hold, and their evidence.
 
     Raises:
         ConfigError: there is no gateway at `place`; FolderRefuses if `target` cannot be written.
-        StoreError: a database is damaged; DiskFull if there is no room.
+        StoreError: a database is damaged, or footage cannot be read; DiskFull if there is no room.
     """
+    media = place.data / MEDIA
     draft = target.with_name(f".{target.name}.new")
     try:
         with tempfile.TemporaryDirectory(prefix=".backup-", dir=target.parent) as folder:
@@ -53,6 +68,9 @@ def make_backup(place: Place, target: Path, *, passphrase: str, site: str, versi
                 files[SEALED] = staged / SEALED
                 files[SEALED].write_bytes(seal(dict(_secrets(place)), passphrase))
             files = {name: _held_still(path, staged, name) for name, path in files.items()}
+            if with_footage:
+                held = (*held_files(staged / "site.db"), *_evidence(media))
+                files |= {f"{MEDIA}/{name}": media / name for name in held if is_plain(place.data, f"{MEDIA}/{name}")}
             manifest = Manifest(
                 version=version,
                 site=site,
@@ -69,6 +87,10 @@ def make_backup(place: Place, target: Path, *, passphrase: str, site: str, versi
         draft.rename(target)
         sync_folder(target.parent)
     except OSError as error:
+        if error.filename is not None and Path(error.filename).is_relative_to(media):
+            raise StoreError(
+                f"footage cannot be read ({error.strerror}); it may have been deleted meanwhile, so try again"
+            ) from error
         raise folder_fault(target.parent, error) from error
     finally:
         with suppress(OSError):  # its own fault is told already
@@ -85,6 +107,16 @@ def _held_still(path: Path, staged: Path, name: str) -> Path:
     copy.write_bytes(path.read_bytes())
     copy.chmod(path.stat().st_mode & 0o777)
     return copy
+
+
+def is_plain(folder: Path, name: str) -> bool:
+    """Return whether no part of `name` in the folder is a link: its owner must not lead root elsewhere."""
+    return (folder / name).resolve() == folder.resolve() / name
+
+
+def _evidence(media: Path) -> Iterator[str]:
+    """Yield the files of evidence that have arrived whole, relative to the media folder."""
+    yield from (f"{_EVIDENCE}/{path.name}" for path in sorted((media / _EVIDENCE).glob("*")) if not path.suffix)
 
 
 def _settings(place: Place) -> Iterator[Path]:

@@ -11,15 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gateway.backup.archive import Manifest, read_manifest, unpack, unseal
-from gateway.backup.making import SEALED, Place
+from gateway.backup.making import MEDIA, SEALED, Place, is_plain
 from gateway.domain.errors import ConfigError, StoreError
-from gateway.runtime.data_folder import DataFolder
+from gateway.runtime.data_folder import DataFolder, MediaCondition
 from gateway.runtime.durable_files import sync_folder
 from gateway.store.engine.copies import check_copy, prepare_restored
 
 _SIDE_FILES = ("", "-wal", "-shm", "-journal", ".closed", ".boot")
 _BESIDE_DATABASE = (".ids", ".closed")
 _ASIDE = "before-restore"
+_MODE_OF_MEDIA = 0o750
 _MOST_OF_DATA = 0o640
 """Permissions of a database, whatever a backup by another umask says."""
 
@@ -42,10 +43,11 @@ def restore(source: Path, place: Place, *, passphrase: str, replace: bool = Fals
     """Put the files of a backup in their places; the gateway must not run.
 
     With `replace` the databases and the site file that are there are kept beside the new ones. Nothing is changed
-    unless the whole backup is good.
+    unless the whole backup is good. Footage of the same name stays.
 
     Raises:
-        ConfigError: the gateway runs, its data are there already, or the passphrase is wrong.
+        ConfigError: the gateway runs, its data are there already, the passphrase is wrong, or there is footage to put
+            back and the media folder's disk is not mounted.
         StoreError: the backup is damaged, or there is no room.
     """
     try:
@@ -54,12 +56,14 @@ def restore(source: Path, place: Place, *, passphrase: str, replace: bool = Fals
             if (used or place.site_file.exists()) and not replace:
                 there = place.data / used[0] if used else place.site_file
                 raise ConfigError(f"{there} is there already; --replace keeps what is there under another name")
+            footage = _footage(unpacked, data)
             for name in manifest.schemas:
                 note = f"{name}.ids"
                 if (place.data / note).exists():
                     shutil.copyfile(place.data / note, unpacked / "data" / note)
                 prepare_restored(unpacked / "data" / name)
             _put_site(unpacked / "site", manifest.site_file, place.site_file)
+            _put_footage(footage, unpacked, place.data)
             _put_data(unpacked / "data", place.data)
     except OSError as error:
         raise StoreError(f"the backup cannot be restored: {error.strerror or error}") from error
@@ -115,6 +119,30 @@ def _put_data(unpacked: Path, data: Path) -> None:
         elif target.exists() and path.suffix not in _BESIDE_DATABASE:
             target.rename(_free_name(target))
         _put(path, target, owner=data.stat(), most=_MOST_OF_DATA)
+
+
+def _footage(unpacked: Path, data: DataFolder) -> list[Path]:
+    """Return the files and folders of footage and evidence. Raises ConfigError if they cannot be put back."""
+    found = sorted((unpacked / MEDIA).rglob("*"))
+    if found and data.media_condition is not MediaCondition.READY:
+        raise ConfigError(f"footage cannot be put into {data.media}; mount its disk there first")
+    for path in found:
+        if not is_plain(data.path, str(path.relative_to(unpacked))):
+            raise ConfigError(f"footage cannot be put into {data.media}, where a link leads elsewhere; remove the link")
+    return found
+
+
+def _put_footage(footage: list[Path], unpacked: Path, data: Path) -> None:
+    """Copy footage and evidence into the media folder, where none of that name is."""
+    owner = data.stat()
+    for path in footage:
+        target = data / path.relative_to(unpacked)
+        if path.is_dir():
+            target.mkdir(mode=_MODE_OF_MEDIA, exist_ok=True)
+            _own(target, owner)
+        elif not target.exists():
+            _put(path, target, owner=owner, most=_MOST_OF_DATA)
+            path.unlink()  # large footage is not there twice
 
 
 def _put(path: Path, target: Path, *, owner: os.stat_result, most: int = 0o777) -> None:

@@ -58,6 +58,14 @@ def backup(
             show_default=False,
         ),
     ] = None,
+    footage: Annotated[
+        bool | None,
+        typer.Option(
+            "--footage/--without-footage",
+            help="With the footage that camera events hold, and their evidence. \\[backup] footage for its target.",
+            show_default=False,
+        ),
+    ] = None,
     site: _Site = _USUAL_SITE,
     data: Data = USUAL_DATA,
     passphrase_file: _PassphraseFile = None,
@@ -65,11 +73,13 @@ def backup(
 ) -> None:
     """Write a backup: databases, site file, profiles, sealed secrets. The gateway may run meanwhile.
 
-    Footage is not in it. Events name people and plates, so keep it where only people who may see those can read it.
-    The section `backup` of the site file says how a far place is reached, and where a backup goes without an address.
-    A backup in a far place is read back and compared before it counts as good.
+    Footage is only in it with `--footage`. Events name people and plates, so keep it where only people who may see
+    those can read it. The section `backup` of the site file says how a far place is reached, and where a backup goes
+    without an address. A backup in a far place is read back and compared before it counts as good.
 
     Example: edge-gateway backup /media/usb/north-yard.backup.tar.gz
+
+    Example: edge-gateway backup --footage /media/usb
 
     Example: edge-gateway backup sftp://gate@backup.example.com/srv/north-yard
 
@@ -81,10 +91,10 @@ def backup(
     clock = SystemClock()
     with nullcontext() if target else noted(data, now=lambda: clock.wall().micros):
         passphrase = "" if without_secrets else _passphrase(passphrase_file, new=True)
-        _back_up(target, keep=keep, place=Place(site_file=site, data=data), passphrase=passphrase)
+        _back_up(target, keep=keep, footage=footage, place=Place(site_file=site, data=data), passphrase=passphrase)
 
 
-def _back_up(target: str, *, keep: int | None, place: Place, passphrase: str) -> None:
+def _back_up(target: str, *, keep: int | None, footage: bool | None, place: Place, passphrase: str) -> None:
     """Write a backup to `target`, or where the site file says."""
     import importlib.metadata  # noqa: PLC0415  # help answers faster
 
@@ -110,6 +120,7 @@ def _back_up(target: str, *, keep: int | None, place: Place, passphrase: str) ->
             site="" if loaded is None else loaded.site.name,
             version=importlib.metadata.version("edge-gateway"),
             made_at=now,
+            with_footage=footage if footage is not None else section.footage and not target,
         )
 
     if isinstance(address, Path):

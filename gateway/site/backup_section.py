@@ -86,6 +86,7 @@ class BackupSection(Section):
         description="a folder, `sftp://user@host:port/folder` or `s3://bucket/prefix`; for this gateway alone",
     )
     keep: int = Field(default=7, ge=1, le=10_000, description="so many backups; older ones are deleted")
+    footage: bool = Field(default=False, description="with the footage that camera events hold, and their evidence")
     overdue_hours: float = Field(
         default=30, ge=0, le=10_000, description="a problem once the last good backup is so old; 0: never"
     )

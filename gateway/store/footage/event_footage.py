@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 from gateway.domain.clip_codec import left_out
 from gateway.domain.events import EventKind
 from gateway.domain.footage import GapReason, Missing, missing_between
 from gateway.domain.passages import CameraEvent
+from gateway.store.engine.faults import refused
 from gateway.store.footage.segment_rows import COLUMNS, Segment, segment_of
 
 LONGEST_SEGMENT = 120_000_000
@@ -55,6 +58,22 @@ A camera event keeps its footage while central does not have it. It also does if
 class: the parameters `transactions_from` and `incidents_from` (wall micros), or, for camera events of the boot
 `boot_id`, `transactions_uptime` and `incidents_uptime` (monotonic micros).
 """
+
+
+def held_files(site_database: Path) -> tuple[str, ...]:
+    """Return the files of footage that camera events hold, relative to the media folder. Blocks on the disk.
+
+    `site_database` is a copy of `site.db` that nobody writes. Raises StoreError when it cannot be read.
+    """
+    always = dict.fromkeys(("transactions_from", "incidents_from", "transactions_uptime", "incidents_uptime"), 0)
+    try:
+        with closing(sqlite3.connect(site_database)) as connection:
+            rows = connection.execute(
+                f"SELECT path FROM segment WHERE garbage = 0 AND {HELD} ORDER BY id", always | {"boot_id": ""}
+            )
+            return tuple(path for (path,) in rows)
+    except sqlite3.Error as error:
+        raise refused(site_database, error, "it cannot be read") from error
 
 
 def missing_of(connection: sqlite3.Connection, item: CameraEvent) -> tuple[Missing, ...]:

@@ -18,6 +18,7 @@ from gateway.domain.errors import ConfigError, GatewayError, StoreError
 from gateway.runtime.data_folder import DataFolder
 from gateway.store import Entry, Session
 from tests.gateway.store.conftest import event, moment, opened
+from tests.gateway.store.test_segments import finished
 
 __all__ = ["event", "moment", "opened"]
 
@@ -53,8 +54,11 @@ def other(tmp_path) -> Place:
     return place(tmp_path / "other")
 
 
-def backed_up(box, file, *, passphrase=PASSPHRASE):
-    make_backup(box, file, passphrase=passphrase, site="Small", version="1.2.3", made_at="2026-01-01T12:00:00Z")
+def backed_up(box, file, *, passphrase=PASSPHRASE, with_footage=False):
+    made_at = "2026-01-01T12:00:00Z"
+    make_backup(
+        box, file, passphrase=passphrase, site="Small", version="1.2.3", made_at=made_at, with_footage=with_footage
+    )
     return file
 
 
@@ -263,6 +267,67 @@ def test_a_backup_is_checked_without_restoring_it(opened, box, tmp_path):
         verify(tmp_path / "nowhere.tar.gz")
     with pytest.raises(ConfigError, match="is there already"):
         backed_up(box, file)
+
+
+@pytest.fixture
+async def footage(opened, event, moment, box) -> dict[str, bytes]:
+    """Footage and evidence of the box, by names in the media folder; events hold the first two files."""
+    files = {}
+    async with opened(box.data) as store:
+        await store.journal.record(Entry(events=(event(),), moments=(moment(),)))
+        segments = [finished(number) for number in (0, 1, 900)]
+        await store.segments.add(segments)
+        for name in (*(segment.path for segment in segments), f"evidence/{'a' * 32}", f"evidence/{'b' * 32}.part"):
+            path = box.data / "media" / name
+            path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+            path.write_bytes(files.setdefault(name, name.encode() * 1000))
+    return files
+
+
+def media_of(box) -> dict[str, bytes]:
+    media = box.data / "media"
+    return {str(path.relative_to(media)): path.read_bytes() for path in media.glob("*/**/*") if path.is_file()}
+
+
+def test_footage_that_events_hold_comes_back_when_it_was_asked_for(footage, box, other, tmp_path):
+    without = read_manifest(backed_up(box, tmp_path / "small.tar.gz"))
+    assert not [name for name in without.members if name.startswith("media/")]
+    file = backed_up(box, tmp_path / "b.tar.gz", with_footage=True)
+    restore(file, other, passphrase=PASSPHRASE)
+    held = [*list(footage)[:2], f"evidence/{'a' * 32}"]
+    assert media_of(other) == {name: footage[name] for name in held}
+    assert all((other.data / "media" / name).stat().st_mode & 0o777 & ~0o640 == 0 for name in held)
+    restore(file, box, passphrase=PASSPHRASE, replace=True)
+    assert media_of(box) == footage
+
+
+def test_no_link_among_footage_is_followed_either_way(footage, box, other, tmp_path):
+    """A program that may write to the media folder must not lead root's reading or writing elsewhere."""
+    first, second = (box.data / "media" / name for name in list(footage)[:2])
+    whole = backed_up(box, tmp_path / "whole.tar.gz", with_footage=True)
+    (tmp_path / "shadow").write_text(SECRET)
+    first.unlink()
+    first.symlink_to(tmp_path / "shadow")
+    file = backed_up(box, tmp_path / "b.tar.gz", with_footage=True)
+    assert SECRET.encode() not in gzip.decompress(file.read_bytes())
+    assert second.read_bytes() in gzip.decompress(file.read_bytes())
+    (other.data / "media").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    (other.data / "media" / first.relative_to(box.data / "media").parts[0]).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match="where a link leads elsewhere; remove the link"):
+        restore(whole, other, passphrase=PASSPHRASE)
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert not other.site_file.exists()
+
+
+def test_footage_is_not_put_where_its_disk_belongs(footage, box, other, tmp_path):
+    file = backed_up(box, tmp_path / "b.tar.gz", with_footage=True)
+    with DataFolder.open(other.data) as data:
+        (marker,) = (path for path in data.media.iterdir() if path.is_file())
+    marker.unlink()  # as while another disk is not mounted
+    with pytest.raises(ConfigError, match=r"footage cannot be put into .*; mount its disk there first"):
+        restore(file, other, passphrase=PASSPHRASE)
+    assert not other.site_file.exists()
 
 
 async def used(opened, box) -> None:
