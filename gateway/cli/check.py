@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +12,10 @@ import typer
 from gateway.cli.printing import print_value
 from gateway.cli.target import JsonWanted
 from gateway.domain.errors import ConfigError
+from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.runtime.durable_files import write_durably
 from gateway.site import GateDevice, ModbusIoDevice, ReaderDevice, Site, doubtful, load, unproven
+from gateway.site.certificates import ends_at
 from gateway.site.formats import FORMAT, rewritten
 
 _FAULTY = 2
@@ -38,7 +42,7 @@ def check(
         return
     known = load(site)
     typer.echo(f"{site} is good: {summary(known)}")
-    for sentence in doubtful(known, site):
+    for sentence in _warnings(known, site):
         typer.echo(f"warning: {sentence}")
     for sentence in unproven(known, site):
         typer.echo(f"note: {sentence}")
@@ -50,7 +54,19 @@ def _print_judged(site: Path) -> None:
     except ConfigError as error:
         print_value({"good": False, "faults": list(error.lines()) or [str(error)], "warnings": [], "notes": []})
         raise typer.Exit(_FAULTY) from error
-    print_value({"good": True, "faults": [], "warnings": [*doubtful(known, site)], "notes": [*unproven(known, site)]})
+    print_value({"good": True, "faults": [], "warnings": [*_warnings(known, site)], "notes": [*unproven(known, site)]})
+
+
+def _warnings(known: Site, path: Path) -> Iterator[str]:
+    yield from doubtful(known, path)
+    if known.api.tls is not None:
+        with suppress(ConfigError):  # it is among the doubts
+            ended = ends_at(known.api.tls)
+            if ended <= SystemClock().wall().micros:
+                yield (
+                    f"api.tls.certificate: {known.api.tls.certificate} ended on {iso_utc(ended)[:10]}, so browsers warn of"
+                    " the page and programs refuse the interface; replace it"
+                )
 
 
 def _rewrite(site: Path) -> None:

@@ -127,6 +127,14 @@ def test_a_network_gets_plain_http_only_where_the_site_file_says_so(tmp_path, ho
         assert found
 
 
+def test_a_certificate_that_has_ended_is_told_by_check(tmp_path):
+    write_pair(tmp_path, days=-1)
+    path = site(tmp_path, '[api.tls]\ncertificate = "served.crt"\nkey = "served.key"\n')
+    told = typed("check", path, **SECRETS)
+    assert told.returncode == 0
+    assert "served.crt ended on" in told.stdout
+
+
 @pytest.mark.parametrize(
     ("spoilt", "words"),
     [
