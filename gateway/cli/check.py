@@ -63,10 +63,8 @@ def _warnings(known: Site, path: Path) -> Iterator[str]:
         with suppress(ConfigError):  # it is among the doubts
             ended = ends_at(known.api.tls)
             if ended <= SystemClock().wall().micros:
-                yield (
-                    f"api.tls.certificate: {known.api.tls.certificate} ended on {iso_utc(ended)[:10]}, so browsers warn of"
-                    " the page and programs refuse the interface; replace it"
-                )
+                name, day = known.api.tls.certificate, iso_utc(ended)[:10]
+                yield f"api.tls.certificate: {name} ended on {day}: browsers and programs refuse it, so replace it"
 
 
 def _rewrite(site: Path) -> None:
