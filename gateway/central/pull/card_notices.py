@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from itertools import islice
 from typing import Final
 
 import structlog
@@ -23,7 +24,9 @@ log = structlog.get_logger(__name__)
 SWEEP_SECONDS: Final = 3600.0
 SILENT_SECONDS: Final = 900.0
 """So long after the last notice, also an empty one, notices count as coming."""
-_MOST_AT_ONCE = 200
+_MOST_WAITING = 200
+_AT_A_TIME = 5
+"""Cards that are fetched before any of them is stored, so that the first ones wait for few requests."""
 _LOOK_SECONDS = 30.0
 _AGAIN_SECONDS = 2.0
 
@@ -37,7 +40,7 @@ class CardNotices:
         self._clock = clock
         self._pull_soon = pull_soon
         self._pull_seconds = pull_seconds
-        self._ids: set[int] = set()
+        self._ids: dict[int, None] = {}  # the longest noticed first
         self._since = self._last_at = float("-inf")
         self._last_number: int | None = None
         self._rests = False
@@ -64,10 +67,9 @@ class CardNotices:
         self._last_at = now
         expected = (number, None) if self._last_number is None else (self._last_number, self._last_number + 1, None)
         self._last_number = number
-        fits = len(self._ids) + len(card_ids) <= _MOST_AT_ONCE
+        fits = len(self._ids) + len(card_ids) <= _MOST_WAITING
         if fits:
-            self._ids.update(card_ids)
-            self._moved.set()
+            self._add(card_ids)
         if number not in expected or not fits:
             self._pull_soon()
 
@@ -94,16 +96,19 @@ class CardNotices:
                 await self._fetch()
 
     async def _fetch(self) -> None:
-        wanted = frozenset(self._ids)
-        self._ids.clear()
+        wanted = frozenset(islice(self._ids, _AT_A_TIME))
+        for number in wanted:
+            del self._ids[number]
+        if self._ids:
+            self._moved.set()
         try:
             done = await self._down.fetch_cards(wanted)
         except CentralUnavailable as error:
             log.info("noticed_cards_wait", count=len(wanted), error=str(error))
-            self._put_back(wanted)
+            self._add(wanted)
             await asyncio.sleep(_AGAIN_SECONDS)
         except StoreError:
-            self._put_back(wanted)
+            self._add(wanted)
             raise
         except CentralRefused as error:
             log.warning("noticed_cards_refused", count=len(wanted), error=str(error))
@@ -112,6 +117,6 @@ class CardNotices:
             if not done:
                 self._pull_soon()  # central does not answer for single cards
 
-    def _put_back(self, card_ids: frozenset[int]) -> None:
-        self._ids |= card_ids
+    def _add(self, card_ids: Collection[int]) -> None:
+        self._ids |= dict.fromkeys(card_ids)
         self._moved.set()

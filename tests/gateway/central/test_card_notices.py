@@ -118,6 +118,29 @@ async def test_a_card_is_fetched_at_once_while_a_pull_waits_that_follows_a_lost_
         await until(lambda: noticed.pulls == 1)
 
 
+async def test_the_first_cards_of_a_long_notice_do_not_wait_for_the_last(down):
+    class Watched:
+        """A pull that tells which cards were asked for together."""
+
+        together: tuple[frozenset[int], ...] = ()
+
+        async def fetch_cards(self, card_ids) -> bool:
+            self.together += (card_ids,)
+            return await down.fetch_cards(card_ids)
+
+    await down.pull()
+    watched = Watched()
+    noticed = Noticed(watched)
+    noticed.notices.take([4039], number=None)
+    noticed.notices.take(range(4001, 4039), number=None)
+    task = asyncio.get_running_loop().create_task(noticed.notices.run())
+    await until(lambda: sum(map(len, watched.together)) == 39)
+    task.cancel()
+    await asyncio.wait([task])
+    assert watched.together[0] == {4039, 4001, 4002, 4003, 4004}
+    assert max(map(len, watched.together)) == 5
+
+
 async def test_a_disk_that_refuses_forgets_no_noticed_card(central, store, down):
     await down.pull()
 
