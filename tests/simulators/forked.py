@@ -130,11 +130,13 @@ class Field:
         self.ready = FieldReady.model_validate_json(self._told.readline())
 
     def end(self) -> None:
-        """End it in order, and see that its line was all that it printed: nobody reads more."""
+        """End it in order, and see that its line was all that it printed: nobody reads more. May be called twice."""
+        if self._told.closed:
+            return
         self._hold.close()
         self._process.wait(timeout=_SECONDS)
-        more = self._told.read()
-        self._told.close()
+        with self._told:
+            more = self._told.read()
         assert not more, more
 
     def lose(self) -> None:
