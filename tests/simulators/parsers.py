@@ -45,6 +45,7 @@ from drivers.serial_line.profile import load_tag_reader_profile
 from drivers.webrtc.whep_dialogue import parse_answer
 from drivers.xml_texts import read_xml
 from gateway.backup.archive import read_manifest
+from gateway.camera_worker.access_units import access_units, picture_times
 from gateway.camera_worker.salvage import whole_frames
 from gateway.camera_worker.sdp import SdpRefused, checked_offer, trickle
 from gateway.central.client.answers import judge
@@ -182,6 +183,12 @@ def _rtsp_answer(data: bytes) -> None:
     parse_challenges(response.headers.get("www-authenticate", ""))
     parse_session(response.headers.get("session", ""))
     parse_rtp_info(response.headers.get("rtp-info", ""))
+
+
+def _units_of_segment(data: bytes) -> None:
+    """Read a segment both ways, which must name the same pictures."""
+    times = picture_times(data)
+    assert [unit.pts for unit in access_units(data) if not unit.is_sound] == times
 
 
 def _rtsp_request(data: bytes) -> None:
@@ -400,6 +407,17 @@ _OFFER = (
 ).encode()
 _XML = b'<?xml version="1.0"?><ResponseStatus><statusCode>1</statusCode><status>opened</status></ResponseStatus>'
 _ANNEX_B = b"\0\0\0\1" + _SPS + b"\0\0\0\1" + _PPS + b"\0\0\0\1\x65\x88\x84\0\x10"
+_PES_HEAD = b"\0\0\1\xe0\0\0\x84\x80\x05\x21\0\1\0\1"
+_SEGMENT = b"".join(
+    head + rest.ljust(188 - len(head), b"\x5a")
+    for head, rest in (
+        (b"\x47\x41\0\x30\1\x40", _PES_HEAD + _ANNEX_B),  # an entry point with its parameter sets
+        (b"\x47\1\0\x11", b""),
+        (b"\x47\1\0\x32\x50\0", b""),  # stuffing ends the picture
+        (b"\x47\x41\1\x10", _PES_HEAD + b"\xff\xf1\x50\x80\x17\xff\xfc"),  # sound
+        (b"\x47\x41\0\x13", _PES_HEAD + b"\0\0\0\1\x41\x9a"),
+    )
+)
 _ANNEX_B_H265 = b"".join(b"\0\0\0\1" + unit for unit in _H265_SETS) + b"\0\0\0\1\x26\1\xaf"
 
 PARSERS = (
@@ -425,6 +443,7 @@ PARSERS = (
     Parser("video-headers", _units, _DEVICE_ERRORS, (b"\0" + _ANNEX_B, b"\1" + _ANNEX_B_H265)),
     Parser("webrtc-sdp", _whep, (ProtocolViolation, SdpRefused), tuple(bytes([n]) + _OFFER for n in range(3))),
     Parser("transport-stream", whole_frames, (), (bytes([0x47, 0x41, 0, 0x10]) + bytes(184),), 188 * 40),
+    Parser("segment-units", _units_of_segment, (), (_SEGMENT,), 188 * 40),
     Parser(
         "plates",
         _plates,
