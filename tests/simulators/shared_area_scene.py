@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from fleet_scene import connection
+from fleet_scene import connection, running
+from waiting import until
 
 from gateway.domain.presence import Movement, Presence, Way
 from gateway.domain.shared_areas import Contradiction
@@ -62,3 +65,11 @@ class Member:
         movement = Movement(way, self.clock.wall().micros if at is None else at, holder=holder, shared=True)
         self.presence.move(movement)
         self.shared.moved([movement])
+
+
+@asynccontextmanager
+async def sharing(*members: Member, url: str) -> AsyncIterator[None]:
+    """Members that are connected and know the records."""
+    async with running(*(member.connection(url).run() for member in members)):
+        await until(lambda: not any(member.shared.is_apart for member in members))
+        yield

@@ -10,7 +10,7 @@ from fleet_scene import opened
 from nats.js.api import KeyValueConfig, StreamConfig
 from nats_server import NatsServer, Relay, nats_server
 
-from gateway.fleet.names import BUCKET, STREAM, STREAM_SUBJECTS
+from gateway.fleet.names import AREAS_BUCKET, BUCKET, STREAM, STREAM_SUBJECTS
 from gateway.store import Store
 
 
@@ -31,6 +31,13 @@ async def broker(server) -> AsyncIterator[nats.NATS]:
     await js.create_key_value(KeyValueConfig(bucket=BUCKET))
     yield client
     await client.close()
+
+
+@pytest.fixture
+async def areas(server, broker) -> NatsServer:
+    """The server, with the bucket of shared areas too."""
+    await broker.jetstream().create_key_value(KeyValueConfig(bucket=AREAS_BUCKET, direct=True))
+    return server
 
 
 @pytest.fixture

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
-
 import pytest
 from fleet_scene import connection, running
 from nats.js.api import KeyValueConfig
-from shared_area_scene import Member
+from shared_area_scene import Member, sharing
 from waiting import until
 
 from gateway.domain.presence import Way
@@ -19,17 +17,10 @@ from gateway.runtime.clock import Stamp, SystemClock
 
 
 @pytest.fixture
-async def areas(server, broker, monkeypatch):
+def areas(areas, monkeypatch):
+    """The server with the bucket, whose refusals are to be explained soon."""
     monkeypatch.setattr("gateway.lanes.shared_areas.SHOWN_WITHIN", 0.05)
-    await broker.jetstream().create_key_value(KeyValueConfig(bucket=AREAS_BUCKET, direct=True))
-    return server
-
-
-@asynccontextmanager
-async def sharing(*members: Member, url: str):
-    async with running(*(member.connection(url).run() for member in members)):
-        await until(lambda: not any(member.shared.is_apart for member in members))
-        yield
+    return areas
 
 
 async def test_a_bucket_that_was_deleted_is_told_and_filled_again_once_it_is_there(areas, broker):

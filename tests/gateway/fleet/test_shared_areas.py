@@ -9,29 +9,15 @@ from contextlib import asynccontextmanager
 import pytest
 from far_end_site import a_barrier, alive
 from fleet_scene import connection, running
-from nats.js.api import KeyValueConfig
-from shared_area_scene import INWARD, Member
+from shared_area_scene import INWARD, Member, sharing
 from waiting import until
 
 from gateway.domain.credentials import Card, text_alias
 from gateway.domain.events import EventKind
 from gateway.domain.presence import CountCorrection, Forgiveness, Presence, Whereabouts
-from gateway.fleet.names import AREAS_BUCKET, FleetName
+from gateway.fleet.names import FleetName
 from gateway.fleet.shared_areas import SharedAreasLine
 from gateway.lanes.claims import Outcome
-
-
-@pytest.fixture
-async def areas(server, broker):
-    await broker.jetstream().create_key_value(KeyValueConfig(bucket=AREAS_BUCKET, direct=True))
-    return server
-
-
-@asynccontextmanager
-async def sharing(*members: Member, url: str):
-    async with running(*(member.connection(url).run() for member in members)):
-        await until(lambda: not any(member.shared.is_apart for member in members))
-        yield
 
 
 def all_told(*members: Member) -> bool:

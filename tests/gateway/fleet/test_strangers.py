@@ -10,7 +10,6 @@ import nats
 import pytest
 from fleet_desk import desk_at, key
 from fleet_scene import NAME, connection, events_up, happen, running
-from nats.js.api import KeyValueConfig
 from nats_server import nats_server
 from shared_area_scene import Member
 from waiting import until
@@ -119,12 +118,6 @@ async def test_credentials_that_are_none_are_told_and_end_no_task(credentials, t
         async with running(line.run()):
             await until(lambda: line.status().state is ConnectionState.REFUSED)
             assert credentials not in line.status().reason
-
-
-@pytest.fixture
-async def areas(server, broker):
-    await broker.jetstream().create_key_value(KeyValueConfig(bucket=AREAS_BUCKET, direct=True))
-    return server
 
 
 def heartbeat(store, *, clock=None, **options) -> Heartbeat:
