@@ -48,14 +48,22 @@ FAILED: Mapping[Failure, Measure] = MappingProxyType(
 _OF_LANES = MappingProxyType(
     {
         EventKind.GATE_OPENED: Measure.CYCLES,
-        EventKind.UNAUTHORISED_PASSAGE: Measure.MISSED_VEHICLES,
-        EventKind.VEHICLE_BACKED_OUT: Measure.MISSED_VEHICLES,
         EventKind.INPUT_STUCK: Measure.UNSTEADY_INPUTS,
         EventKind.INPUT_CHATTERS: Measure.UNSTEADY_INPUTS,
     }
 )
-"""Missed vehicles: a loop that misses some shows as passages without a decision, or grants without a passage."""
-COUNTED_EVENTS = (*_OF_LANES, EventKind.DEVICE_LOST, EventKind.FOOTAGE_GAP)
+_MAY_BE_MISSED = MappingProxyType(
+    {
+        EventKind.UNAUTHORISED_PASSAGE: ("on_arming_loop", False),
+        EventKind.VEHICLE_BACKED_OUT: ("let_in", True),
+    }
+)
+"""Vehicles that a loop may have missed: the value in an event's data that says so.
+
+An arming loop misses what passes unseen by it, a closing loop what is let in and not seen to pass. A driver who was
+refused and leaves was missed by no loop.
+"""
+COUNTED_EVENTS = (*_OF_LANES, *_MAY_BE_MISSED, EventKind.DEVICE_LOST, EventKind.FOOTAGE_GAP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +99,10 @@ def _counts(event: RecordedEvent) -> Iterator[tuple[Measure, str, int]]:
         if seconds > 0:  # a negative gap is an overlap of footage
             yield Measure.FOOTAGE_GAPS, str(event.device_id), 1
             yield Measure.FOOTAGE_SECONDS, str(event.device_id), max(1, round(seconds))
+    elif event.type in _MAY_BE_MISSED:
+        name, missed = _MAY_BE_MISSED[EventKind(event.type)]
+        if json.loads(event.data).get(name) is missed:
+            yield Measure.MISSED_VEHICLES, event.lane_id, 1
     elif event.type in _OF_LANES:
         yield _OF_LANES[EventKind(event.type)], event.lane_id, 1
 

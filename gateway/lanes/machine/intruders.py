@@ -141,7 +141,13 @@ def without_own_decision(lane: Transition, visit: Visit, *, since: float, behind
         text = "a second vehicle followed over the closing loop and had not been let in"
     if visit.decision is not None and not visit.decision.granted and visit.credential:
         text += f"; {named(visit.credential)} had been denied: {visit.decision.sentence()}"
-    lane.tell(kind, text, passage=lane.passage(visit, PassageOutcome.UNAUTHORISED), filmed_from=visit.arrived.micros)
+    lane.tell(
+        kind,
+        text,
+        passage=lane.passage(visit, PassageOutcome.UNAUTHORISED),
+        filmed_from=visit.arrived.micros,
+        on_arming_loop=visit.vehicle_seen,
+    )
 
 
 def _sees_arrivals(lane: Transition) -> bool:

@@ -282,6 +282,7 @@ def _backed_out(lane: Transition, visit: Visit, text: str) -> None:
         text,
         passage=lane.passage(visit, PassageOutcome.BACKED_OUT),
         credential=visit.shown,
+        let_in=visit.granted,
     )
 
 

@@ -70,8 +70,8 @@ async def test_each_event_counts_once_on_its_day_at_the_site(tmp_path):
     async with a_house(tmp_path) as house:
         await house.happen(EventKind.GATE_OPENED, times=3)
         await house.happen(EventKind.GATE_OPENED, hours=4)  # after midnight in Tokyo
-        await house.happen(EventKind.VEHICLE_BACKED_OUT)
-        await house.happen(EventKind.UNAUTHORISED_PASSAGE)
+        await house.happen(EventKind.VEHICLE_BACKED_OUT, data={"let_in": True})
+        await house.happen(EventKind.UNAUTHORISED_PASSAGE, data={"on_arming_loop": False})
         await house.happen(EventKind.INPUT_CHATTERS)
         await house.happen(EventKind.GATE_CLOSED)
         await house.happen(EventKind.DEVICE_LOST, device_id=7)
