@@ -11,6 +11,7 @@ import secrets
 import select
 import socket
 import ssl
+import string
 import struct
 import threading
 import time
@@ -37,6 +38,8 @@ _RECEIVE_BUFFER = 1_048_576
 _TICK_SECONDS = 0.1
 _MOST_EARLY = 2_000
 _DOLLAR = 0x24
+_BEGINS = b"$" + string.ascii_uppercase.encode()
+"""The bytes with which a packet, an answer or a request of the camera begins."""
 _FRAMING = struct.Struct("!HH")
 _BUFFER = 2 * _PIECE
 _MOST_SPARE = 2
@@ -105,10 +108,11 @@ class RtspConnection:
         self._answers: list[RtspResponse] = []
         self._early: Packets = []
         self._speaks_rtsp = self._heard_else = False
+        self._in_step = True
         self._interrupted = threading.Event()
         self._enough: Callable[[], object] | None = None
         self.channels: set[int] = set()
-        """The channels on which packets may come; bytes on other channels are skipped as noise."""
+        """The channels on which packets may come; whole packets on other channels are skipped."""
         self.local_host = ""
         self.remote_host = ""
 
@@ -322,7 +326,7 @@ class RtspConnection:
                 if begin + size > until:
                     break
                 if mark != current:
-                    current, same = mark, []
+                    current, same, self._in_step = mark, [], True
                     packets.append((mark & 0xFF, same))
                 at = begin + size
                 same.append(view[begin:at])
@@ -333,6 +337,12 @@ class RtspConnection:
                     break
                 at = after
                 continue
+            if self._in_step and mark >> 8 == _DOLLAR:  # perhaps a packet of a channel that nobody asked for
+                if begin + size >= until:
+                    break
+                if buffer[begin + size] in _BEGINS:
+                    at = begin + size
+                    continue
             if not self._speaks_rtsp:
                 self._heard_else = True
                 if buffer.startswith(b"HTTP/", at):
@@ -340,6 +350,7 @@ class RtspConnection:
             # noise, or a request from the camera: skip to the next possible packet or answer
             found = (buffer.find(b"$", at + 1, until), buffer.find(b"RTSP/", at + 1, until))
             at = min((place for place in found if place > 0), default=until)
+            current, self._in_step = -1, False
         self._from = at
         return packets
 
@@ -352,7 +363,7 @@ class RtspConnection:
             head = parse_response_head(bytes(self._view[at:end]))
         except ProtocolViolation:
             return end + 4
-        self._speaks_rtsp = True
+        self._speaks_rtsp = self._in_step = True
         given = head.headers.get("content-length", "0")
         length = int(given) if given.isdecimal() and int(given) <= _LARGEST_ANSWER else 0
         if until < end + 4 + length:

@@ -41,6 +41,38 @@ def test_packets_come_by_channel_in_their_order():
     assert sizes == [(0, 10), (0, 11), (1, 12), (0, 13)]
 
 
+@pytest.mark.parametrize("pieces", [1, 7, 5_000])
+def test_packets_of_unknown_channels_are_skipped_whatever_they_hold(pieces):
+    """The camera sends a channel that nobody asked for, whose packets look like others and announce long ones."""
+    connection, camera = connected()
+    connection.gather(1, 0.2)
+    other = b"$\x06" + (400).to_bytes(2, "big") + packet(0, 0) * 25 + (b"$\0\xff\xff" + b"RTSP/1.0 200 OK\r\n\r\n") * 10
+    other = other[:404].ljust(404, b"$")
+    sent = b"".join(packet(0, 100 + number) + other for number in range(20)) + packet(1, 12)
+    came = []
+    with camera:
+        for at in range(0, len(sent), pieces):
+            camera.sendall(sent[at : at + pieces])
+            if pieces > 1 or at % 300 == 0:
+                came += [(channel, len(one)) for channel, packets in connection.read() for one in packets]
+        while len(came) < 21 and (more := connection.read()):
+            came += [(channel, len(one)) for channel, packets in more for one in packets]
+        connection.close()
+    assert came == [*((0, 100 + number) for number in range(20)), (1, 12)]
+    assert connection.answers() == []
+
+
+def test_noise_that_announces_a_long_packet_costs_no_packet_behind_it():
+    connection, camera = connected()
+    with camera:
+        camera.sendall(packet(0, 10) + b"$\x09\x00\x30 noise" + packet(0, 11) * 20 + packet(1, 12))
+        came = []
+        while sum(len(packets) for _, packets in came) < 22:
+            came += [(channel, [len(one) for one in packets]) for channel, packets in connection.read()]
+        connection.close()
+    assert [size for _, packets in came for size in packets] == [10, *[11] * 20, 12]
+
+
 def test_what_is_gathered_comes_when_there_is_enough_of_it_or_when_the_time_is_over():
     connection, camera = connected()
     with camera:
