@@ -11,8 +11,9 @@ SITE_SCRIPTS := requirements/site/node_modules/.package-lock.json
 PLAYER := tests/player/node_modules/.package-lock.json
 SUITES ?= bookworm trixie
 PREVIOUS ?= HEAD~1
+RUNNER := -n 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test gather check wheel deb sbom audit coverage install-trial bench bench-compare rounds cuts power-cuts soak outage outage-month shared-areas many-sites idle-traffic herd seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
+.PHONY: run test test-long test-all gather check wheel deb sbom audit coverage install-trial bench bench-compare rounds cuts power-cuts soak outage outage-month shared-areas many-sites idle-traffic herd seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -38,7 +39,7 @@ $(PLAYER): tests/player/package-lock.json
 	npm ci --prefix tests/player --ignore-scripts --no-audit --no-fund --silent && touch $@
 
 # Whatever the environment says, compiled modules are kept: tests start many processes, and the runner has four.
-test gather bench bench-compare: export PYTHONDONTWRITEBYTECODE =
+test test-long gather bench bench-compare: export PYTHONDONTWRITEBYTECODE =
 gather: $(STAMP)  ## compile the tests for the runner's processes, which else each do it anew
 	@$(BIN)/pytest --collect-only -qq >/dev/null
 
@@ -48,8 +49,15 @@ $(GENERATOR): requirements/client-generator.lock
 	.venv-client/bin/pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	touch $@
 
-test: $(STAMP) $(PLAYER) $(GENERATOR) debian  ## the whole suite; TESTS=path narrows it
-	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder $(TESTS)
+# A test of this suite that is still under way after 20 s hangs.
+test: gather  ## the fast suite: every promise in some minutes, with Python packages alone; TESTS=path narrows it
+	$(BIN)/pytest $(RUNNER) --timeout 20 --durations 20 --durations-min 2 -m 'not benchmark and not long' $(TESTS)
+
+# Random exploration is fresh here, and the same in each run of the fast suite.
+test-long: gather $(PLAYER) $(GENERATOR) debian  ## the long suite: browsers, brokers, kills and rounds, and fresh random examples; TESTS=path
+	$(BIN)/pytest $(RUNNER) --hypothesis-profile fresh -m 'not benchmark and (long or hypothesis)' $(TESTS)
+
+test-all: test test-long  ## both suites; TESTS=path narrows them
 
 check: $(STAMP)  ## lint, format, types, import contracts
 	$(BIN)/ruff check .

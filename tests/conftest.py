@@ -19,8 +19,10 @@ from aiohttp import web_app
 from hypothesis import HealthCheck, settings
 
 # An example that takes long says that the machine is busy: how long things may take is said by the tests that measure.
-settings.register_profile("busy machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy machine")
+_BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fixed", _BUSY, derandomize=True, database=None)
+settings.register_profile("fresh", _BUSY, print_blob=True)
+settings.load_profile("fixed")  # the long suite names the other, and so explores anew in each run
 
 _BEGIN_BY = {
     "tests/system/": 0.5,

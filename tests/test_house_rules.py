@@ -86,7 +86,9 @@ def private_names(source: str) -> Iterator[int]:
             yield node.lineno
 
 
-def found_in_tests(rule: Callable[[str], Iterator[int]], *, word: str, but: Callable[[str], bool]) -> list[str]:
+def found_in_tests(
+    rule: Callable[[str], Iterator[int]], *, word: str, but: Callable[[str], bool] = lambda _: False
+) -> list[str]:
     files = {str(file.relative_to(ROOT)): file for file in (ROOT / "tests").rglob("*.py")}
     sources = {name: file.read_text() for name, file in files.items() if not but(name)}
     return [f"{name}:{line}" for name, source in sources.items() if word in source for line in rule(source)]
@@ -118,6 +120,29 @@ def test_a_private_name_is_found():
     assert not list(private_names("from aiohttp import _one\nmonkeypatch.setattr(module, 'ONE', '_one')\n"))
 
 
+def long_without_a_reason(source: str) -> Iterator[int]:
+    """The lines that put tests into the long suite without the reason why the fast one cannot have them."""
+    tree = ast.parse(source)
+    given = {
+        node.func
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and len(node.args) == 1 and isinstance(node.args[0], ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "pytest.mark.long" and node not in given:
+            yield node.lineno
+
+
+def test_a_long_test_says_why_it_is_one():
+    assert found_in_tests(long_without_a_reason, word="mark.long") == []
+
+
+def test_a_long_test_without_a_reason_is_found():
+    assert list(long_without_a_reason("pytestmark = pytest.mark.long\n")) == [1]
+    assert list(long_without_a_reason("@pytest.mark.long()\ndef test_it():\n    ...\n")) == [1]
+    assert not list(long_without_a_reason("pytestmark = [pytest.mark.long('a real browser')]\n"))
+
+
 LONGEST_MODULE, LONGEST_FUNCTION = 600, 60
 
 
@@ -139,7 +164,7 @@ def test_modules_and_functions_are_seen_at_a_glance():
 
 
 def test_what_is_too_long_is_found():
-    assert list(too_long("x = 1\n" * 401)) == [1]
+    assert list(too_long("x = 1\n" * (LONGEST_MODULE + 1))) == [1]
     assert list(too_long('def f():\n    """Say."""\n' + "    x = 1\n" * 61)) == [1]
     assert not list(too_long('def f():\n    """Say.\n\n    More.\n    """\n' + "    x = 1\n" * 60))
 

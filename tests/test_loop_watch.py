@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 import pytest
 from loop_watch import Watched, watch_callbacks
 
+pytestmark = pytest.mark.long("load on the machine, in real time")
+
 
 async def _held_up(*times: float, how) -> Watched:
     with watch_callbacks(limit=0.005) as watched:

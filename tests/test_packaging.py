@@ -21,6 +21,8 @@ from s3_store import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, S3Store
 
 from gateway.cli.commands import NAMED
 
+pytestmark = pytest.mark.long("real builds and installs")
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGING = ROOT / "packaging"
 _OWN, _OF_DEB = ("environment", "sums", "wheel"), ("build", "build-inside", "clean-root")

@@ -7,7 +7,10 @@ import os
 import subprocess
 import time
 
+import pytest
 from stopwatch import Stopwatch
+
+pytestmark = pytest.mark.long("load on the machine, in real time")
 
 
 async def test_what_waits_counts():

@@ -22,6 +22,8 @@ from drivers.bus.bus import Bus
 from drivers.contract import CardPresented, DeviceConnected, DeviceLost, Driver, GateMoved, GatePosition, LinkError
 from drivers.link import LinkSpec, open_link
 
+pytestmark = pytest.mark.long("every rule of the kit against every driver, in real time-outs")
+
 EXEMPT = {
     "drivers.gates.limits.LimitedGate": "it has no line of its own: it wraps a gate that the kit judges",
     "drivers.plates.pushed.PushedPlates": "it opens nothing: its camera connects to a port of ours",

@@ -22,6 +22,8 @@ from drivers.hikvision.barrier import HikvisionBarrier
 from drivers.http_session import Account
 from drivers.link import LinkSpec
 
+pytestmark = pytest.mark.long("real kernel queues over cut lines, in real time-outs")
+
 ANSWER_SECONDS = 0.3
 """The bus's time for an answer."""
 

@@ -80,11 +80,11 @@ async def test_a_break_goes_before_the_frame_and_lasts(bus, wire):
     async with bus() as line:
         for word in WORDS:
             await send(line, exchange(word, prelude=Prelude(break_seconds=BREAK)))
-        await until(lambda: wire.order[-1] == WORDS[-1])
+            await until(lambda word=word: wire.order[-1] == word)
     assert wire.order == [what for word in WORDS for what in ("break", "end of break", word)]
     moments = [at for _, at in wire.happened]
     lasted = [end - begin for begin, end in zip(moments[::3], moments[1::3], strict=True)]
-    assert BREAK <= min(lasted) < 0.02, "a busy machine may hold up some of them"
+    assert min(lasted) >= BREAK
 
 
 async def test_what_forbids_a_command_is_asked_after_the_break(bus, wire):

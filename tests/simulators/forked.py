@@ -7,6 +7,7 @@ packages, the demo) start the program by its name instead.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import multiprocessing
 import os
@@ -76,8 +77,10 @@ class Forked:
         return self._process.exitcode
 
     def send_signal(self, number: int) -> None:
-        if self.poll() is None:
-            os.kill(self.pid, number)
+        """Signal it, unless it has ended: the fork server reaps it before this process hears of it."""
+        with contextlib.suppress(ProcessLookupError), os.fdopen(os.pidfd_open(self.pid), "rb", buffering=0) as process:
+            if self.poll() is None:
+                signal.pidfd_send_signal(process.fileno(), number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)

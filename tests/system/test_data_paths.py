@@ -2,9 +2,12 @@
 
 import json
 
+import pytest
 from forked import done
 
 from gateway.demo.scene import GOOD_CARDS
+
+pytestmark = pytest.mark.long("a running gateway with real far ends")
 
 LONG = "a folder with a long name, 100 % of it used #1?&/" * 4 + "Zufahrt Süd 出口 'a' \"b\""
 

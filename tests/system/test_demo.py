@@ -16,6 +16,8 @@ from stopwatch import Stopwatch
 
 from gateway.domain.events import EventKind
 
+pytestmark = pytest.mark.long("the demo, started as a newcomer does")
+
 GATEWAY = b"gateway.demo.gateway"
 _SPEC = importlib.util.spec_from_file_location("pictures", Path(__file__).parents[2] / "scripts" / "pictures.py")
 pictures = importlib.util.module_from_spec(_SPEC)

@@ -6,8 +6,12 @@ import http.client
 import json
 import resource
 
+import pytest
+
 from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
+
+pytestmark = pytest.mark.long("a running gateway with real far ends")
 
 
 def answers(port: int) -> bool:

@@ -6,10 +6,13 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
 from forked import done
 
 from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
+
+pytestmark = pytest.mark.long("a running gateway with real far ends")
 
 
 def test_a_field_that_is_gone_is_told_once_and_commands_are_refused(make_site, wait_until):

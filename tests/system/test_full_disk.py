@@ -14,6 +14,8 @@ import pytest
 from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
 
+pytestmark = pytest.mark.long("a running gateway with real far ends")
+
 
 def device(site, device_id: int) -> dict:
     return site.api.call("/v1/device", id=device_id)["device"]

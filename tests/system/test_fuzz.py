@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from forked import done
 
+pytestmark = pytest.mark.long("requests by the thousand at a running demo")
+
 HOOKS = Path(__file__).with_name("fuzz_hooks.py")
 CHECKS = (
     "only_the_documents_server_errors",

@@ -26,7 +26,7 @@ from gateway.domain.problems import ProblemKind as K
 from gateway.problems.problem import Part
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.long("dozens of faults at a running site, in real time-outs"), pytest.mark.alone]
 
 _JOURNAL_SECONDS = 25.0
 """So long the store may still write into the room that its journal has."""

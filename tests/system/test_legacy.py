@@ -16,6 +16,8 @@ from forked import done
 from gateway.demo.scene import CARDS_SENT, LANES
 from gateway.domain.events import EventKind
 
+pytestmark = pytest.mark.long("a running gateway with real far ends")
+
 SECRET = "s3cret-of-the-system-tests"
 EXPIRED = 11
 """A seeded card whose days are over, of customer 9003."""

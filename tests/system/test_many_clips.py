@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+pytestmark = pytest.mark.long("a running gateway with many clients")
+
 EVENTS = 200
 CLIENTS = 50
 CAMERAS = (201, 202)

@@ -9,6 +9,8 @@ from pathlib import Path
 import outage_rounds
 import pytest
 
+pytestmark = pytest.mark.long("rounds of outages and kills")
+
 
 @pytest.mark.timeout(400)
 def test_after_a_bad_line_and_a_kill_both_sides_hold_the_same_each_thing_once():

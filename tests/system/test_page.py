@@ -10,6 +10,8 @@ from stopwatch import Stopwatch
 
 from gateway.domain.events import EventKind
 
+pytestmark = pytest.mark.long("a real browser at a running site")
+
 WATCH = """
 async ({url, pictures}) => {
   const pc = new RTCPeerConnection();

@@ -19,6 +19,8 @@ from lacks import lacks
 from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
 
+pytestmark = pytest.mark.long("real players: ffmpeg, GStreamer, Chromium")
+
 PLAYER = Path(__file__).parents[1] / "player" / "node_modules" / "hls.js" / "dist" / "hls.min.js"
 
 PLAY = """
@@ -186,7 +188,7 @@ def test_ffmpeg_plays_all_by_its_address(footage):
 def foreign_page(browser, tmp_path):
     """A page of another origin, without cookies: it can play by an address alone."""
     if not PLAYER.is_file():
-        lacks("hls.js is missing: make test installs it")
+        lacks("hls.js is missing: make test-all installs it")
     (tmp_path / "index.html").write_text("<!doctype html><title>Player</title>")
     handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -227,7 +229,7 @@ def test_no_token_is_in_a_log(footage):
 
 def test_chromium_plays_the_playlists_by_a_javascript_player_and_the_clip_by_itself(footage, browser):
     if not PLAYER.is_file():
-        lacks("hls.js is missing: make test installs it")
+        lacks("hls.js is missing: make test-all installs it")
     api = footage.site.api
     with browser.new_context(bypass_csp=True) as context:  # a player's own page has its own policy
         context.add_cookies([{"name": "session", "value": api.session, "url": api.base}])

@@ -8,6 +8,8 @@ from pathlib import Path
 import power_cuts
 import pytest
 
+pytestmark = pytest.mark.long("rounds of power cuts")
+
 STEPS = 24
 CUTS = 100
 MOST_UNTIL_FOUND = 300

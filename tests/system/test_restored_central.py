@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from forked import done
 
 from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
+
+pytestmark = pytest.mark.long("a running gateway with real far ends")
 
 
 def sources(site):

@@ -11,6 +11,8 @@ from stopwatch import Stopwatch
 from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
 
+pytestmark = pytest.mark.long("a running gateway with real far ends")
+
 CARDS = 5_000
 PULL_SECONDS = 5  # of the demo's site file
 PULL_TAKES = 12 * 0.15 + 8 * 0.15 + 1  # cards, and devices and cameras, on a busy machine

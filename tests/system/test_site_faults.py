@@ -21,7 +21,11 @@ from gateway.demo.modbus_far_end import Misbehaviour
 from gateway.domain.problems import ProblemKind as K
 from gateway.problems.problem import Part
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(400)]
+pytestmark = [
+    pytest.mark.long("dozens of faults at a running site, in real time-outs"),
+    pytest.mark.alone,
+    pytest.mark.timeout(400),
+]
 
 _LANE_SETTINGS = {
     "open": {"held_open_seconds": 15},

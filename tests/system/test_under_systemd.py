@@ -7,6 +7,8 @@ import socket
 import pytest
 from forked import done
 
+pytestmark = pytest.mark.long("whole gateways, by their own watchdog's pace")
+
 
 @pytest.fixture
 def notices(tmp_path):

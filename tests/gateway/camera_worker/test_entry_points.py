@@ -21,6 +21,8 @@ from drivers.rtsp.server.fanout import Fanout
 from drivers.rtsp.server.server import RtspServer, ServedStream
 from gateway.domain.footage import GapReason, StreamFault, WorkerCamera
 
+pytestmark = pytest.mark.long("minutes of real streams")
+
 OPEN_GOP = {"b_frames": 2, "options": "open-gop=1:bframes=2:b-adapt=0"}
 INTRA_REFRESH = {"options": "intra-refresh=1"}
 LATE = 60

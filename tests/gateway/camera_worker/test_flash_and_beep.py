@@ -15,6 +15,8 @@ import pytest
 
 from gateway.domain.footage import WorkerCamera
 
+pytestmark = pytest.mark.long("minutes of real streams, from GStreamer")
+
 RUNS = int(os.environ.get("FLASH_RUNS", "3"))
 LARGEST_SKEW = 0.040
 WHITE, LOUD = 128, 0.2

@@ -14,6 +14,8 @@ import pytest
 
 from gateway.domain.footage import GapReason, WorkerCamera
 
+pytestmark = pytest.mark.long("minutes of real streams")
+
 RATE, SIZE, PICTURES = 25, (160, 96), 500
 LATE = 40
 """So many pictures were sent before anybody joins."""

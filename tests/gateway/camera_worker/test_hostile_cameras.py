@@ -7,10 +7,13 @@ from contextlib import AsyncExitStack
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from hostile_camera import HostileCamera, Script, film, joined
 
 from gateway.camera_worker.timeline import LONGEST_SLEW_MICROS
 from gateway.domain.footage import GapReason, WorkerCamera
+
+pytestmark = pytest.mark.long("seventeen real cameras in real time-outs")
 
 RUBBISH = b"rubbish$\x09\x00\x09" + b"$\x01\x00\x08\x80\xc8\x00\x01\0\0\0\7" * 40
 HEALTHY, FAST, SLOW, LONG_GROUPS, TWO_CODECS = 1, 13, 14, 15, 17

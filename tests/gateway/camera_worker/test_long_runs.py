@@ -8,6 +8,7 @@ import threading
 from functools import partial
 from pathlib import Path
 
+import pytest
 from hostile_camera import HostileCamera, Script, film, sound
 from waiting import until
 from whep_camera import WhepCamera, WhepScript
@@ -19,6 +20,8 @@ from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.recorder import CameraRecorder
 from gateway.domain.footage import GapReason, SegmentFinished, WorkerCamera
 from gateway.runtime.clock import SystemClock
+
+pytestmark = pytest.mark.long("thousands of connections and pictures")
 
 RECONNECTS, WEBRTC_RECONNECTS = 2_000, 25
 PICTURES = 8_000

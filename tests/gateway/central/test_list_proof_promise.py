@@ -9,6 +9,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -19,6 +20,8 @@ from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.errors import CentralUnavailable
 from gateway.runtime.clock import SystemClock
 from gateway.store import Store
+
+pytestmark = pytest.mark.long("random lists by the thousand")
 
 PICK = st.integers(0, 1000)
 CARDS = 60

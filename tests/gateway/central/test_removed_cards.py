@@ -18,6 +18,8 @@ from gateway.domain.credentials import CardStatus
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 
+pytestmark = pytest.mark.long("a central that answers after 150 ms, at its own pace")
+
 CARDS = 1_000
 PAGE = 100
 PULL_SECONDS = 1.0

@@ -19,6 +19,8 @@ from gateway.runtime.clock import Stamp, iso_utc
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter, Store
 
+pytestmark = pytest.mark.long("a central that gains records at its own pace")
+
 MOST_REQUESTS = 20
 START = 1_767_268_800.0
 SITE = "Test site"

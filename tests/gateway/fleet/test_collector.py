@@ -30,6 +30,8 @@ from gateway.fleet.operator import prepare
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.runtime.supervision import Backoff
 
+pytestmark = pytest.mark.long("a real PostgreSQL and real NATS servers")
+
 asyncpg = pytest.importorskip("asyncpg", reason="asyncpg is missing: `make check` installs what tests need")
 
 CONFIG = Path(__file__).parents[3] / "config"

@@ -19,6 +19,8 @@ from gateway.fleet.operator import gateways, prepare
 from gateway.fleet.rollout import Rollout, read_edits
 from gateway.runtime.clock import SystemClock
 
+pytestmark = pytest.mark.long("several running gateways and a real NATS server")
+
 FLEET = """
 [fleet]
 urls = ["{url}"]

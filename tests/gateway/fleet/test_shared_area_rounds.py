@@ -14,6 +14,8 @@ import pytest
 from shared_area_checker import Decided, History, Opened, Passed, faults_of, promises_are_tried
 from shared_area_rounds import Outcome, run
 
+pytestmark = pytest.mark.long("rounds of faults over gateways and servers")
+
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory) -> Outcome:

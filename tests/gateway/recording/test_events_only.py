@@ -13,6 +13,8 @@ from waiting import until
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition
 
+pytestmark = pytest.mark.long("a real worker and camera, at the camera's pace")
+
 
 @pytest.fixture
 def events_only(site):

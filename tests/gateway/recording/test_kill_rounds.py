@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 
 import kill_rounds
+import pytest
+
+pytestmark = pytest.mark.long("rounds of kills")
 
 
 def test_no_kill_breaks_a_promise(tmp_path):

@@ -8,6 +8,8 @@ import mutations
 import pytest
 from mutation_table import MUTATIONS, Mutation
 
+pytestmark = pytest.mark.long("whole simulations, one for each planted fault")
+
 QUICK = ("active safety point ignored", "clear time ignored", "sent again without a look")
 
 

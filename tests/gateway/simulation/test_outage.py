@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from typer.testing import CliRunner
 
 from gateway.central.pull.cards import CardPull
@@ -11,6 +12,8 @@ from gateway.cli.app import Invocation, app
 from gateway.demo.central import Chances
 from gateway.simulation.outage import OutagePlan, simulate_outage
 from gateway.store import Books
+
+pytestmark = pytest.mark.long("whole simulations of days")
 
 BRIEF = OutagePlan(days=0.3, vehicles=40, files=0, cuts_after=3, seed=4, drains_within=300.0)
 

@@ -6,8 +6,11 @@ import threading
 
 from waiting import until
 
+from gateway.store.engine import database as database_module
 
-async def test_commits_that_take_long_are_told_until_they_are_quick(store):
+
+async def test_commits_that_take_long_are_told_until_they_are_quick(store, monkeypatch):
+    monkeypatch.setattr(database_module, "TEND_SECONDS", 0.1)
     disk = threading.Event()
 
     for _ in range(5):

@@ -15,7 +15,7 @@ from gateway.web.register.changes import AddAccount, SetSecondFactor
 from gateway.web.register.socket import ask
 from tests.gateway.web.setups.browser import PATIENCE
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 
 

@@ -13,7 +13,7 @@ from gateway.domain.credentials import Credential, raw_alias
 from gateway.domain.events import EventKind
 from gateway.domain.writes import CARD_UPDATE
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 PHONE = {"width": 360, "height": 740}
 
 

@@ -15,7 +15,7 @@ from gateway.domain.writes import CARD_CREATE, CARD_UPDATE
 
 SINCE = 1_767_225_600_000_000
 PHONE = {"width": 390, "height": 800}
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 
 
 @pytest_asyncio.fixture(loop_scope="module")

@@ -11,7 +11,7 @@ from playwright.async_api import expect
 
 from gateway.domain.events import EventKind
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 PHONE = {"width": 360, "height": 740}
 DAY = 86_400_000_000
 NO_VIEW = ("503", "409")

@@ -15,6 +15,8 @@ from gateway.site.load import load
 from tests.gateway.web.test_faults_in_french import shown_in_french
 from tests.gateway.web.test_languages import ENGLISH, catalogue
 
+pytestmark = pytest.mark.long("every fault of every device, in a script engine")
+
 SOURCES = Path(drivers.__file__).parent
 PEOPLE_SEE = re.compile(
     r"Account|Camera|Codec|Device|Deadline|Fault|LinkError|LineDown|NotPermitted|ProtocolV|TooLate|UnitRests|ValueError"

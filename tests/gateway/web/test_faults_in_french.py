@@ -19,6 +19,8 @@ from gateway.site.faults import faults_of
 from gateway.site.formats import understood
 from tests.gateway.web.test_languages import ENGLISH, catalogue
 
+pytestmark = pytest.mark.long("every fault of the site file, in a script engine")
+
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
 
 SOURCES = Path(gateway.site.__file__).parent

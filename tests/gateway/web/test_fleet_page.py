@@ -23,7 +23,7 @@ from gateway.fleet.operator import prepare
 from gateway.runtime.clock import SystemClock
 from tests.gateway.web.setups.site import fleet_seen
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 
 FLEET_DOC = Path(__file__).parents[3] / "docs" / "fleet.md"
 TROUBLE = ProblemTold(kind="gate_offline", severity="alarm", text="Barrier does not answer")

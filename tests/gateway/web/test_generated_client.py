@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from lacks import lacks
 
+pytestmark = pytest.mark.long("a client generated anew")
+
 ROOT = Path(__file__).parents[3]
 GENERATOR = ROOT / ".venv-client" / "bin"
 
@@ -42,7 +44,7 @@ print(json.dumps({
 def generator() -> Path:
     """The generator's programs; a missing one fails under CI and skips elsewhere."""
     if not (GENERATOR / "openapi-python-client").is_file():
-        lacks("the client generator is missing: make test installs it")
+        lacks("the client generator is missing: make test-all installs it")
     return GENERATOR
 
 

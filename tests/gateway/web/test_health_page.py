@@ -12,7 +12,7 @@ from playwright.async_api import expect
 from gateway.domain.server_lines import ConnectionState
 from tests.gateway.web.setups.site import BROKER
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 
 LOG = (
     json.dumps({"event": "gateway_started", "level": "info", "timestamp": "2026-01-01T10:00:00Z", "site": "North"}),

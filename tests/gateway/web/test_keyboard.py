@@ -10,7 +10,7 @@ from playwright.async_api import expect
 from gateway.domain.events import EventKind
 from tests.gateway.web.setups.site import fleet_seen
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 SCREENS = (
     "",
     "lanes/entry",

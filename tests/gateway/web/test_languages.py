@@ -21,6 +21,8 @@ from gateway.problems.problem import ADVICE, Part, Problem
 from gateway.web.status.page_files import STATIC
 from tests.gateway.web.setups.site import BROKER, fleet_seen
 
+pytestmark = pytest.mark.long("a real browser")
+
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
 
 SCREENS = (

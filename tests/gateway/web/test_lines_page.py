@@ -23,7 +23,7 @@ from gateway.lines.line import PolledLine
 from gateway.problems.lines import SiteLine
 from gateway.problems.problem import Part, Problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 
 USED, NEW = 7, 9
 

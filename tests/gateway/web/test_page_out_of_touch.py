@@ -17,7 +17,7 @@ from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.problems.problem import Part, Problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 PHONE = {"width": 360, "height": 740}
 NO_VIEW = ("503", "409")
 HOURS = 3 * 3600

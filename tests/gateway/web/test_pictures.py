@@ -7,7 +7,7 @@ import pytest_asyncio
 from page_visitor import sign_in
 from playwright.async_api import expect
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 PHONE = {"width": 360, "height": 740}
 NO_VIEW = ("503", "409")
 """The tests' cameras have no worker that shows them live."""

@@ -22,6 +22,8 @@ from gateway.problems.problem import Part, Problem
 from gateway.runtime.loop_watch import LoopWatch
 from gateway.store import Webhook
 
+pytestmark = pytest.mark.long("a real Prometheus, at its own pace")
+
 CONFIG = Path(__file__).parents[3] / "config"
 ALERTS = CONFIG / "prometheus" / "alerts.yml"
 DASHBOARD = CONFIG / "grafana" / "dashboard.json"

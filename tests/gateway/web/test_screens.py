@@ -21,7 +21,7 @@ from gateway.lanes.snapshots import LaneTrouble
 from gateway.problems.problem import Acknowledgement, Part, Problem
 from tests.gateway.web.setups.site import BROKER, fleet_seen
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 
 AXE = Path(__file__).parents[2] / "player" / "node_modules" / "axe-core" / "axe.min.js"
 SCREENS = (

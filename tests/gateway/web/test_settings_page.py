@@ -15,7 +15,7 @@ from playwright.async_api import expect
 from gateway.domain.events import EventKind
 from gateway.site import running_site
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 PHONE = {"width": 360, "height": 740}
 
 

@@ -11,7 +11,7 @@ from playwright.async_api import expect
 from gateway.domain.day_counts import DayCount, Measure
 from gateway.domain.events import EventKind
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 
 
 async def with_counts(gateway):

@@ -13,7 +13,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.store import Entry
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 DAY = 86_400_000_000
 PHONE = {"width": 360, "height": 740}
 VIEWS = ["", "events", "cards", "lines", "health"]
