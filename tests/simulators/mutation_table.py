@@ -342,6 +342,22 @@ MUTATIONS: tuple[Mutation, ...] = (
         "                pass",
         _SHARED_LANES,
     ),
+    Mutation(
+        4,
+        "backoff of before the start kept",
+        "gateway/central/push/outbox.py",
+        "        await self._outbox.retry_now()\n",
+        "        return\n",
+        tests=("tests/gateway/central/test_outbox_sender.py",),
+    ),
+    Mutation(
+        4,
+        "a paused operation stays doubtful",
+        "gateway/central/push/paused_operations.py",
+        "self._troubles.pop(action, None)",
+        "self._troubles.get(action, None)",
+        tests=("tests/gateway/central/test_paused_operations.py",),
+    ),
     # 5: footage of an event is kept
     Mutation(
         5,
@@ -456,6 +472,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         '        return _ASSIGNED.sub(rf"\\g<name>{HIDDEN}", text)\n',
         "        return text\n",
         tests=("tests/gateway/runtime/test_redaction.py",),
+    ),
+    Mutation(
+        8,
+        "sign-in throttle by address gone",
+        "gateway/web/auth/sign_in.py",
+        "            self._by_address.failed(host, now=now)\n",
+        "",
+        tests=("tests/gateway/web/test_sign_in_by_address.py",),
     ),
     # 9: a clock step does no harm
     Mutation(

@@ -312,6 +312,26 @@ async def test_a_row_on_which_central_fails_does_not_hold_up_others(central, sto
     assert "database is unavailable" in row.error
 
 
+async def test_a_start_waits_for_no_backoff_of_the_one_before(central, store, client, see, running):
+    def started():
+        backoff = Backoff(first=200, longest=300)
+        newest = fresh_ids(client)
+        return outbox_sender(
+            client=client, newest=newest, store=store, clock=SystemClock(), row_backoff=backoff, may_take=0
+        )
+
+    central.faults = Faults(paths="/v1/camera/event", error=ErrorKind.JSON, error_times=1)
+    await see()
+    await send_all(started())
+    assert central.camera_events == []
+
+    async def report(_):
+        pass
+
+    async with running(started().run(report)):
+        await until(lambda: len(central.camera_events) == 1)
+
+
 async def test_a_kind_that_nothing_takes_is_parked(central, store, sender):
     await store.database.write(lambda c: insert_outbox(c, kind="dance", record_id=1, body="{}", now=NOW))
     await store.database.write(lambda c: insert_outbox(c, kind="entry", record_id=1, body="[", now=NOW))
