@@ -1,7 +1,8 @@
-"""The file of a backup: a compressed archive with a manifest, its secrets sealed by a passphrase.
+"""The file of a backup: a compressed archive, authenticated by a passphrase, its secrets sealed by it.
 
-The manifest comes first and has the size and the SHA-256 of every other member. Secrets are one member, encrypted with
-AES-256-GCM under a key that scrypt (RFC 7914) derives of the passphrase.
+The manifest comes first and has the size and the SHA-256 of every other member. The second member is its proof: an
+HMAC-SHA256 (RFC 2104) of the manifest's bytes. Secrets are one member, encrypted with AES-256-GCM. scrypt (RFC 7914)
+derives each key of the passphrase and a salt of its own. Nothing of a manifest is believed before its proof is right.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import grp
 import hashlib
+import hmac
 import io
 import os
 import pwd
+import re
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -24,11 +27,16 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
+from gateway.backup.destinations import SUFFIX
 from gateway.domain.errors import ConfigError, StoreError
 
 _MANIFEST = "manifest.json"
-_LARGEST_MANIFEST = 1_000_000
+_LARGEST_MANIFEST = 64_000_000
+"""A backup with footage lists some 150 bytes for each segment."""
+_PROOF = "manifest.proof"
+_PROOF_MARK = b"edge-gateway proof 1\n"
 _PIECE = 1024 * 1024
+_DATED = re.compile(r"\d{4}-\d\d-\d\dT\d{6}\.\d{3}" + re.escape(SUFFIX))
 _SEAL = b"edge-gateway seal 1\n"
 _SALT_BYTES, _NONCE_BYTES = 16, 12
 _SCRYPT_COST = 2**16
@@ -71,7 +79,7 @@ class Manifest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    format: Literal[1] = 1
+    format: Literal[2] = 2
     version: str
     site: str
     made_at: str
@@ -79,6 +87,11 @@ class Manifest(BaseModel):
     schemas: dict[str, int]
     has_secrets: bool
     members: dict[str, Member]
+
+
+def usual_name(made_at: str) -> str:
+    """Return the name of a backup that was made at this time, by which the newest in a folder is found."""
+    return f"{made_at[:23].replace(':', '')}{SUFFIX}"
 
 
 def member_of(path: Path) -> Member:
@@ -100,11 +113,13 @@ def owner_of(found: os.stat_result) -> tuple[str, str]:
     return owner, group
 
 
-def pack(target: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
+def pack(target: Path, manifest: Manifest, files: Mapping[str, Path], *, passphrase: str) -> None:
     """Write the archive durably. `files` are the manifest's members by their names. Raises OSError."""
+    listed = manifest.model_dump_json(indent=1).encode()
     with open(target, "xb", opener=_privately) as file:
         with tarfile.open(fileobj=file, mode="w:gz", compresslevel=6) as tar:
-            _add(tar, _MANIFEST, io.BytesIO(manifest.model_dump_json(indent=1).encode()))
+            _add(tar, _MANIFEST, io.BytesIO(listed))
+            _add(tar, _PROOF, io.BytesIO(_proof(listed, passphrase, os.urandom(_SALT_BYTES))))
             for name, path in files.items():
                 with path.open("rb") as content:
                     _add(tar, name, content)
@@ -112,25 +127,23 @@ def pack(target: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
         os.fsync(file.fileno())
 
 
-def read_manifest(source: Path) -> Manifest:
-    """Read what a backup holds. Raises ConfigError when it is none, StoreError when it is damaged."""
+def read_manifest(source: Path, *, passphrase: str) -> Manifest:
+    """Read what a backup holds. Raises ConfigError when it is none or not authentic, StoreError when it is damaged."""
     with _opened(source) as tar:
-        return _manifest(tar, source)
+        return _manifest(tar, source, passphrase)
 
 
-def unpack(source: Path, into: Path) -> Manifest:
-    """Unpack a backup into an empty folder, and check every member against the manifest.
+def unpack(source: Path, into: Path, *, passphrase: str) -> Manifest:
+    """Unpack a backup into an empty folder, and check every member against the authenticated manifest.
 
     Raises:
-        ConfigError: it is no backup, or one of a newer program.
+        ConfigError: it is no backup, one of a newer program, or not authentic.
         StoreError: it is damaged, or there is no room for it.
     """
     with _opened(source) as tar:
-        manifest = _manifest(tar, source)
+        manifest = _manifest(tar, source, passphrase)
         missing = set(manifest.members)
-        for entry in tar:
-            if entry.name == _MANIFEST:
-                continue
+        while (entry := tar.next()) is not None:
             if entry.name not in missing or not entry.isfile():
                 raise StoreError(f"{source.name} holds {entry.name!r}, which its manifest does not list so")
             if entry.size != manifest.members[entry.name].size:
@@ -203,15 +216,46 @@ def _add(
     tar.addfile(entry, content)
 
 
-def _manifest(tar: tarfile.TarFile, source: Path) -> Manifest:
-    first = tar.next()
-    content = tar.extractfile(first) if first is not None and first.name == _MANIFEST else None
-    if content is None:
+def _proof(listed: bytes, passphrase: str, salt: bytes) -> bytes:
+    """Return the member that proves that whoever wrote these bytes of a manifest knew the passphrase."""
+    head = _PROOF_MARK + salt
+    return head + hmac.digest(_key(passphrase, salt), head + listed, "sha256")
+
+
+def _next_member(tar: tarfile.TarFile, name: str, largest: int) -> bytes | None:
+    """Read the next member of the archive; None unless it is a file of this name that is not too large."""
+    entry = tar.next()
+    if entry is None or entry.name != name or not entry.isreg() or entry.size > largest:
+        return None
+    content = tar.extractfile(entry)
+    return None if content is None else content.read(entry.size)
+
+
+def _manifest(tar: tarfile.TarFile, source: Path, passphrase: str) -> Manifest:
+    listed = _next_member(tar, _MANIFEST, _LARGEST_MANIFEST)
+    if listed is None:
         raise ConfigError(f"{source.name} is not a backup of a gateway")
+    proof = _next_member(tar, _PROOF, 1024)
+    if proof is None or not proof.startswith(_PROOF_MARK):
+        raise ConfigError(
+            f"{source.name} does not prove that it was made with the passphrase, so anybody may have changed it:"
+            " restore another backup, or this one with the release that made it if nobody else could write where it lay"
+        )
+    salt = proof[len(_PROOF_MARK) :][:_SALT_BYTES]
+    if not hmac.compare_digest(proof, _proof(listed, passphrase, salt)):
+        raise ConfigError(
+            "the passphrase is wrong for this backup, or somebody changed it without the passphrase: type it again, or"
+            " restore another backup"
+        )
     try:
-        manifest = Manifest.model_validate_json(content.read(_LARGEST_MANIFEST))
+        manifest = Manifest.model_validate_json(listed)
     except ValidationError as error:
         raise ConfigError(f"{source.name} was made by a newer program, or is not a backup of a gateway") from error
+    if _DATED.fullmatch(source.name) and source.name != usual_name(manifest.made_at):
+        raise ConfigError(
+            f"{source.name} is the backup of {manifest.made_at[:19]} UTC under another one's name: somebody put it in"
+            " its place; to restore it all the same, rename it first"
+        )
     for name in manifest.members:
         _expect_plain(name)
     return manifest

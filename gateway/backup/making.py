@@ -44,12 +44,13 @@ def make_backup(
     site: str,
     version: str,
     made_at: str,
+    with_secrets: bool = True,
     with_footage: bool = False,
 ) -> Manifest:
     """Write a backup of the gateway at `place` to the file `target`, which must not be there yet.
 
-    Blocks on the disk. `passphrase` seals the secrets; with "" they are left out. `with_footage` adds the footage that
-    camera events hold, and their evidence.
+    Blocks on the disk. `passphrase` authenticates the whole backup and seals the secrets, which `with_secrets` adds.
+    `with_footage` adds the footage that camera events hold, and their evidence.
 
     Raises:
         ConfigError: there is no gateway at `place`; FolderRefuses if `target` cannot be written.
@@ -64,7 +65,7 @@ def make_backup(
             files = {f"data/{name}": staged / name for name in schemas}
             files |= {f"data/{name}": place.data / name for name in _PLAIN_FILES if (place.data / name).is_file()}
             files |= {f"site/{path.relative_to(place.site_file.parent)}": path for path in _settings(place)}
-            if passphrase:
+            if with_secrets:
                 files[SEALED] = staged / SEALED
                 files[SEALED].write_bytes(seal(dict(_secrets(place)), passphrase))
             files = {name: _held_still(path, staged, name) for name, path in files.items()}
@@ -77,11 +78,11 @@ def make_backup(
                 made_at=made_at,
                 site_file=place.site_file.name,
                 schemas=schemas,
-                has_secrets=bool(passphrase),
+                has_secrets=with_secrets,
                 members={name: member_of(path) for name, path in files.items()},
             )
             draft.unlink(missing_ok=True)
-            pack(draft, manifest, files)
+            pack(draft, manifest, files, passphrase=passphrase)
         if target.exists():
             raise ConfigError(f"{target} is there already; name another file")
         draft.rename(target)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gateway.backup.archive import Manifest, read_manifest, unpack, unseal
+from gateway.backup.archive import Manifest, unpack, unseal
 from gateway.backup.making import MEDIA, SEALED, Place, is_plain
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.runtime.data_folder import DataFolder, MediaCondition
@@ -25,13 +25,8 @@ _MOST_OF_DATA = 0o640
 """Permissions of a database, whatever a backup by another umask says."""
 
 
-def has_secrets(source: Path) -> bool:
-    """Return whether a backup holds secrets. Raises ConfigError for what is no backup, StoreError for a damaged one."""
-    return read_manifest(source).has_secrets
-
-
-def verify(source: Path, *, passphrase: str = "", near: Path | None = None) -> Manifest:
-    """Check a backup throughout: every check sum, both databases, and the secrets where a passphrase is given.
+def verify(source: Path, *, passphrase: str, near: Path | None = None) -> Manifest:
+    """Check a backup throughout: that it was made with the passphrase, every check sum, both databases, the secrets.
 
     `near`: the folder to unpack it in meanwhile, the backup's own if left out. Raises ConfigError, StoreError.
     """
@@ -39,19 +34,24 @@ def verify(source: Path, *, passphrase: str = "", near: Path | None = None) -> M
         return manifest
 
 
-def restore(source: Path, place: Place, *, passphrase: str, replace: bool = False) -> Manifest:
-    """Put the files of a backup in their places; the gateway must not run.
+def restore(
+    source: Path, place: Place, *, passphrase: str, with_secrets: bool = True, replace: bool = False
+) -> Manifest:
+    """Put the files of a backup in their places, the secrets too unless they are left out; the gateway must not run.
 
     With `replace` the databases and the site file that are there are kept beside the new ones. Nothing is changed
     unless the whole backup is good. Footage of the same name stays.
 
     Raises:
-        ConfigError: the gateway runs, its data are there already, the passphrase is wrong, or there is footage to put
-            back and the media folder's disk is not mounted.
+        ConfigError: the gateway runs, its data are there already, the backup was not made with the passphrase, or
+            there is footage to put back and the media folder's disk is not mounted.
         StoreError: the backup is damaged, or there is no room.
     """
     try:
-        with DataFolder.open(place.data) as data, _unpacked(source, data.path, passphrase) as (manifest, unpacked):
+        with (
+            DataFolder.open(place.data) as data,
+            _unpacked(source, data.path, passphrase, with_secrets=with_secrets) as (manifest, unpacked),
+        ):
             used = [name for name in manifest.schemas if (place.data / name).exists()]
             if (used or place.site_file.exists()) and not replace:
                 there = place.data / used[0] if used else place.site_file
@@ -71,17 +71,19 @@ def restore(source: Path, place: Place, *, passphrase: str, replace: bool = Fals
 
 
 @contextmanager
-def _unpacked(source: Path, near: Path, passphrase: str) -> Iterator[tuple[Manifest, Path]]:
-    """Unpack a backup and check it throughout. Its secrets are in their places where a passphrase is given."""
+def _unpacked(
+    source: Path, near: Path, passphrase: str, *, with_secrets: bool = True
+) -> Iterator[tuple[Manifest, Path]]:
+    """Unpack a backup and check it throughout. Its secrets are in their places if they are wanted."""
     with tempfile.TemporaryDirectory(prefix=".restore-", dir=near) as folder:
         unpacked = Path(folder)
-        manifest = unpack(source, unpacked)
+        manifest = unpack(source, unpacked, passphrase=passphrase)
         for name in manifest.schemas:
             check_copy(unpacked / "data" / name)
         for name, member in manifest.members.items():
             (unpacked / name).chmod(member.mode)
             _give(unpacked / name, member.owner, member.group)
-        if manifest.has_secrets and passphrase:
+        if manifest.has_secrets and with_secrets:
             for name, secret in unseal((unpacked / SEALED).read_bytes(), passphrase).items():
                 (unpacked / name).parent.mkdir(parents=True, exist_ok=True)
                 (unpacked / name).write_bytes(secret.content)

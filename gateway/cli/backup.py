@@ -32,7 +32,7 @@ _PassphraseFile = Annotated[
     typer.Option(
         "--passphrase-file",
         metavar="FILE",
-        help=f"The passphrase of the secrets; else it is read from {_PASSPHRASE}, or asked for.",
+        help=f"Holds the passphrase of the backup; else it is read from {_PASSPHRASE}, or asked for.",
     ),
 ]
 _WithoutSecrets = Annotated[bool, typer.Option("--without-secrets", help="Leave the secrets out.")]
@@ -90,15 +90,24 @@ def backup(
 
     clock = SystemClock()
     with nullcontext() if target else noted(data, now=lambda: clock.wall().micros):
-        passphrase = "" if without_secrets else _passphrase(passphrase_file, new=True)
-        _back_up(target, keep=keep, footage=footage, place=Place(site_file=site, data=data), passphrase=passphrase)
+        _back_up(
+            target,
+            keep=keep,
+            footage=footage,
+            place=Place(site_file=site, data=data),
+            passphrase=_passphrase(passphrase_file, new=True),
+            with_secrets=not without_secrets,
+        )
 
 
-def _back_up(target: str, *, keep: int | None, footage: bool | None, place: Place, passphrase: str) -> None:
+def _back_up(
+    target: str, *, keep: int | None, footage: bool | None, place: Place, passphrase: str, with_secrets: bool
+) -> None:
     """Write a backup to `target`, or where the site file says."""
     import importlib.metadata  # noqa: PLC0415  # help answers faster
 
-    from gateway.backup.destinations import SUFFIX, delete_older, far_place, split  # noqa: PLC0415
+    from gateway.backup.archive import usual_name  # noqa: PLC0415
+    from gateway.backup.destinations import delete_older, far_place, split  # noqa: PLC0415
     from gateway.backup.making import make_backup  # noqa: PLC0415
     from gateway.site import Secrets, load, secrets_folder  # noqa: PLC0415
     from gateway.site.backup_section import BackupSection  # noqa: PLC0415
@@ -110,7 +119,6 @@ def _back_up(target: str, *, keep: int | None, footage: bool | None, place: Plac
     address = _address(target or section.target)
     kept = keep if keep is not None else 0 if target else section.keep
     now = iso_utc(SystemClock().wall().micros)
-    usual_name = f"{now[:23].replace(':', '')}{SUFFIX}"
 
     def write(file: Path) -> None:
         make_backup(
@@ -120,13 +128,14 @@ def _back_up(target: str, *, keep: int | None, footage: bool | None, place: Plac
             site="" if loaded is None else loaded.site.name,
             version=importlib.metadata.version("edge-gateway"),
             made_at=now,
+            with_secrets=with_secrets,
             with_footage=footage if footage is not None else section.footage and not target,
         )
 
     if isinstance(address, Path):
-        file = address if target and not address.is_dir() else address / usual_name
+        file = address if target and not address.is_dir() else address / usual_name(now)
         write(file)
-        _tell_written(str(file), file, passphrase)
+        _tell_written(str(file), file, with_secrets=with_secrets)
         if kept and address.is_dir():
             for older in delete_older(address, keep=kept):
                 typer.echo(f"{older} is deleted: {kept} are kept")
@@ -137,8 +146,8 @@ def _back_up(target: str, *, keep: int | None, footage: bool | None, place: Plac
     with tempfile.TemporaryDirectory(prefix=".backup-", dir=data if data.is_dir() else None) as near:
         draft = Path(near) / "draft"
         write(draft)
-        far.put(draft, name or usual_name)
-        _tell_written(f"{folder}/{name or usual_name}", draft, passphrase)
+        far.put(draft, name or usual_name(now))
+        _tell_written(f"{folder}/{name or usual_name(now)}", draft, with_secrets=with_secrets)
     if kept and not name:
         for old in far.names()[:-kept]:
             far.delete(old)
@@ -172,8 +181,9 @@ def restore(
 ) -> None:
     """Put a backup in its places on this box, or with `--check` see whether it is good. Stop the gateway first.
 
-    Nothing is changed unless the whole backup is good. Afterwards numbers of events go on far above the old ones,
-    people sign in anew, and each record that waits for central is looked for there before it is sent.
+    Nothing is changed unless the whole backup is good and was made with the passphrase. Afterwards numbers of events
+    go on far above the old ones, people sign in anew, and each record that waits for central is looked for there before
+    it is sent.
 
     Example: edge-gateway restore /media/usb/north-yard.backup.tar.gz
 
@@ -182,23 +192,29 @@ def restore(
     Example: edge-gateway restore s3://yard-backups/north-yard/2026-01-01T032000.000.backup.tar.gz --check
     """
     from gateway.backup.making import Place  # noqa: PLC0415  # help answers faster
-    from gateway.backup.restoring import has_secrets, verify  # noqa: PLC0415
     from gateway.backup.restoring import restore as put_back  # noqa: PLC0415
+    from gateway.backup.restoring import verify  # noqa: PLC0415
 
     with _fetched(source, settings or site) as (file, called):
-        passphrase = "" if without_secrets or not has_secrets(file) else _passphrase(passphrase_file, new=False)
+        passphrase = _passphrase(passphrase_file, new=False)
         if check:
             typer.echo(f"{called} is good: {_told(verify(file, passphrase=passphrase))}")
             return
-        manifest = put_back(file, Place(site_file=site, data=data), passphrase=passphrase, replace=replace)
+        manifest = put_back(
+            file,
+            Place(site_file=site, data=data),
+            passphrase=passphrase,
+            with_secrets=not without_secrets,
+            replace=replace,
+        )
     typer.echo(f"restored {_told(manifest)}")
-    if manifest.has_secrets and not passphrase:
+    if manifest.has_secrets and without_secrets:
         typer.echo(f"Secrets are not restored: put them in {site.parent / 'secrets'} and {site.parent / 'tls'}.")
     typer.echo(f"Next: edge-gateway check {quote(str(site))}, then systemctl start edge-gateway")
 
 
-def _tell_written(called: str, file: Path, passphrase: str) -> None:
-    typer.echo(f"{called} is written, {file.stat().st_size // 1024 + 1} kB{', without secrets' * (not passphrase)}")
+def _tell_written(called: str, file: Path, *, with_secrets: bool) -> None:
+    typer.echo(f"{called} is written, {file.stat().st_size // 1024 + 1} kB{', without secrets' * (not with_secrets)}")
 
 
 def _address(text: str) -> Path | SftpAddress | S3Address:
@@ -265,7 +281,7 @@ def _passphrase(file: Path | None, *, new: bool) -> str:
     else:
         found = os.environ.get(_PASSPHRASE) or prompt_for_secret(
             "Passphrase of the backup",
-            otherwise=f"use --passphrase-file, set {_PASSPHRASE}, or leave secrets out by --without-secrets",
+            otherwise=f"use --passphrase-file or set {_PASSPHRASE}",
             twice=new,
         )
     if not found:

@@ -427,6 +427,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     # 8: permissions and secrets
     Mutation(
         8,
+        "the manifest of a backup is not authenticated",
+        "gateway/backup/archive.py",
+        "if not hmac.compare_digest(proof, _proof(listed, passphrase, salt)):",
+        "if False:",
+        tests=("tests/gateway/backup/test_backup.py",),
+    ),
+    Mutation(
+        8,
         "a plate opens where a PIN is asked for",
         "gateway/domain/access/pins.py",
         "if case.credential.plate:",

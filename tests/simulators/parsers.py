@@ -14,6 +14,7 @@ import zipfile
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import UTC
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -375,9 +376,10 @@ def _packed() -> bytes:
     """Make a backup whose manifest lacks everything."""
     held = io.BytesIO()
     with tarfile.open(fileobj=held, mode="w:gz") as tar:
-        entry = tarfile.TarInfo("manifest.json")
-        entry.size = 2
-        tar.addfile(entry, io.BytesIO(b"{}"))
+        for name, content in (("manifest.json", b"{}"), ("manifest.proof", b"edge-gateway proof 1\n" + bytes(48))):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
     return held.getvalue()
 
 
@@ -482,5 +484,11 @@ PARSERS = (
     ),
     Parser("site-file", _site_file, (ConfigError,), ((_ROOT / "config" / "site.example.toml").read_bytes(),), 60_000),
     Parser("proof-package", _as_file(verify, "package.zip"), (ProofBroken,), (_zipped(),), 20_000),
-    Parser("backup", _as_file(read_manifest, "backup.tar.gz"), (ConfigError, StoreError), (_packed(),), 20_000),
+    Parser(
+        "backup",
+        _as_file(partial(read_manifest, passphrase="fuzz"), "backup.tar.gz"),
+        (ConfigError, StoreError),
+        (_packed(),),
+        20_000,
+    ),
 )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import hashlib
 import io
+import json
 import random
 import shutil
 import tarfile
 
 import pytest
 
-from gateway.backup.archive import read_manifest
+from gateway.backup.archive import pack, read_manifest, usual_name
 from gateway.backup.making import Place, make_backup
 from gateway.backup.restoring import restore, verify
 from gateway.domain.errors import ConfigError, GatewayError, StoreError
@@ -54,11 +56,26 @@ def other(tmp_path) -> Place:
     return place(tmp_path / "other")
 
 
-def backed_up(box, file, *, passphrase=PASSPHRASE, with_footage=False):
-    made_at = "2026-01-01T12:00:00Z"
-    make_backup(
-        box, file, passphrase=passphrase, site="Small", version="1.2.3", made_at=made_at, with_footage=with_footage
-    )
+def backed_up(box, file, *, made_at="2026-01-01T12:00:00.000000Z", **options):
+    make_backup(box, file, passphrase=PASSPHRASE, site="Small", version="1.2.3", made_at=made_at, **options)
+    return file
+
+
+def manifest_of(file):
+    return read_manifest(file, passphrase=PASSPHRASE)
+
+
+def members_of(file) -> dict[str, bytes]:
+    with tarfile.open(file) as tar:
+        return {entry.name: tar.extractfile(entry).read() for entry in tar}
+
+
+def packed(file, members):
+    with tarfile.open(file, "w:gz") as tar:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
     return file
 
 
@@ -145,7 +162,7 @@ def test_no_link_beside_the_site_file_is_followed(opened, box, tmp_path):
     asyncio.run(used(opened, box))
     (tmp_path / "shadow").write_text(SECRET)
     (box.site_file.parent / "innocent.toml").symlink_to(tmp_path / "shadow")
-    file = backed_up(box, tmp_path / "b.tar.gz", passphrase="")
+    file = backed_up(box, tmp_path / "b.tar.gz", with_secrets=False)
     assert SECRET.encode() not in gzip.decompress(file.read_bytes())
 
 
@@ -154,27 +171,25 @@ def test_a_data_folder_beside_the_site_file_is_packed_once(opened, box, tmp_path
     inside.data.mkdir(mode=0o750)
     asyncio.run(used(opened, inside))
     file = backed_up(inside, tmp_path / "b.tar.gz")
-    assert not [name for name in read_manifest(file).members if name.startswith("site/data")]
+    assert not [name for name in manifest_of(file).members if name.startswith("site/data")]
 
 
 def test_a_member_that_is_larger_than_its_manifest_says_is_refused(opened, box, other, tmp_path):
     asyncio.run(used(opened, box))
-    evil = tmp_path / "evil.tar.gz"
-    with tarfile.open(backed_up(box, tmp_path / "b.tar.gz")) as good, tarfile.open(evil, "w:gz") as bad:
-        for entry in good:
-            content = good.extractfile(entry).read()
-            content += b"x" if entry.name == "data/site.db" else b""
-            entry.size = len(content)
-            bad.addfile(entry, io.BytesIO(content))
+    members = members_of(backed_up(box, tmp_path / "b.tar.gz"))
+    members["data/site.db"] += b"x"
+    evil = packed(tmp_path / "evil.tar.gz", members)
     with pytest.raises(StoreError, match=r"data/site\.db in the backup is damaged: its size is wrong"):
         restore(evil, other, passphrase=PASSPHRASE)
 
 
-def test_without_a_passphrase_there_are_no_secrets(opened, box, other, tmp_path):
+def test_secrets_can_be_left_out_of_a_backup_and_of_a_restore(opened, box, other, tmp_path):
     asyncio.run(used(opened, box))
-    file = backed_up(box, tmp_path / "b.tar.gz", passphrase="")
-    assert not read_manifest(file).has_secrets
-    restore(file, other, passphrase="")
+    file = backed_up(box, tmp_path / "b.tar.gz", with_secrets=False)
+    assert not manifest_of(file).has_secrets
+    restore(backed_up(box, tmp_path / "whole.tar.gz"), other, passphrase=PASSPHRASE, with_secrets=False)
+    assert not (other.site_file.parent / "secrets").exists()
+    restore(file, other, passphrase=PASSPHRASE, replace=True)
     assert not (other.site_file.parent / "secrets").exists()
     assert other.site_file.read_text() == SITE
 
@@ -242,19 +257,107 @@ def test_what_is_there_is_kept_beside_what_takes_its_place(opened, event, box, t
 
 def test_a_backup_that_names_a_place_outside_is_refused(opened, box, other, tmp_path):
     asyncio.run(used(opened, box))
-    file = backed_up(box, tmp_path / "b.tar.gz")
+    manifest = manifest_of(backed_up(box, tmp_path / "b.tar.gz"))
+    outside = "data/../../x.log"
+    manifest = manifest.model_copy(update={"members": {outside: manifest.members["data/access.log"]}})
     evil = tmp_path / "evil.tar.gz"
-    with tarfile.open(file) as good, tarfile.open(evil, "w:gz") as bad:
-        for entry in good:
-            content = good.extractfile(entry).read()
-            if entry.name == "manifest.json":
-                content = content.replace(b'"data/access.log"', b'"data/../../x.log"')
-            entry.name = entry.name.replace("data/access.log", "data/../../x.log")
-            entry.size = len(content)
-            bad.addfile(entry, io.BytesIO(content))
+    pack(evil, manifest, {outside: box.data / "access.log"}, passphrase=PASSPHRASE)
     with pytest.raises(StoreError, match="which no backup does"):
         restore(evil, other, passphrase=PASSPHRASE)
     assert not list(tmp_path.glob("**/x.log"))
+
+
+def _resummed(members):
+    """The members with a manifest whose sums are right again, as anybody can make it."""
+    manifest = json.loads(members["manifest.json"])
+    for name, member in manifest["members"].items():
+        member.update(size=len(members[name]), sha256=hashlib.sha256(members[name]).hexdigest())
+    return {**members, "manifest.json": json.dumps(manifest, indent=1).encode()}
+
+
+def _fields(value, path=()):
+    """The places of all plain values in a manifest."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _fields(inner, (*path, key))
+    else:
+        yield path
+
+
+def _forgeries(members, others):
+    """Backups that somebody without the passphrase can make of two that were made with it."""
+    manifest = json.loads(members["manifest.json"])
+    without = dict(manifest, has_secrets=False)
+    without["members"] = {name: each for name, each in manifest["members"].items() if name != "sealed"}
+    plain = {"manifest.json": json.dumps(without).encode()} | {
+        name: content for name, content in members.items() if name not in ("manifest.json", "sealed")
+    }
+    yield "site.db", _resummed({**members, "data/site.db": members["data/site.db"] + b"\0"})
+    yield "site.toml", _resummed({**members, "site/site.toml": b'[site]\nname = "Mine"\n'})
+    yield "swapped", _resummed({**members, "data/site.db": others["data/site.db"]})
+    yield "swapped secrets", _resummed({**members, "sealed": others["sealed"]})
+    yield "another's manifest", {**members, "manifest.json": others["manifest.json"]}
+    yield "another's proof", {**members, "manifest.proof": others["manifest.proof"]}
+    yield "no proof", {name: content for name, content in members.items() if name != "manifest.proof"}
+    yield "proof at the end", {**{n: c for n, c in members.items() if n != "manifest.proof"}, "manifest.proof": b""}
+    yield "empty proof", {**members, "manifest.proof": b""}
+    yield "short proof", {**members, "manifest.proof": members["manifest.proof"][:-1]}
+    yield "no salt", {**members, "manifest.proof": b"edge-gateway proof 1\n"}
+    yield "secrets taken out", plain
+    yield "an older form", {name: content for name, content in plain.items() if name != "manifest.proof"}
+    yield "one more", {**members, "data/cards.db-wal": b"x"}
+    yield "one less", {name: content for name, content in members.items() if name != "data/access.log"}
+
+
+def test_nobody_without_the_passphrase_makes_a_backup_that_is_taken(opened, event, box, other, tmp_path):
+    asyncio.run(used(opened, box))
+    members = members_of(backed_up(box, tmp_path / "1.tar.gz"))
+    (box.site_file.parent / "secrets" / "central").write_text("another")
+    asyncio.run(used(opened, box, "guard"))
+    others = members_of(backed_up(box, tmp_path / "2.tar.gz"))
+    for case, forged in _forgeries(members, others):
+        file = packed(tmp_path / f"{case}.tar.gz", forged)
+        with pytest.raises((ConfigError, StoreError)):
+            restore(file, other, passphrase=PASSPHRASE)
+        assert not other.site_file.exists(), case
+        assert not (other.data / "site.db").exists(), case
+
+
+def test_each_field_of_a_manifest_is_proven(opened, box, tmp_path):
+    asyncio.run(used(opened, box))
+    members = members_of(backed_up(box, tmp_path / "b.tar.gz"))
+    whole = json.loads(members["manifest.json"])
+    tried = [path for path in _fields(whole) if path[0] != "members" or path[1] == "site/site.toml"]
+    assert len(tried) > 10
+    for path in tried:
+        changed = json.loads(members["manifest.json"])
+        last = changed
+        for key in path[:-1]:
+            last = last[key]
+        was = last[path[-1]]
+        last[path[-1]] = (not was) if isinstance(was, bool) else was + 1 if isinstance(was, int) else f"{was}x"
+        forged = {"manifest.json": json.dumps(changed, indent=1).encode(), "manifest.proof": members["manifest.proof"]}
+        with pytest.raises(ConfigError, match="or somebody changed it without the passphrase"):
+            manifest_of(packed(tmp_path / "forged.tar.gz", forged))
+        (tmp_path / "forged.tar.gz").unlink()
+
+
+def test_a_backup_of_an_older_program_is_refused_with_the_remedy(opened, box, tmp_path):
+    asyncio.run(used(opened, box))
+    members = members_of(backed_up(box, tmp_path / "b.tar.gz"))
+    del members["manifest.proof"]
+    with pytest.raises(ConfigError, match=r"does not prove that it was made with .*: restore another backup"):
+        verify(packed(tmp_path / "old.tar.gz", members), passphrase=PASSPHRASE)
+
+
+def test_an_older_backup_under_the_name_of_a_newer_one_is_refused(opened, box, tmp_path):
+    asyncio.run(used(opened, box))
+    older = backed_up(box, tmp_path / usual_name("2026-01-01T12:00:00.000000Z"))
+    assert verify(older, passphrase=PASSPHRASE)
+    newer = older.rename(tmp_path / usual_name("2026-01-02T12:00:00.000000Z"))
+    with pytest.raises(ConfigError, match="is the backup of 2026-01-01T12:00:00 UTC under another one's name"):
+        verify(newer, passphrase=PASSPHRASE)
+    assert verify(newer.rename(tmp_path / "older.backup.tar.gz"), passphrase=PASSPHRASE)
 
 
 def test_a_backup_is_checked_without_restoring_it(opened, box, tmp_path):
@@ -262,9 +365,9 @@ def test_a_backup_is_checked_without_restoring_it(opened, box, tmp_path):
     file = backed_up(box, tmp_path / "b.tar.gz")
     assert verify(file, passphrase=PASSPHRASE).site == "Small"
     with pytest.raises(StoreError, match="is no backup, or is cut short"):
-        verify(box.site_file)
+        verify(box.site_file, passphrase=PASSPHRASE)
     with pytest.raises(ConfigError, match="there is no file"):
-        verify(tmp_path / "nowhere.tar.gz")
+        verify(tmp_path / "nowhere.tar.gz", passphrase=PASSPHRASE)
     with pytest.raises(ConfigError, match="is there already"):
         backed_up(box, file)
 
@@ -290,7 +393,7 @@ def media_of(box) -> dict[str, bytes]:
 
 
 def test_footage_that_events_hold_comes_back_when_it_was_asked_for(footage, box, other, tmp_path):
-    without = read_manifest(backed_up(box, tmp_path / "small.tar.gz"))
+    without = manifest_of(backed_up(box, tmp_path / "small.tar.gz"))
     assert not [name for name in without.members if name.startswith("media/")]
     file = backed_up(box, tmp_path / "b.tar.gz", with_footage=True)
     restore(file, other, passphrase=PASSPHRASE)
@@ -330,7 +433,7 @@ def test_footage_is_not_put_where_its_disk_belongs(footage, box, other, tmp_path
     assert not other.site_file.exists()
 
 
-async def used(opened, box) -> None:
+async def used(opened, box, username="chief") -> None:
     """Let a gateway run there once."""
     async with opened(box.data) as store:
-        await store.accounts.add("chief", password_hash="x", role="administrator", now=1)
+        await store.accounts.add(username, password_hash="x", role="administrator", now=1)

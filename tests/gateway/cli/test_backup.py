@@ -50,7 +50,10 @@ def test_a_box_is_backed_up_while_it_runs_and_goes_on_elsewhere(box, tmp_path):
     checked = typed("restore", "--check", file, **PHRASE)
     assert "is good: Small as of " in checked.stdout
     wrong = typed("restore", file, *named(other), EDGE_GATEWAY_BACKUP_PASSPHRASE="south")
-    assert (wrong.returncode, wrong.stderr) == (2, "edge-gateway: the passphrase is wrong for this backup\n")
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith(
+        "edge-gateway: the passphrase is wrong for this backup, or somebody changed the backup"
+    )
     done = typed("restore", file, *named(other), **PHRASE)
     assert done.returncode == 0, done.stderr
     with RunningGateway(other, "--data", other / "data") as gateway:
