@@ -166,6 +166,25 @@ class TamperChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageRefused:
+    """A message of a device that answers was dropped: it cannot be read, or it may not be accepted.
+
+    The next `CardPresented`, `KeysPressed` or `PlateSeen` shows that the device's messages are accepted.
+
+    Attributes:
+        device_id: the device's id.
+        reason: why, in one sentence that continues "a message was refused: ".
+        raw: the message's first bytes; empty when it had none.
+        at: when it was complete here.
+    """
+
+    device_id: int
+    reason: str
+    raw: bytes
+    at: MonotonicSeconds
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceConnected:
     """The device answers. Sent once per recovery."""
 
@@ -201,6 +220,7 @@ Report = (
     | PlateSeen
     | KeysPressed
     | TamperChanged
+    | MessageRefused
     | GateMoved
     | PointChanged
     | PollMissed

@@ -95,6 +95,15 @@ class KeysTyped(_Message):
     keys: str = Field(min_length=1, max_length=128)
 
 
+class Refused(_Message):
+    """A reading that was refused, with the reason and its first bytes as hexadecimal digits."""
+
+    kind: Literal["refused"] = "refused"
+    address: Address
+    reason: str = Field(max_length=300)
+    raw: str = Field(pattern=r"^([0-9a-f]{2}){0,128}$")
+
+
 class TamperSeen(_Message):
     """A tamper report: the housing of the reader was opened or closed."""
 
@@ -124,7 +133,7 @@ class Beat(_Message):
     kind: Literal["beat"] = "beat"
 
 
-Happening = Connected | Lost | CardRead | KeysTyped | TamperSeen | Polled | LineSeen | Beat
+Happening = Connected | Lost | CardRead | KeysTyped | Refused | TamperSeen | Polled | LineSeen | Beat
 _HAPPENING: TypeAdapter[Happening] = TypeAdapter(
     Annotated[Happening, Field(discriminator="kind")], config=ConfigDict(hide_input_in_errors=True)
 )

@@ -37,6 +37,7 @@ from drivers.osdp.messages import (
     Happening,
     KeysTyped,
     Lost,
+    Refused,
     Setup,
     TamperSeen,
 )
@@ -51,6 +52,7 @@ _ASK_SECONDS = 1.0
 _HANDSHAKE_SECONDS = 3.0
 _REST_SECONDS = 0.2
 
+_LONGEST_TEXT = 128
 _STALE_SECONDS = 0.5
 """Seconds after a reader came back in which its readings are dropped.
 
@@ -209,18 +211,11 @@ class Panel:
     def _happenings_of(self, reader: _ReaderState, event: Mapping[str, object]) -> Iterator[Happening]:
         match event:
             case {"event": Event.CardRead, "format": CardFormat.ASCII, "data": bytes(data)}:
-                text = data.decode("ascii", "replace").strip("\0\r\n ")[:128]
-                if text:
-                    yield CardRead(address=reader.address, bit_length=0, bits=0, text=text)
+                yield from text_card(reader.address, data)
             case {"event": Event.CardRead, "length": int(length), "data": bytes(data)}:
-                if 0 < length <= min(LONGEST_CARD_BITS, 8 * len(data)):
-                    # The bits are left-aligned in their bytes.
-                    bits = int.from_bytes(data, "big") >> (8 * len(data) - length)
-                    yield CardRead(address=reader.address, bit_length=length, bits=bits, text="")
+                yield bit_card(reader.address, length, data)
             case {"event": Event.KeyPress, "data": bytes(data)}:
-                keys = "".join(_KEYS.get(code, chr(code)) for code in data if code in _KEYS or 0x21 <= code < 0x7F)
-                if keys:
-                    yield KeysTyped(address=reader.address, keys=keys[:128])
+                yield typed_keys(reader.address, data)
             case {"event": Event.Status, "type": StatusReportType.Local, "report": bytes(report)} if report:
                 yield TamperSeen(address=reader.address, tampered=bool(report[0]))
             case {
@@ -233,6 +228,37 @@ class Panel:
                     self._with_default_key.add(reader.offset)
                 else:
                     self._with_default_key.discard(reader.offset)
+
+
+def text_card(address: int, data: bytes) -> Iterator[CardRead | Refused]:
+    """Yield a card that the reader sends as text; none for an empty text."""
+    text = data.decode("latin-1").strip("\0\r\n ")
+    if not text:
+        return
+    if len(text) <= _LONGEST_TEXT and text.isascii() and text.isprintable():
+        yield CardRead(address=address, bit_length=0, bits=0, text=text)
+    else:
+        yield _refused(address, "a card's text with bytes that are no characters, or too many", data)
+
+
+def bit_card(address: int, length: int, data: bytes) -> CardRead | Refused:
+    """Return a card of so many bits, which are left-aligned in their bytes."""
+    if not 0 < length <= min(LONGEST_CARD_BITS, 8 * len(data)):
+        return _refused(address, f"a card of {length} bits in {len(data)} bytes", data)
+    bits = int.from_bytes(data, "big") >> (8 * len(data) - length)
+    return CardRead(address=address, bit_length=length, bits=bits, text="")
+
+
+def typed_keys(address: int, data: bytes) -> KeysTyped | Refused:
+    """Return the keys; those that are no characters are left out."""
+    keys = "".join(_KEYS.get(code, chr(code)) for code in data if code in _KEYS or 0x21 <= code < 0x7F)
+    if not keys:
+        return _refused(address, "keys that are no characters", data)
+    return KeysTyped(address=address, keys=keys[:128])
+
+
+def _refused(address: int, reason: str, raw: bytes) -> Refused:
+    return Refused(address=address, reason=reason, raw=raw[:128].hex())
 
 
 def orders(feedback: Feedback) -> tuple[tuple[int, Order], ...]:

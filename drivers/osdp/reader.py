@@ -12,12 +12,13 @@ from drivers.contract import (
     DeviceConnected,
     Feedback,
     KeysPressed,
+    MessageRefused,
     Reports,
     TamperChanged,
 )
 from drivers.losses import Loss
 from drivers.osdp.line import OsdpLine
-from drivers.osdp.messages import CardRead, Connected, Happening, KeysTyped, Lost, TamperSeen
+from drivers.osdp.messages import CardRead, Connected, Happening, KeysTyped, Lost, Refused, TamperSeen
 
 
 class OsdpReader:
@@ -66,6 +67,8 @@ class OsdpReader:
                 reports(CardPresented(self._device_id, happening.bit_length, happening.bits, happening.text, now))
             case KeysTyped():
                 reports(KeysPressed(self._device_id, happening.keys, now))
+            case Refused():
+                reports(MessageRefused(self._device_id, happening.reason, bytes.fromhex(happening.raw), now))
             case TamperSeen():
                 # A loss does not end the tamper state: a person who opens a reader may unplug it too.
                 if happening.tampered is not self._is_tampered:

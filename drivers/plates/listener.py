@@ -100,7 +100,10 @@ class PushListener:
 
     async def _answer(self, request: web.Request) -> web.Response:
         camera = self._cameras.get(request.match_info["device"])
-        if camera is None or not camera.admits(address=request.remote or "", token=_token(request)):
+        objection = camera.objection(address=request.remote or "", token=_token(request)) if camera else ""
+        if camera is None or objection:
+            if camera is not None:
+                camera.refuse(objection)
             # The same answer for both, so that a stranger cannot learn which cameras there are.
             self._turned_away += 1
             log.warning("push_turned_away", source=request.remote, count=self._turned_away)
@@ -112,7 +115,7 @@ class PushListener:
         except TimeoutError:
             return web.Response(status=408)
         except ProtocolViolation as violation:
-            log.warning("push_refused", device=camera.device_id, reason=str(violation))
+            camera.refuse(str(violation))
             return web.Response(status=400)
         return web.Response(text="OK") if camera.take(readings) else web.Response(status=503)
 

@@ -8,7 +8,7 @@ import ipaddress
 import time
 from collections.abc import Callable, Iterable
 
-from drivers.contract import DeviceConnected, DeviceLost, MonotonicSeconds, PlateSeen, Reports
+from drivers.contract import DeviceConnected, DeviceLost, MessageRefused, MonotonicSeconds, PlateSeen, Reports
 from drivers.plates.dialect import Dialect
 from drivers.plates.readings import PlateReading, Sightings
 
@@ -66,11 +66,13 @@ class PushedPlates:
         """The camera's make."""
         return self._dialect
 
-    def admits(self, *, address: str, token: str) -> bool:
-        """Return whether a message from this address with this token is accepted as the camera's."""
+    def objection(self, *, address: str, token: str) -> str:
+        """Return why a message from this address with this token is not accepted as the camera's; "" when it is."""
         if self._source is not None and _address(address) != self._source:
-            return False
-        return not self._token or hmac.compare_digest(token.encode(), self._token.encode())
+            return f"a push came from {address}, which is not the camera's source"
+        if self._token and not hmac.compare_digest(token.encode(), self._token.encode()):
+            return f"a push from {address} had no token, or another one"
+        return ""
 
     def listening(self, *, fault: str = "") -> None:
         """Note that the listener listens; with a `fault`, that it cannot, for this reason."""
@@ -87,6 +89,11 @@ class PushedPlates:
             seen = PlateSeen(self._device_id, one.plate, one.confidence, one.vehicle, one.direction, self._heard_at)
             self._reports(seen)
         return True
+
+    def refuse(self, reason: str, raw: bytes = b"") -> None:
+        """Report a message that was refused for this reason. `raw`: its first bytes."""
+        if self._reports is not None:
+            self._reports(MessageRefused(self._device_id, reason, raw, self._monotonic()))
 
     async def run(self, reports: Reports) -> None:
         """Report readings and losses until cancelled."""

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 
 import aiohttp
-import structlog
 from yarl import URL
 
 from drivers.contract import (
     DeviceConnected,
     DriverError,
     LinkError,
+    MessageRefused,
     PlateSeen,
     ProtocolViolation,
     Reports,
@@ -32,8 +32,6 @@ from drivers.losses import Loss, is_answering
 from drivers.plates.dialect import Dialect
 from drivers.plates.multipart import Part, PartSplitter
 from drivers.plates.readings import Sightings
-
-log = structlog.get_logger(__name__)
 
 _LONGEST_WAIT = 5.0
 _STEADY_SECONDS = 10.0
@@ -77,7 +75,6 @@ class PlateStream:
         self._sightings = Sightings()
         self._online: bool | None = None
         self._loss = Loss(device_id=device_id)
-        self._refused_parts = 0
 
     @property
     def device_id(self) -> int:
@@ -147,8 +144,7 @@ class PlateStream:
         try:
             readings = self._dialect.read(part)
         except ProtocolViolation as violation:
-            self._refused_parts += 1
-            log.warning("part_refused", device=self._device_id, reason=str(violation), count=self._refused_parts)
+            reports(MessageRefused(self._device_id, str(violation), part.body, at))
             return
         for one in self._sightings.fresh(readings, at=at):
             reports(PlateSeen(self._device_id, one.plate, one.confidence, one.vehicle, one.direction, at))

@@ -7,14 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import structlog
-
-from drivers.contract import CardPresented, MonotonicSeconds, ProtocolViolation, Reports
+from drivers.contract import CardPresented, MessageRefused, MonotonicSeconds, ProtocolViolation, Reports
 from drivers.link import Arrival, Connection, LinkSpec
 from drivers.serial_line.line_splitter import TORN_SECONDS, LineSplitter
 from drivers.serial_line.unasked_lines import listen, next_arrival
-
-log = structlog.get_logger(__name__)
 
 Form = Literal["text", "hex", "decimal", "wiegand26"]
 
@@ -122,18 +118,12 @@ class SerialReader:
         self._prefix = prefix
         self._form = form
         self._monotonic = monotonic
-        self._refused_lines = 0
         self._was_mid_line = False
 
     @property
     def device_id(self) -> int:
         """The device's id in the site file."""
         return self._device_id
-
-    @property
-    def refused_lines(self) -> int:
-        """The number of lines that were not of the reader's form."""
-        return self._refused_lines
 
     async def run(self, reports: Reports) -> None:
         """Keep the port open and report cards until cancelled."""
@@ -158,28 +148,28 @@ class SerialReader:
                 arrival = await next_arrival(connection, within=TORN_SECONDS if splitter.is_pending else None)
                 if arrival is None:
                     splitter.end_of_silence()
-                    self._refuse_torn()
+                    self._refuse_dropped(reports)
                 else:
                     self._take(splitter, arrival, reports)
         finally:
             self._was_mid_line = splitter.is_mid_line
 
     def _take(self, splitter: LineSplitter, arrival: Arrival, reports: Reports) -> None:
-        was_torn = splitter.is_torn
-        for line in splitter.feed(arrival.data):
+        before = splitter.dropped
+        lines = splitter.feed(arrival.data)
+        if splitter.dropped > before:
+            self._refuse_dropped(reports)
+        for line in lines:
             self._present(line, arrival.at, reports)
-        if was_torn and not splitter.is_torn:
-            self._refuse_torn()
 
-    def _refuse_torn(self) -> None:
-        self._refused_lines += 1
-        log.warning("line_torn", device=self._device_id, count=self._refused_lines)
+    def _refuse_dropped(self, reports: Reports) -> None:
+        reason = "a line without its begin or its end, or one that is too long"
+        reports(MessageRefused(self._device_id, reason, b"", self._monotonic()))
 
     def _present(self, line: bytes, at: MonotonicSeconds, reports: Reports) -> None:
         try:
             reading = read_line(line, form=self._form, prefix=self._prefix)
         except ProtocolViolation as violation:
-            self._refused_lines += 1
-            log.warning("line_refused", device=self._device_id, reason=str(violation), count=self._refused_lines)
+            reports(MessageRefused(self._device_id, str(violation), line, at))
             return
         reports(CardPresented(self._device_id, reading.bit_length, reading.bits, reading.text, at))

@@ -6,10 +6,16 @@ import asyncio
 import time
 from collections.abc import Callable
 
-import structlog
-
 from drivers.bus.bus import Bus
-from drivers.contract import CardPresented, DriverError, MonotonicSeconds, ProtocolViolation, Report, Reports
+from drivers.contract import (
+    CardPresented,
+    DriverError,
+    MessageRefused,
+    MonotonicSeconds,
+    ProtocolViolation,
+    Report,
+    Reports,
+)
 from drivers.gates.polls import Watch, poll_deadline
 from drivers.link import Arrival, Connection, LinkSpec
 from drivers.serial_line.frames import FrameSplitter
@@ -17,8 +23,6 @@ from drivers.serial_line.profile import Query, TagReaderProfile
 from drivers.serial_line.tags import TagHold
 from drivers.serial_line.unasked_lines import listen, next_arrival
 from drivers.serial_line.unit_requests import UnitRequests
-
-log = structlog.get_logger(__name__)
 
 _QUIET_SECONDS = 0.2
 """Seconds of silence after which an incomplete frame is given up."""
@@ -156,17 +160,22 @@ class SpeakingTagReader:
     async def _hear(self, connection: Connection, unsettled: Arrival | None, reports: Reports) -> None:
         splitter = FrameSplitter(self._framing, torn=self._was_mid_frame or unsettled is not None)
         last_at = self._monotonic()
-        frames = () if unsettled is None else splitter.feed(unsettled.data)
+        raw = b"" if unsettled is None else unsettled.data
+        frames = splitter.feed(raw)
+        told = 0
         try:
             while True:
+                if splitter.dropped > told:
+                    told = splitter.dropped
+                    reports(MessageRefused(self._device_id, "bytes that are no frame of its profile", raw, last_at))
                 for frame in frames:
                     self._present(frame, last_at, reports)
                 arrival = await next_arrival(connection, within=_QUIET_SECONDS if splitter.is_pending else None)
                 if arrival is None:
                     frames = splitter.end_of_silence()
                 else:
-                    last_at = arrival.at
-                    frames = splitter.feed(arrival.data)
+                    last_at, raw = arrival.at, arrival.data
+                    frames = splitter.feed(raw)
         finally:
             self._was_mid_frame = splitter.is_mid_frame
 
@@ -174,7 +183,7 @@ class SpeakingTagReader:
         try:
             cards = self._presenter.cards(frame, at=at)
         except ProtocolViolation as violation:
-            log.warning("frame_refused", device=self._device_id, reason=str(violation))
+            reports(MessageRefused(self._device_id, str(violation), frame, at))
             return
         for card in cards:
             reports(card)

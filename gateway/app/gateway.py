@@ -81,7 +81,7 @@ class Gateway:
         self._notify = notify
         self._locks = locks
         self._start_of_site = start
-        self._redaction = redaction
+        self._redaction = redaction or Redaction()
         self._log_tail = log_tail
         self._extra_routes = extra_routes
         self._demo_cards = demo_cards
@@ -120,6 +120,7 @@ class Gateway:
             boot=randomness.token_hex(6),
             alarmed=lambda lane_id: self._incidents.alarm(lane_id),  # noqa: PLW0108 (made behind the lanes)
             traced=self._traces.put if self._traces else None,
+            mask=self._redaction.text,
         )
         self._control = LaneControl(lanes=self.lanes, changes=self.store.changes, clock=self._clock)
         self._records = RunRecords(recorder=self.lanes.recorder, clock=self._clock)

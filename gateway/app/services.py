@@ -72,7 +72,7 @@ class Services:
         notify: Notify,
         locks: LineLocks | None,
         start: AtStart,
-        redaction: Redaction | None,
+        redaction: Redaction,
         log_tail: Callable[[], tuple[str, ...]],
         extra_routes: tuple[Route, ...],
         demo_cards: tuple[DemoCard, ...],
@@ -113,7 +113,7 @@ class Services:
         self._clock = clock
         self._started_at = started_at
         self._stop = stop
-        self._masking = Masking(redaction or Redaction())
+        self._masking = Masking(redaction)
         self._log_tail = log_tail
         self._polled = polled_lines(site, field.field.buses, site_path=files.path, devices=lanes.devices)
         self._lines = SiteLines.of(self._polled, clock=clock)

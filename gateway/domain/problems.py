@@ -38,6 +38,7 @@ class ProblemKind(StrEnum):
     DEVICE_OFFLINE = "device_offline"
     DEVICE_UNUSABLE = "device_unusable"
     DEVICE_TAMPERED = "device_tampered"
+    MESSAGES_REFUSED = "messages_refused"
     READER_NOT_SECURE = "reader_not_secure"
     CAMERA_UNREACHABLE = "camera_unreachable"
     CAMERA_REFUSED = "camera_refused"

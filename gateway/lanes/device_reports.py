@@ -15,6 +15,7 @@ from drivers.contract import (
     GatePosition,
     KeysPressed,
     LossExplained,
+    MessageRefused,
     PlateSeen,
     PointChanged,
     PointState,
@@ -35,6 +36,8 @@ from gateway.store.cards.cards import Cards
 log = structlog.get_logger(__name__)
 
 _LONGEST_PLATE = 32
+_LONGEST_RAW = 2048
+_LONGEST_SAID = 160
 _AS_SENT = ReaderBits()
 
 
@@ -57,6 +60,7 @@ class Intake:
         cards: the card list, in which the cards of a plate are looked up.
         changed: called when the shown state of a device changes.
         tell: records an event of a device and shows it.
+        mask: hides secrets in a text.
     """
 
     def __init__(
@@ -68,8 +72,10 @@ class Intake:
         cards: Cards,
         changed: Callable[[], None],
         tell: Callable[[EventKind, str, int], None],
+        mask: Callable[[str], str],
     ) -> None:
         self._clock = clock
+        self._mask = mask
         self._wall_times = WallTimes(clock)
         self._ahead = self._wall_times.ahead()
         self._since: dict[int, float] = {}
@@ -125,14 +131,12 @@ class Intake:
         if report.device_id not in self._devices:
             return  # a late report of a device that is no longer in the site file
         match report:
-            case CardPresented():
-                self._card(report)
-            case PlateSeen():
-                self._plate(report)
-            case KeysPressed():
-                self._keys(report)
+            case CardPresented() | KeysPressed() | PlateSeen():
+                self._accepted(report)
             case TamperChanged():
                 self._tampered(report)
+            case MessageRefused():
+                self._refused(report)
             case PointChanged():
                 self._point(report.device_id, report.point, report.state, report.at)
             case PollMissed():
@@ -204,6 +208,27 @@ class Intake:
         self._devices[report.device_id] = replace(device, tampered=report.tampered)
         self._tell(kind, text, report.device_id)
 
+    def _accepted(self, report: CardPresented | KeysPressed | PlateSeen) -> None:
+        device = self._devices[report.device_id]
+        if device.refusals.in_a_row:
+            self._devices[report.device_id] = replace(device, refusals=replace(device.refusals, in_a_row=0))
+            self._changed()
+        match report:
+            case CardPresented():
+                self._card(report)
+            case PlateSeen():
+                self._plate(report)
+            case KeysPressed():
+                self._keys(report)
+
+    def _refused(self, report: MessageRefused) -> None:
+        device = self._devices[report.device_id]
+        said = _printable(self._mask(report.raw[:_LONGEST_RAW].decode("utf-8", errors="backslashreplace")))
+        refusals = device.refusals.after(report.reason, said, at=self._clock.wall().micros)
+        self._devices[report.device_id] = replace(device, refusals=refusals)
+        log.warning("message_refused", device=report.device_id, reason=report.reason, count=refusals.count)
+        self._changed()
+
     def _point(self, device_id: int, name: str, state: PointState, at: float) -> None:
         for route in self._points.get((device_id, name), ()):
             route.runner.post(m.InputReported(role=route.role, state=state, at=at, index=route.index))
@@ -267,6 +292,12 @@ class Intake:
             runner.post(m.GateLossExplained(reason=report.reason))
         log.info("device_still_lost", device=report.device_id, reason=report.reason)
         self._changed()
+
+
+def _printable(text: str) -> str:
+    """Return the begin of a device's message on one line, with escapes for what cannot be shown."""
+    shown = "".join(one if one.isprintable() else one.encode("unicode_escape").decode("ascii") for one in text.strip())
+    return shown if len(shown) <= _LONGEST_SAID else f"{shown[:_LONGEST_SAID]}…"
 
 
 def _routes(lanes: Iterable[tuple[LaneSection, LaneRunner]]) -> dict[tuple[int, str], list[_Route]]:

@@ -35,12 +35,14 @@ from gateway.lanes.tape import Incident
 from gateway.lanes.timetable import timetable_of
 from gateway.lanes.trial import Trial
 from gateway.runtime.clock import Clock
+from gateway.runtime.redaction import Redaction
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import LaneSection, Site
 from gateway.store import Entry, Store
 
 log = structlog.get_logger(__name__)
 
+_BY_SHAPE = Redaction().text
 _LANE_STUCK_SECONDS = 10.0
 _LONGEST_REASON = 200
 _RECORDED_WITHIN = 5.0
@@ -67,12 +69,13 @@ class Lanes:
         unplaced: Collection[int] = (),
         alarmed: Callable[[str], None] = lambda _: None,
         traced: Callable[[CardTrace], None] | None = None,
+        mask: Callable[[str], str] = _BY_SHAPE,
     ) -> None:
         """`stoppable`: the device ids of gates with a command to stop, None for all. `drivers`: those of all devices.
 
         `limits`: the limit switches of gates that have some, by the gate's id. `unplaced`: the device ids of gates of
         which nothing reports where they are. `alarmed` is called with the id of each lane that records an alarm,
-        `traced` with the trace of each card; None for no traces.
+        `traced` with the trace of each card; None for no traces. `mask` hides secrets in what devices said.
 
         Attributes:
             runners: one runner for each lane, in the order of the site file.
@@ -102,6 +105,7 @@ class Lanes:
             cards=store.cards,
             changed=store.changes.bump,
             tell=self._tell,
+            mask=mask,
         )
         self._person_commands = PersonCommands(
             recorder=self.recorder, failing=lambda: store.failing, clock=clock, boot=boot

@@ -34,6 +34,32 @@ class PointSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusals:
+    """Messages of a device that were dropped because they cannot be read or may not be accepted.
+
+    Attributes:
+        count: how many, since the gateway started.
+        in_a_row: how many since the last message that was accepted.
+        reason: why the last one was refused.
+        said: the begin of the last one, printable and without secrets; "" when it was empty.
+        at: when the last one came (wall micros).
+    """
+
+    count: int
+    in_a_row: int
+    reason: str
+    said: str
+    at: WallMicros
+
+    def after(self, reason: str, said: str, *, at: WallMicros) -> Refusals:
+        """Return the refusals with one more."""
+        return Refusals(count=self.count + 1, in_a_row=self.in_a_row + 1, reason=reason, said=said, at=at)
+
+
+NO_REFUSALS = Refusals(count=0, in_a_row=0, reason="", said="", at=0)
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceSnapshot:
     """A device of the site file as it is now.
 
@@ -48,6 +74,7 @@ class DeviceSnapshot:
         tampered: whether it last reported its housing as open.
         position: the gate's position, None for a device that has reported none.
         points: its inputs.
+        refusals: its messages that were refused.
     """
 
     device_id: int
@@ -60,6 +87,7 @@ class DeviceSnapshot:
     points: tuple[PointSnapshot, ...]
     answers: bool = False
     tampered: bool = False
+    refusals: Refusals = NO_REFUSALS
 
     @property
     def away(self) -> str:

@@ -24,6 +24,8 @@ from gateway.recording.forecast import StorageForecast
 _OSDP = "osdp-reader"
 """The driver of OSDP readers. One that answers but is offline has no secure channel or another key, for sure."""
 _MOVES = {EventKind.GATE_OPENED: "opens", EventKind.GATE_CLOSED: "closes"}
+_REFUSED_IN_A_ROW = 2
+"""Refused messages without an accepted one that are a problem. A single one may be noise."""
 _SECOND = 1_000_000
 _HOUR = 3600
 _CERTIFICATE_SECONDS = 14 * 24 * _HOUR
@@ -211,6 +213,8 @@ def _of_device(device: DeviceSnapshot, lanes: tuple[str, ...], *, is_gate: bool,
         text = f"{device.name}: its housing is open"
         yield _device(ProblemKind.DEVICE_TAMPERED, device, text)
     if device.online is True:
+        if device.refusals.in_a_row >= _REFUSED_IN_A_ROW:
+            yield _device(ProblemKind.MESSAGES_REFUSED, device, _refused(device))
         return
     kind, text = ProblemKind.DEVICE_OFFLINE, device.away
     if device.online is None:
@@ -222,6 +226,12 @@ def _of_device(device: DeviceSnapshot, lanes: tuple[str, ...], *, is_gate: bool,
     elif is_gate:
         kind = ProblemKind.GATE_OFFLINE
     yield replace(_device(kind, device, text), lanes=lanes, since=device.since)
+
+
+def _refused(device: DeviceSnapshot) -> str:
+    refusals = device.refusals
+    text = f"{device.name}: the last {refusals.in_a_row} messages were refused: {refusals.reason}"
+    return f"{text}; it said: {refusals.said}" if refusals.said else text
 
 
 def _device(kind: ProblemKind, device: DeviceSnapshot, text: str) -> Problem:

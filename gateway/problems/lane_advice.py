@@ -274,6 +274,17 @@ LANE_ADVICE: Mapping[K, Advice] = MappingProxyType(
                 "If nobody worked at it, go and look: somebody may have put another device in its place.",
             ),
         ),
+        K.MESSAGES_REFUSED: Advice(
+            "Messages of a device are refused",
+            Severity.WARNING,
+            "The device is there, but no card or plate that it sends in this form counts.",
+            (
+                "Read above why, and what the device said.",
+                "Check its driver, profile and form in the site file, and the make and the format set at the device.",
+                "On a serial line check speed, parity, data bits and stop bits.",
+                "If a push had another token or came from another address, compare both with the site file.",
+            ),
+        ),
         K.DEVICE_TAMPERED: Advice(
             "Housing open",
             Severity.ALARM,

@@ -191,6 +191,12 @@ def of_lanes(site: FaultSite) -> dict[str, list[Fault]]:
         ],
         "readers": [
             device(800, K.DEVICE_OFFLINE, site.desk.unplug, site.desk.plug_in, stops=("readers",)),
+            device(
+                800,
+                K.MESSAGES_REFUSED,
+                lambda: site.desk.write(2 * b"\xff\xfe\r\n"),
+                lambda: site.desk.write(b"0007\r\n"),
+            ),
         ],
         "modules": [
             device(

@@ -10,8 +10,8 @@ from osdp import Capability
 from pydantic import ValidationError
 
 from drivers.contract import Feedback, ProtocolViolation
-from drivers.osdp.messages import CardRead, Connected, ReaderSetup, Setup, happening_of
-from drivers.osdp.panel import orders
+from drivers.osdp.messages import CardRead, Connected, KeysTyped, ReaderSetup, Setup, happening_of
+from drivers.osdp.panel import bit_card, orders, text_card, typed_keys
 from drivers.osdp.replies import CRYPTOGRAM, Reply, ReplyFrames, reply_of, why_absent
 
 
@@ -85,6 +85,23 @@ def test_every_count_fits_its_eight_bits(feedback):
     for capability, order in orders(feedback):
         assert capability in (Capability.LEDControl, Capability.AudibleControl)
         assert all(0 <= value <= 255 for value in order.values())
+
+
+def test_readings_that_cannot_be_read_are_refused_and_never_altered():
+    assert list(text_card(1, b"CARD-1\r\n\0")) == [CardRead(address=1, bit_length=0, bits=0, text="CARD-1")]
+    assert list(text_card(1, b"\0\r\n")) == []
+    refused = (
+        *text_card(1, b"CARD\xff1"),
+        *text_card(1, b"7" * 129),
+        bit_card(1, 0, b""),
+        bit_card(1, 17, b"\1\2"),
+        typed_keys(1, b"\1\2"),
+    )
+    assert {one.kind for one in refused} == {"refused"}
+    assert [happening_of(one.to_line()) for one in refused] == list(refused)
+    assert bytes.fromhex(refused[0].raw) == b"CARD\xff1"
+    assert bit_card(1, 12, b"\xab\xc0") == CardRead(address=1, bit_length=12, bits=0xABC, text="")
+    assert typed_keys(1, b"12\x0d") == KeysTyped(address=1, keys="12#")
 
 
 @pytest.mark.parametrize("happening", [Connected(address=3), CardRead(address=0, bit_length=256, bits=1, text="")])

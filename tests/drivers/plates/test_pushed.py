@@ -10,7 +10,7 @@ import pytest
 from stopwatch import Stopwatch
 from waiting import until
 
-from drivers.contract import DeviceConnected, DeviceLost, PlateSeen
+from drivers.contract import DeviceConnected, DeviceLost, MessageRefused, PlateSeen
 from drivers.plates.axis import AXIS
 from drivers.plates.hikvision import HIKVISION
 from drivers.plates.listener import PushListener
@@ -97,6 +97,9 @@ async def test_nobody_else_may_push(site, listener, said_aloud):
         assert await gateway.push(41, body, token="", headers={"Authorization": "Bearer wrong"}) == 403
         assert await gateway.push(44, body) == 403
         assert not plates(listener)
+        refused = listener.of(MessageRefused)
+        assert [(one.device_id, one.raw) for one in refused] == 3 * [(41, b"")]
+        assert {one.reason for one in refused} == {"a push from 127.0.0.1 had no token, or another one"}
         assert await gateway.push(41, body, token="", headers={"Authorization": f"Token {TOKEN}"}) == 200
     assert plates(listener) == [(41, "AB12")]
     aloud = said_aloud()
@@ -114,9 +117,9 @@ async def test_source_counts_besides_the_token(site, listener):
 
 def test_source_in_either_writing():
     camera = PushedPlates(device_id=1, dialect=AXIS, source="192.0.2.7")
-    assert camera.admits(address="::ffff:192.0.2.7", token="")
-    assert not camera.admits(address="192.0.2.8", token="")
-    assert not camera.admits(address="", token="")
+    assert not camera.objection(address="::ffff:192.0.2.7", token="")
+    assert "192.0.2.8" in camera.objection(address="192.0.2.8", token="")
+    assert camera.objection(address="", token="")
 
 
 def test_camera_that_anyone_could_be_is_refused():

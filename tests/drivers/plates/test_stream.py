@@ -8,7 +8,7 @@ from free_ports import free_port
 from loop_watch import watch_callbacks
 from stopwatch import Stopwatch
 
-from drivers.contract import DeviceConnected, DeviceLost, PlateSeen
+from drivers.contract import DeviceConnected, DeviceLost, MessageRefused, PlateSeen
 from drivers.http_session import Account
 from drivers.plates.axis import AXIS
 from drivers.plates.dahua import DAHUA
@@ -123,6 +123,7 @@ async def test_unreadable_part_costs_itself_alone(camera, listener):
         far_end.see("AB12")
         await listener.until(lambda: plates(listener) == ["AB12"])
         assert not listener.of(DeviceLost)
+        assert [one.raw for one in listener.of(MessageRefused)] == [b"Error: try again"]
 
 
 async def test_camera_that_comes_late(running, listener, make):

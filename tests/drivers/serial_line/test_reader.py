@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from drivers.contract import CardPresented, DeviceConnected, DeviceLost
+from drivers.contract import CardPresented, DeviceConnected, DeviceLost, MessageRefused
 from drivers.link import LinkSpec
 from drivers.serial_line import unasked_lines
 from drivers.serial_line.reader import SerialReader
@@ -74,7 +74,9 @@ async def test_noise_is_counted_and_the_next_card_is_read(far_end, running, list
         far_end.send([b"\xff\xfe\x00\r\n", b"y" * 2000 + b"\r\n", b"nonsense\r\n", b"7186A61E\r\n"])
         await listener.until(lambda: listener.of(CardPresented))
         assert [card.bits for card in listener.of(CardPresented)] == [0x7186A61E]
-        assert reader.refused_lines == 2
+        refused = listener.of(MessageRefused)
+        assert {(one.device_id, one.raw) for one in refused} == {(201, b"\xff\xfe\x00"), (201, b""), (201, b"nonsense")}
+        assert "no hexadecimal number" in refused[-1].reason
 
 
 async def test_pulled_out_and_put_back(far_end, running, listener):
@@ -150,7 +152,7 @@ async def test_what_comes_of_a_torn_line_over_a_new_connection_is_no_card(
             await listener.until(lambda count=connections: len(listener.of(DeviceConnected)) == count)
         tcp_reader.writer.write(tail + b"\r\n88\r\n")
         await listener.until(lambda: len(listener.of(CardPresented)) == 2)
-        assert reader.refused_lines == 1
+        assert len(listener.of(MessageRefused)) == 1
         assert {card.text or f"{card.bits:X}" for card in listener.of(CardPresented)} == {"77", "88"}
 
 
@@ -172,7 +174,7 @@ async def test_the_first_line_after_a_silence_is_a_card(tcp_reader, running, lis
             tcp_reader.writer.write(b"11572\r\n")
             await listener.until(lambda count=count: len(texts(listener)) == count)
             await tcp_reader.drop()
-        assert reader.refused_lines == 0
+        assert not listener.of(MessageRefused)
 
 
 async def test_an_adapter_that_is_unplugged_for_long_is_told_once_costs_nothing_and_comes_back(

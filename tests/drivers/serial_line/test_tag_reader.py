@@ -10,7 +10,7 @@ import pytest
 from waiting import until
 
 from drivers.bus.bus import Bus
-from drivers.contract import CardPresented, DeviceConnected, DeviceLost
+from drivers.contract import CardPresented, DeviceConnected, DeviceLost, MessageRefused
 from drivers.link import LinkSpec
 from drivers.serial_line.profile import TagReaderProfile, load_tag_reader_profile
 from drivers.serial_line.tag_reader import PolledTagReader, SpeakingTagReader
@@ -145,6 +145,10 @@ async def test_a_speaking_reader_in_pieces_among_noise_and_after_a_torn_frame(sp
         speaking.write(said(b"\xff\xfe\x01\x02\x03\x04") + said(b"CARD-5"))
         await listener.until(lambda: texts()[-1] == "CARD-5")
         assert len(texts()) == 4
+        refused = listener.of(MessageRefused)
+        assert "no frame" in refused[0].reason
+        assert "no characters" in refused[-1].reason
+        assert refused[-1].raw == said(b"\xff\xfe\x01\x02\x03\x04")
 
 
 async def test_a_speaking_reader_is_pulled_out_and_put_back(speaking, running, listener):

@@ -19,6 +19,7 @@ from drivers.contract import (
     GatePosition,
     KeysPressed,
     LossExplained,
+    MessageRefused,
     NotPermitted,
     PlateSeen,
     PointChanged,
@@ -458,6 +459,25 @@ async def test_tamper_is_told_and_told_to_be_over(house):
     assert not any(device.tampered for device in house.lanes.devices())
     assert await house.told(E.DEVICE_TAMPERED) == "Barrier: its housing was opened"
     await house.told(E.TAMPER_ENDED)
+
+
+async def test_refused_messages_are_counted_until_one_is_accepted(house):
+    def refusals():
+        return house.lanes.devices()[1].refusals
+
+    def refuse(raw):
+        house.lanes.report(MessageRefused(102, "no number", raw, house.clock.monotonic()))
+
+    refuse(b"7186\x00\xff")
+    refuse(b"GET /?token=letmein9 " + b"y" * 9000)
+    assert (refusals().count, refusals().in_a_row, refusals().reason) == (2, 2, "no number")
+    assert refusals().said.startswith("GET /?token=*** yyy"), "secrets are hidden"
+    assert len(refusals().said) < 200
+    house.lanes.report(CardPresented(102, 0, 0, "0007", house.clock.monotonic()))
+    assert (refusals().count, refusals().in_a_row) == (2, 0)
+    refuse(b"7186\x00\xff\x1b[2J")
+    assert refusals().said == r"7186\x00\xff\x1b[2J", "nothing in it moves a terminal's cursor"
+    assert (refusals().count, refusals().in_a_row) == (3, 1)
 
 
 async def test_keys_reach_the_lane_and_appear_nowhere(house):

@@ -11,7 +11,7 @@ from gateway.domain.central_status import CentralNotice, CentralStatus
 from gateway.domain.events import Severity
 from gateway.domain.footage import CameraCondition, StreamFault
 from gateway.domain.problems import ProblemKind as K
-from gateway.lanes.snapshots import DeviceSnapshot, LaneTrouble
+from gateway.lanes.snapshots import NO_REFUSALS, DeviceSnapshot, LaneTrouble
 from gateway.problems.found import SiteState, verdict
 from gateway.problems.machine import MachineState
 from gateway.problems.problem import ADVICE
@@ -66,6 +66,20 @@ def test_site_that_works_has_no_problem():
     assert verdict(WELL).headline == "All 2 lanes work"
     assert verdict(replace(WELL, lanes=(ENTRY,))).headline == "The lane works"
     assert verdict(replace(WELL, lanes=())).headline == "No lane yet"
+
+
+def test_device_whose_messages_are_all_refused_is_no_healthy_device():
+    def reader(times, *, online=True):
+        refusals = NO_REFUSALS
+        for number in range(times):
+            refusals = refusals.after(f"no number {number}", "CARD\\x00", at=NOW)
+        return replace(WELL, devices=(replace(device(READER, "Reader", online=online), refusals=refusals),))
+
+    assert kinds(reader(1)) == [], "one may be noise"
+    (problem,) = verdict(reader(2)).problems
+    assert (problem.kind, problem.part, problem.id) == (K.MESSAGES_REFUSED, "device", str(READER))
+    assert problem.text == "Reader: the last 2 messages were refused: no number 1; it said: CARD\\x00"
+    assert kinds(reader(5, online=False)) == [K.DEVICE_OFFLINE]
 
 
 def test_gate_that_is_away_is_one_problem_that_names_its_lane():

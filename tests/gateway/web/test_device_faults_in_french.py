@@ -22,6 +22,8 @@ PEOPLE_SEE = re.compile(
     r"Account|Camera|Codec|Device|Deadline|Fault|LinkError|LineDown|NotPermitted|ProtocolV|TooLate|UnitRests|ValueError"
 )
 """Words of the errors that reach people: those of drivers, and faults of a profile."""
+REFUSED_BY = {"MessageRefused", "_refused"}
+"""The calls that refuse a message: their second argument is why."""
 SAID_ELSEWHERE = {
     "delivery.py": "a fault of this machine's routes, for the log",
     "link.py: not ": "the site file's own checks come first",
@@ -72,9 +74,12 @@ def sentences():
     for source in sorted(SOURCES.rglob("*.py")):
         for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
             raised = node.exc if isinstance(node, ast.Raise) else None
-            if not isinstance(raised, ast.Call) or not raised.args or not PEOPLE_SEE.search(ast.unparse(raised.func)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in REFUSED_BY and len(node.args) > 1:
+                text = _text(node.args[1])
+            elif isinstance(raised, ast.Call) and raised.args and PEOPLE_SEE.search(ast.unparse(raised.func)):
+                text = _text(raised.args[0])
+            else:
                 continue
-            text = _text(raised.args[0])
             where = f"{source.relative_to(SOURCES)}: {text}"
             if re.search(r"[a-z]+ [a-z]", text) and not where.startswith(tuple(SAID_ELSEWHERE)):
                 yield where
