@@ -41,11 +41,13 @@ def with_program_of_this_checkout(folder):
     return copy
 
 
+@pytest.mark.long("systemd's own judge of units")
 def test_systemd_accepts_the_unit_silently(tmp_path):
     result = verify(with_program_of_this_checkout(tmp_path))
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
+@pytest.mark.long("systemd's own judge of units")
 @pytest.mark.parametrize(
     ("unit", "drop_in", "most"),
     [
@@ -65,6 +67,7 @@ def test_the_units_are_exposed_little(unit, drop_in, most, tmp_path):
     assert float(found[1]) <= most
 
 
+@pytest.mark.long("systemd's own judge of units")
 def test_systemd_would_have_named_a_fault(tmp_path):
     unit = with_program_of_this_checkout(tmp_path)
     unit.write_text(unit.read_text().replace("WatchdogSec=", "WatchDogSecs="))

@@ -35,6 +35,7 @@ def kinds_since(site, before: int, lane: str) -> list[int]:
     return [event["type"] for event in reversed(site.api.events()) if event["id"] > before and event["lane_id"] == lane]
 
 
+@pytest.mark.long("ffmpeg")
 def test_vehicle_with_a_good_card_passes_and_everything_follows(site, wait_until, ffprobe, tmp_path):
     before = newest(site)
     site.present("entry", GOOD_CARDS[0].sent)

@@ -118,6 +118,7 @@ async def relay_line(tmp_path, relay_profile):
         yield far_end, terminal, barrier
 
 
+@pytest.mark.long("another maker's Modbus master")
 async def test_mbpoll_and_we_send_the_same_bytes(mbpoll, relay_line):
     far_end, terminal, _ = relay_line
     status, told = await mbpoll("-t", "1", "-r", "1", "-c", "6", str(terminal.path))
@@ -134,6 +135,7 @@ async def test_mbpoll_and_we_send_the_same_bytes(mbpoll, relay_line):
     assert [command.wish for command in far_end.commands] == [Wish.OPEN]
 
 
+@pytest.mark.long("another maker's Modbus master")
 async def test_a_second_masters_traffic_is_never_ours(mbpoll, relay_line, running, listener, relay_profile):
     """Somebody else polls the same line: what he asked while the beam was cut must not be heard as our answer."""
     far_end, terminal, barrier = relay_line

@@ -55,6 +55,7 @@ def read(source, count):
 
 
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
+@pytest.mark.long("ffmpeg and GStreamer")
 async def test_ffmpeg_and_gstreamer_and_our_source_play_it(transport):
     async with serving() as (server, _stream):
         url = server.url("/gate")

@@ -136,6 +136,7 @@ def file(tmp_path) -> Path:
     return file
 
 
+@pytest.mark.long("a real SSH server")
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_backup_goes_there_and_comes_back(server, file, tmp_path):
     left = server.backups / f".{NAME}.new"
@@ -152,6 +153,7 @@ def test_a_backup_goes_there_and_comes_back(server, file, tmp_path):
     assert place.names() == []
 
 
+@pytest.mark.long("a real SSH server")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("other", ["ed25519", "rsa"])
 def test_another_host_key_is_refused_before_anything_is_sent(server, file, other):
@@ -160,11 +162,13 @@ def test_another_host_key_is_refused_before_anything_is_sent(server, file, other
     assert list(server.backups.iterdir()) == []
 
 
+@pytest.mark.long("a real SSH server")
 def test_another_users_key_is_refused(server):
     with pytest.raises(ConfigError, match="check the password or key"):
         server.place(key=private(KINDS["ed25519"]())).names()
 
 
+@pytest.mark.long("a real SSH server")
 def test_a_key_in_the_older_form_is_taken(server):
     assert server.place(key=private(KINDS["rsa"](), PrivateFormat.TraditionalOpenSSL))
 
@@ -175,18 +179,21 @@ def test_what_is_no_key_is_told(text):
         SftpPlace(SftpAddress("a", "127.0.0.1", 22, PurePosixPath("/a")), host_key="a b", password=None, key=text)
 
 
+@pytest.mark.long("a real SSH server")
 def test_a_folder_that_is_not_there_is_told(server, file):
     server.backups.rmdir()
     with pytest.raises(ConfigError, match=f"has no such folder or file: {server.backups}"):
         server.place().put(file, NAME)
 
 
+@pytest.mark.long("a real SSH server")
 def test_a_file_here_that_cannot_be_written_is_told(server, file, tmp_path):
     server.place().put(file, NAME)
     with pytest.raises(StoreError, match="this machine cannot read or write the backup"):
         server.place().get(NAME, tmp_path)  # a folder
 
 
+@pytest.mark.long("a real SSH server")
 def test_a_line_that_breaks_in_an_upload_is_told_and_leaves_no_backup(server, file):
     with CutLine(server.port, after=file.stat().st_size // 2) as line:
         server.port = line.port
@@ -195,6 +202,7 @@ def test_a_line_that_breaks_in_an_upload_is_told_and_leaves_no_backup(server, fi
     assert not (server.backups / NAME).exists()
 
 
+@pytest.mark.long("a real SSH server")
 def test_a_server_that_is_gone_is_told(server):
     server.process.terminate()
     server.process.wait(30)

@@ -48,6 +48,7 @@ def record_film(tmp_path):
     return run
 
 
+@pytest.mark.long("ffmpeg")
 def test_is_faststart_and_as_long_as_its_segments(tmp_path, record, judge):
     cut = cut_clip(tmp_path, CutClip(segments=record(3), output="c/x.mp4"))
     file = tmp_path / cut.output
@@ -63,6 +64,7 @@ def test_is_faststart_and_as_long_as_its_segments(tmp_path, record, judge):
     assert [path.name for path in file.parent.iterdir()] == ["x.mp4"]
 
 
+@pytest.mark.long("ffmpeg")
 def test_h265_is_tagged_as_all_players_take_it(tmp_path, record_film, judge):
     cut = cut_clip(tmp_path, CutClip(segments=record_film(film("h265", frames=50)), output="x.mp4"))
     probed = judge.probe(tmp_path / cut.output)
@@ -71,6 +73,7 @@ def test_h265_is_tagged_as_all_players_take_it(tmp_path, record_film, judge):
     assert len(judge.frames(tmp_path / cut.output)) == 50
 
 
+@pytest.mark.long("ffmpeg")
 def test_goes_on_over_a_gap_with_timestamps_that_only_grow(tmp_path, record, judge):
     record(1.5)
     cut = cut_clip(tmp_path, CutClip(segments=record(1.5, START + 60_000_000), output="x.mp4"))
@@ -82,6 +85,7 @@ def test_goes_on_over_a_gap_with_timestamps_that_only_grow(tmp_path, record, jud
     assert judge.decode(tmp_path / cut.output) == ""
 
 
+@pytest.mark.long("ffmpeg")
 @pytest.mark.parametrize("leave_off", [800_000, 840_000])
 @pytest.mark.parametrize("b_frames", [0, 2])
 def test_begins_and_ends_at_the_frame_that_was_asked_for(tmp_path, record_film, judge, b_frames, leave_off):
@@ -101,6 +105,7 @@ def test_begins_and_ends_at_the_frame_that_was_asked_for(tmp_path, record_film, 
     assert data.index(b"moov") < data.index(b"mdat")
 
 
+@pytest.mark.long("ffmpeg")
 @pytest.mark.parametrize("later", [0, 200_000, 600_000, 1_000_000])
 def test_begins_on_time_within_an_intra_refresh(tmp_path, record_film, judge, later):
     """The lead-in holds all that the first pictures are decoded from; a player must not begin after it."""
@@ -115,6 +120,7 @@ def test_begins_on_time_within_an_intra_refresh(tmp_path, record_film, judge, la
     assert judge.decode(tmp_path / cut.output) == ""
 
 
+@pytest.mark.long("ffmpeg")
 def test_h264_and_h265_are_never_in_one_clip(tmp_path, record_film, judge):
     paths = record_film(joined(film("h264", frames=75, b_frames=2), film("h265", frames=75, b_frames=0)))
     first, second = paths[:3], paths[3:]
@@ -126,6 +132,7 @@ def test_h264_and_h265_are_never_in_one_clip(tmp_path, record_film, judge):
         assert judge.frames(tmp_path / "cut.mp4") == judge.frames(tmp_path / "alone.mp4")
 
 
+@pytest.mark.long("ffmpeg")
 @pytest.mark.parametrize("b_frames", [(0, 2), (2, 0)])
 def test_where_reordering_begins_or_ends_the_pictures_follow_without_a_pause(tmp_path, record_film, judge, b_frames):
     paths = record_film(joined(*(film("h264", frames=75, b_frames=number) for number in b_frames)))
@@ -137,6 +144,7 @@ def test_where_reordering_begins_or_ends_the_pictures_follow_without_a_pause(tmp
     assert judge.decode(tmp_path / "x.mp4") == ""
 
 
+@pytest.mark.long("ffmpeg")
 def test_pictures_of_another_size_are_in_the_same_clip(tmp_path, record_film, judge):
     paths = record_film(joined(film(frames=50), film(frames=50, width=320, height=192)))
     cut = cut_clip(tmp_path, CutClip(segments=paths, output="x.mp4"))
@@ -172,6 +180,7 @@ def test_faults_are_told_and_leave_nothing(tmp_path, record):
     assert not list(tmp_path.glob("*x.*"))
 
 
+@pytest.mark.long("ffmpeg")
 def test_a_thumbnail_keeps_proportions_and_is_not_blown_up(tmp_path, record, judge):
     paths = record(1)
     for width, size in ((160, (160, 90)), (1920, (320, 180))):

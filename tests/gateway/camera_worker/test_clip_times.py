@@ -49,6 +49,7 @@ def shown(judge, file) -> list[tuple[float, str]]:
     return [(int(row[2]) / 90_000, row[5].strip()) for row in rows]
 
 
+@pytest.mark.long("ffmpeg")
 @pytest.mark.parametrize("skip", [0, 730_000])
 @pytest.mark.parametrize("b_frames", [0, 2])
 @pytest.mark.parametrize("codec", ["h264", "h265"])

@@ -76,6 +76,7 @@ def test_nothing_touches_the_disk_before_an_event(held):
     assert 0 < held.pre_roll.buffered_bytes < 500_000
 
 
+@pytest.mark.long("ffmpeg")
 def test_an_event_gets_what_was_before_it_and_what_comes_until_its_end(held, judge):
     held.push(20.5)
     held.pin((17.2, 23.5))
@@ -151,6 +152,7 @@ def is_open_in(folder, descriptor):
         return False
 
 
+@pytest.mark.long("ffmpeg")
 @pytest.mark.parametrize("told", [False, True])
 def test_a_disk_that_is_away_for_a_while_costs_no_frame(held, judge, told):
     held.push(3.5)

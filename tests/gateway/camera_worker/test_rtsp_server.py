@@ -16,6 +16,8 @@ from drivers.rtsp.errors import CameraRefused
 from drivers.rtsp.frames import AudioCodec, EncodedAudio, EncodedFrame
 from gateway.domain.footage import RtspServing, WorkerCamera
 
+pytestmark = pytest.mark.long("GStreamer's RTSP server")
+
 WORD = "a word: with/odd@signs"
 
 

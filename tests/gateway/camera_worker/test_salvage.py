@@ -22,6 +22,7 @@ def stream(encoded):
     return [muxer.mux(frame, frame.data) for frame in encoded(1)]
 
 
+@pytest.mark.long("ffmpeg")
 @pytest.mark.parametrize("cut", [1, 100, 188, 1000])
 def test_keeps_every_frame_but_the_last(tmp_path, stream, judge, cut):
     part = tmp_path / "4" / "2027011508" / f"{START}.part"

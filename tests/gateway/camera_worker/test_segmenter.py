@@ -63,6 +63,7 @@ def test_both_clocks_go_with_each_segment_and_a_set_one_moves_one_alone(tmp_path
     assert {s.boot_id for s in recording.segments} == {"run"}
 
 
+@pytest.mark.long("ffmpeg")
 def test_parameter_sets_are_put_before_a_keyframe_that_lacks_them(recording, encoded, judge):
     frames = encoded(2)
     sps, pps = h264.parameter_sets(frames[0].data)
@@ -76,6 +77,7 @@ def test_parameter_sets_are_put_before_a_keyframe_that_lacks_them(recording, enc
     assert [judge.decode(file) for file in recording.files()] == ["", ""]
 
 
+@pytest.mark.long("ffmpeg")
 def test_a_change_of_resolution_cuts_at_once(recording, encoded, judge):
     small, large = encoded(0.5), encoded(1, width=640, height=360)
     shift = small[-1].dts + 9_000

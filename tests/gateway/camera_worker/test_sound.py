@@ -42,6 +42,7 @@ def loudness(judge, file) -> list[float]:
     return [sum(map(abs, samples[at : at + 80])) / 80 / 32_768 for at in range(0, len(samples) - 79, 80)]
 
 
+@pytest.mark.long("ffmpeg")
 async def test_sound_is_recorded_where_it_is_asked_for_and_stays_in_step(start_worker, judge):
     cameras = microphones()
     async with AsyncExitStack() as stack:

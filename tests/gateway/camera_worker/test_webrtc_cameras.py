@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from itertools import pairwise
 
 import aioice.ice
+import pytest
 from hostile_camera import HostileCamera, Script, film, joined
 from whep_camera import WhepCamera, WhepScript
 
@@ -26,6 +27,7 @@ CAMERAS = {
 }
 
 
+@pytest.mark.long("ffmpeg")
 async def test_recorded_and_each_gap_has_its_reason(start_worker, judge):
     async with AsyncExitStack() as stack:
         served = {number: await stack.enter_async_context(WhepCamera(told)) for number, told in CAMERAS.items()}

@@ -15,6 +15,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from processes import children_of
 from stopwatch import Stopwatch
 from waiting import until
@@ -27,6 +28,7 @@ def camera(url: str, camera_id: int = 1, **more: object) -> WorkerCamera:
     return WorkerCamera(camera_id=camera_id, url=url, **{"segment_seconds": 0.5, "stall_seconds": 1.0, **more})
 
 
+@pytest.mark.long("GStreamer's RTSP server")
 async def test_records_contiguous_segments_that_decode_alone_and_together(start_worker, gst_camera, judge):
     # a camera for each: GStreamer loses packets of one viewer while another with another transport joins
     plain, datagrams, reordering = gst_camera(), gst_camera(), gst_camera("--b-frames", "2")
@@ -59,6 +61,7 @@ def assert_contiguous_and_playable(worker, segments, judge, now):
     assert abs(now - (segments[-1].started_at + segments[-1].duration)) < 1_500_000
 
 
+@pytest.mark.long("GStreamer's RTSP server")
 async def test_kill_9_loses_no_whole_frame_and_video_resumes(start_worker, gst_camera, judge):
     source = gst_camera()
     worker = await start_worker()
@@ -84,6 +87,7 @@ async def test_kill_9_loses_no_whole_frame_and_video_resumes(start_worker, gst_c
     assert len(list(worker.media.rglob("*.part"))) <= 1
 
 
+@pytest.mark.long("GStreamer's RTSP server")
 async def test_a_camera_that_goes_off_and_comes_back_leaves_a_gap_with_its_reason(start_worker, gst_camera):
     source = gst_camera()
     worker = await start_worker()
@@ -141,6 +145,7 @@ async def test_a_camera_that_hangs_holds_up_no_other_and_no_request(start_worker
     assert worker.terminate() < 1.5
 
 
+@pytest.mark.long("ffmpeg")
 async def test_a_full_disk_is_told_and_recording_goes_on_when_there_is_room(start_worker, own_camera, judge):
     source = await own_camera()
     worker = await start_worker()
@@ -161,6 +166,7 @@ async def test_a_full_disk_is_told_and_recording_goes_on_when_there_is_room(star
     assert reported <= written
 
 
+@pytest.mark.long("ffmpeg")
 async def test_ends_within_a_second_with_its_open_segment_reported(start_worker, own_camera, judge):
     source = await own_camera()
     worker = await start_worker()
@@ -187,6 +193,7 @@ async def test_reports_wait_for_a_reader(start_worker, own_camera):
     assert b'"gap":"started"' in lines[1]
 
 
+@pytest.mark.long("ffmpeg")
 async def test_clips_and_thumbnails_over_the_socket(start_worker, own_camera, judge):
     source = await own_camera()
     worker = await start_worker()
@@ -242,6 +249,7 @@ def libraries(pid: int) -> set[str]:
     return {Path(line.split(maxsplit=5)[5]).name.partition(".")[0].partition("-")[0] for line in lines if ".so" in line}
 
 
+@pytest.mark.long("ffmpeg")
 async def test_what_takes_memory_is_not_where_cameras_are_recorded_and_may_die_without_them(
     start_worker, own_camera, judge
 ):

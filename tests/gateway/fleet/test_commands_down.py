@@ -44,6 +44,7 @@ def made(seed: str = ANNA[0], *, before: float = 5, **changed) -> tuple[bytes, d
     return body, signed(seed, NAME.commands, body)
 
 
+@pytest.mark.long("a real NATS server")
 async def test_an_open_is_followed_until_the_gate_has_moved(broker, desk):
     replies = await sent(broker, Action.OPEN, lane="entry")
     assert replies[0].state == "recorded"
@@ -54,6 +55,7 @@ async def test_an_open_is_followed_until_the_gate_has_moved(broker, desk):
     assert (stored.source, stored.state, stored.device_id) == ("user:anna", CommandState.DONE, GATE)
 
 
+@pytest.mark.long("a real NATS server")
 async def test_the_same_id_answers_with_the_first_result_and_moves_nothing(broker, desk):
     await sent(broker, Action.OPEN, lane="entry", number="one-of-a-kind")
     given = await desk.commands()
@@ -62,6 +64,7 @@ async def test_the_same_id_answers_with_the_first_result_and_moves_nothing(broke
     assert await desk.commands() == given
 
 
+@pytest.mark.long("a real NATS server")
 async def test_copies_that_come_at_once_are_one_command(broker, desk):
     body, headers = made()
     replies = await asyncio.gather(*(raw(broker, body, headers) for _ in range(5)))
@@ -72,6 +75,7 @@ async def test_copies_that_come_at_once_are_one_command(broker, desk):
     assert len([kind for kind in await desk.lane.kinds() if kind.name == "COMMAND_RECORDED"]) == 1
 
 
+@pytest.mark.long("a real NATS server")
 async def test_what_is_late_or_not_allowed_is_refused_and_moves_nothing(broker, desk):
     for changed, said in (
         ({"before": -0.1}, LATE),
@@ -90,6 +94,7 @@ async def test_what_is_late_or_not_allowed_is_refused_and_moves_nothing(broker, 
     assert await desk.commands() == 0
 
 
+@pytest.mark.long("a real NATS server")
 async def test_a_command_that_was_changed_on_the_way_or_meant_for_another_gateway_is_refused(broker, desk):
     body, headers = made()
     for other in (body.replace(b"open", b"close"), body + b" "):
@@ -100,6 +105,7 @@ async def test_a_command_that_was_changed_on_the_way_or_meant_for_another_gatewa
     assert await desk.commands() == 0
 
 
+@pytest.mark.long("a real NATS server")
 async def test_a_stop_is_never_late_and_acts_once(broker, desk):
     body, headers = made(action="stop", run="an-earlier-run", before=-100)
     first = await raw(broker, body, headers)
@@ -109,11 +115,13 @@ async def test_a_stop_is_never_late_and_acts_once(broker, desk):
     assert await desk.commands() <= 1
 
 
+@pytest.mark.long("a real NATS server")
 async def test_a_gateway_that_is_away_gets_nothing_then_or_later(server, broker, store):
     with pytest.raises(GatewayUnreachable, match=r"north\.gate-1 is away: the command was not sent"):
         await sent(broker, Action.OPEN, lane="entry")
 
 
+@pytest.mark.long("a real NATS server")
 async def test_what_the_network_holds_back_is_refused_when_it_comes(server, relay, broker, tmp_path):
     async with (
         a_barrier() as (barrier, _, port),
@@ -134,6 +142,7 @@ async def test_what_the_network_holds_back_is_refused_when_it_comes(server, rela
             assert await desk.commands() == 0
 
 
+@pytest.mark.long("a real NATS server")
 async def test_a_standing_order_a_snapshot_and_a_reload(broker, desk):
     (held,) = await sent(broker, Action.HOLD, lane="entry", reason="delivery")
     assert held.state == "done"

@@ -30,6 +30,7 @@ class Idle:
         await asyncio.Event().wait()
 
 
+@pytest.mark.long("a real NATS server")
 async def test_it_connects_and_says_to_whom(server):
     line = connection(server.url, Idle())
     assert line.status().state is None
@@ -40,6 +41,7 @@ async def test_it_connects_and_says_to_whom(server):
         assert line.status().reason == ""
 
 
+@pytest.mark.long("a real NATS server")
 @pytest.mark.parametrize("part", [Idle(), CardsDown(fleet_name=NAME, taker=lambda: None)], ids=lambda part: part.name)
 async def test_it_ends_at_whatever_moment_it_is_ended(server, part):
     await _ends_at_whatever_moment(server.url, part)
@@ -60,6 +62,7 @@ async def _ends_at_whatever_moment(url, part):
         assert not alive, turns
 
 
+@pytest.mark.long("a real NATS server")
 async def test_without_a_server_it_is_away_and_comes_by_itself(tmp_path):
     with nats_server(tmp_path) as server:
         server.kill()
@@ -73,6 +76,7 @@ async def test_without_a_server_it_is_away_and_comes_by_itself(tmp_path):
             await until(lambda: line.status().state is ConnectionState.AWAY)
 
 
+@pytest.mark.long("a real NATS server")
 async def test_a_line_that_is_cut_is_made_anew(relay):
     line = connection(f"nats://127.0.0.1:{relay.port}", Idle())
     async with running(line.run()):
@@ -83,6 +87,7 @@ async def test_a_line_that_is_cut_is_made_anew(relay):
         await until(lambda: line.status().state is ConnectionState.CONNECTED)
 
 
+@pytest.mark.long("a real NATS server")
 async def test_whoever_waits_for_an_answer_hears_at_once_that_the_line_is_lost(relay):
     server = FleetServer(url=f"nats://127.0.0.1:{relay.port}", credentials="", ca_file=None, name="somebody")
     ends = []
@@ -141,6 +146,7 @@ def user() -> tuple[str, str]:
     return pair.seed.decode(), pair.public_key.decode()
 
 
+@pytest.mark.long("a real NATS server")
 async def test_tls_and_an_nkey_are_proven_and_a_revoked_key_is_refused(tmp_path, user):
     seed, public = user
     pair = write_pair(tmp_path)

@@ -6,6 +6,7 @@ import asyncio
 import json
 
 import nats
+import pytest
 from fleet_scene import NAME, connection, events_up, gate_opened, happen, opened, running
 from nats.js.api import StreamConfig
 from nats_server import nats_server
@@ -44,6 +45,7 @@ async def mark_of(store) -> int:
     return next(mark.read_to for mark in await store.read_cursors.all() if mark.consumer.list == "event")
 
 
+@pytest.mark.long("a real NATS server")
 async def test_what_was_recorded_goes_up_oldest_first_and_what_is_recorded_follows(server, broker, store):
     made = await happen(store, 150)
     up = events_up(store)
@@ -59,6 +61,7 @@ async def test_what_was_recorded_goes_up_oldest_first_and_what_is_recorded_follo
     assert json.loads(last.data)["description"] == "The gate opened, 0."
 
 
+@pytest.mark.long("a real NATS server")
 async def test_a_crash_between_acknowledgement_and_mark_sends_nothing_twice(server, broker, store):
     """The mark on disk is put back, and the window in which the stream itself drops copies is over."""
     made = await happen(store, 100)
@@ -87,6 +90,7 @@ async def forget(store, *, to: int) -> None:
     await store.read_cursors.save([ReadCursor(consumer, to, read_at=1, began_at=1)])
 
 
+@pytest.mark.long("a real NATS server")
 async def test_a_gap_in_the_last_batch_is_filled(server, broker, store):
     """A leader may change in the middle of a batch: messages before it are lost, and later ones are stored."""
     made = await happen(store, 10)
@@ -112,6 +116,7 @@ async def test_a_gap_in_the_last_batch_is_filled(server, broker, store):
         await asyncio.sleep(0.2)  # likewise
 
 
+@pytest.mark.long("a real NATS server")
 async def test_a_broker_that_is_killed_again_and_again_gets_everything_once(server, broker, store):
     up = events_up(store)
     made = await happen(store, 300)
@@ -127,6 +132,7 @@ async def test_a_broker_that_is_killed_again_and_again_gets_everything_once(serv
         assert await in_stream(client) == made
 
 
+@pytest.mark.long("a real NATS server")
 async def test_a_line_that_is_cut_again_and_again_loses_and_repeats_nothing(broker, relay, store):
     up = events_up(store)
     line = connection(f"nats://127.0.0.1:{relay.port}", up)
@@ -142,6 +148,7 @@ async def test_a_line_that_is_cut_again_and_again_loses_and_repeats_nothing(brok
     assert await in_stream(broker) == made
 
 
+@pytest.mark.long("a real NATS server")
 async def test_without_a_stream_it_says_so_and_goes_on_once_there_is_one(server, broker, store):
     js = broker.jetstream()
     await js.delete_stream(STREAM)
@@ -156,6 +163,7 @@ async def test_without_a_stream_it_says_so_and_goes_on_once_there_is_one(server,
         await until(lambda: line.status().state is ConnectionState.CONNECTED)
 
 
+@pytest.mark.long("a real NATS server")
 async def test_after_a_time_in_which_everything_expired_records_stay_in_order(server, broker, store):
     up = events_up(store)
     async with running(connection(server.url, up).run()):
@@ -169,6 +177,7 @@ async def test_after_a_time_in_which_everything_expired_records_stay_in_order(se
             assert await in_stream(broker) == made
 
 
+@pytest.mark.long("a real NATS server")
 async def test_a_stream_that_acknowledges_nothing_is_refused_with_the_reason(server, broker, store):
     js = broker.jetstream()
     await js.delete_stream(STREAM)
@@ -179,6 +188,7 @@ async def test_a_stream_that_acknowledges_nothing_is_refused_with_the_reason(ser
     assert line.status().reason.startswith(f"the stream {STREAM} must acknowledge")
 
 
+@pytest.mark.long("a real NATS server")
 async def test_a_message_that_is_too_long_with_its_headers_keeps_the_line(tmp_path, store):
     """The server would end the connection over it, and with it commands and the claims of shared areas."""
     most = 1024
@@ -198,6 +208,7 @@ async def test_a_message_that_is_too_long_with_its_headers_keeps_the_line(tmp_pa
         assert "maximum payload" not in (server.folder / "nats.log").read_text().lower()
 
 
+@pytest.mark.long("a real NATS server")
 async def test_gateways_of_one_stream_do_not_take_each_others_events_for_their_own(server, broker, store, tmp_path):
     other = FleetName("north", "gate-2")
     (tmp_path / "other").mkdir()
@@ -210,6 +221,7 @@ async def test_gateways_of_one_stream_do_not_take_each_others_events_for_their_o
     assert await in_stream(broker, other.events("event")) == theirs
 
 
+@pytest.mark.long("a real NATS server")
 async def test_a_replaced_box_whose_ids_begin_anew_sends_all_of_its_events(server, broker, store, tmp_path):
     up = events_up(store)
     async with running(connection(server.url, up).run()):

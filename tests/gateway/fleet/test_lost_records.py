@@ -15,6 +15,8 @@ from gateway.fleet.shared_areas import SharedAreasLine
 from gateway.lanes.claims import Outcome
 from gateway.runtime.clock import Stamp, SystemClock
 
+pytestmark = pytest.mark.long("a real NATS server")
+
 
 @pytest.fixture
 def areas(areas, monkeypatch):

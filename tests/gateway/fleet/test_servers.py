@@ -32,6 +32,8 @@ from gateway.fleet.signed_commands import Action
 from gateway.lanes.claims import Outcome
 from gateway.runtime.clock import SystemClock
 
+pytestmark = pytest.mark.long("a real NATS server")
+
 CONFIG = Path(__file__).parents[3] / "config"
 GATEWAY, OPERATOR, OTHER, COLLECTOR = key(), key(), key(), key()
 SHIPPED_OPERATOR = "UBVM5ENCBUFRCM3LNDRFU2GWRZQ7PPI3SAQ3BCCIH3YAXD3GIZ7446K3"

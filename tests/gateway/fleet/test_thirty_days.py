@@ -149,6 +149,7 @@ async def everything_sent(up) -> bool:
     return up.waiting == 0
 
 
+@pytest.mark.long("a real NATS server")
 async def test_after_thirty_days_everything_is_in_the_stream_once_and_in_order(server, broker, relay, tmp_path):
     async with house(tmp_path) as scene:
         await events_up(scene.store, clock=scene.clock).hold()
@@ -163,6 +164,7 @@ async def test_after_thirty_days_everything_is_in_the_stream_once_and_in_order(s
         assert scene.expired == DAYS * WITH_FOOTAGE, "what is in the stream expires as usual"
 
 
+@pytest.mark.long("a real NATS server")
 @pytest.mark.parametrize(("fault", "said"), [("no mark", "lost"), ("another box each time", "twice")])
 async def test_a_planted_fault_is_found(server, broker, relay, tmp_path, fault, said):
     numbers = itertools.count(1)

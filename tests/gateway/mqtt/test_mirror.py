@@ -20,6 +20,8 @@ from gateway.domain.server_lines import ConnectionState
 from gateway.mqtt.mirror import CONSUMER
 from gateway.runtime.supervision import Backoff
 
+pytestmark = pytest.mark.long("a real broker")
+
 ENTRY = TOPICS.lane("entry")
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import signal
 
+import pytest
 from mosquitto import listener, mosquitto
 from running_gateway import SECRETS, SITE, RunningGateway
 from waiting import wait_until
 
 from gateway.domain.events import EventKind
+
+pytestmark = pytest.mark.long("a real broker")
 
 SECTION = """
 [mqtt]

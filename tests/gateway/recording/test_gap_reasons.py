@@ -38,6 +38,7 @@ async def told(recording, store, event):
     return known, (await recording.missing((known,)))[known.id]
 
 
+@pytest.mark.long("GStreamer's RTSP server")
 async def test_a_codec_that_cannot_be_recorded_is_the_reason_and_an_event(
     record,
     store,
@@ -57,6 +58,7 @@ async def test_a_codec_that_cannot_be_recorded_is_the_reason_and_an_event(
             await recording.clip(event)
 
 
+@pytest.mark.long("GStreamer's RTSP server")
 async def test_a_camera_that_never_delivered_is_told_from_one_that_is_away_now(
     record,
     store,

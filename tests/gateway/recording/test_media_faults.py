@@ -98,6 +98,7 @@ async def test_each_fault_is_told_and_recording_resumes_when_it_is_over(
     await disk_and_rows_agree()
 
 
+@pytest.mark.long("ffmpeg")
 async def test_an_event_during_a_fault_of_the_disk_keeps_all_its_footage_where_only_events_are_recorded(
     record, site, store, pin, tmp_path, clock, decode
 ):
@@ -124,6 +125,7 @@ async def test_an_event_during_a_fault_of_the_disk_keeps_all_its_footage_where_o
         assert await decode(await recording.clip(playing)) >= 3 * 12
 
 
+@pytest.mark.long("ffmpeg")
 async def test_an_event_before_the_disk_is_there_for_the_first_time_keeps_its_footage_where_only_events_are_recorded(
     record, site, field, store, pin, tmp_path, decode, clock
 ):

@@ -38,6 +38,7 @@ def is_alive(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.long("ffmpeg")
 async def test_an_event_has_a_clip_a_playlist_and_pictures_and_a_restart_brings_rows_and_files_together(
     record, site, store, pin, footage, ffprobe, decode, events_of, tmp_path, clock, disk_and_rows_agree
 ):
@@ -99,6 +100,7 @@ async def test_an_event_has_a_clip_a_playlist_and_pictures_and_a_restart_brings_
     await disk_and_rows_agree()
 
 
+@pytest.mark.long("ffmpeg")
 async def test_killing_the_worker_costs_seconds_that_are_recorded_as_a_gap(
     record, site, store, pin, footage, decode, ffprobe, events_of, clock, tmp_path, disk_and_rows_agree
 ):

@@ -15,6 +15,7 @@ from gateway.store import Entry
 from gateway.web.status.snapshot import footage_state
 
 
+@pytest.mark.long("ffmpeg")
 async def test_a_clip_plays(gateway, tmp_path):
     probe = shutil.which("ffprobe")
     if probe is None:

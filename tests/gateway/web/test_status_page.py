@@ -35,6 +35,7 @@ async def gateway(open_gateway):
         yield opened
 
 
+@pytest.mark.long("a real browser")
 async def test_a_lane_is_watched_and_commanded_without_reloading(gateway, browser_page):
     async with browser_page() as page:
         await sign_in(page, gateway)
@@ -67,6 +68,7 @@ async def test_a_lane_is_watched_and_commanded_without_reloading(gateway, browse
         await expect(lane.get_by_role("button", name="Close Main entry")).to_be_hidden()
 
 
+@pytest.mark.long("a real browser")
 async def test_a_refused_command_says_why(gateway, browser_page):
     async with browser_page(tolerate=("409",)) as page:
         await sign_in(page, gateway)
@@ -76,6 +78,7 @@ async def test_a_refused_command_says_why(gateway, browser_page):
         await expect(page.get_by_text("the gate is offline: no answer")).to_be_visible()
 
 
+@pytest.mark.long("a real browser")
 async def test_events_arrive_are_filtered_and_never_become_markup(gateway, browser_page):
     async with browser_page() as page:
         await sign_in(page, gateway)
@@ -94,6 +97,7 @@ async def test_events_arrive_are_filtered_and_never_become_markup(gateway, brows
         await expect(rows).to_have_count(1)
 
 
+@pytest.mark.long("a real browser")
 async def test_a_clip_plays_in_the_page(gateway, browser_page):
     async with browser_page() as page:
         await sign_in(page, gateway)
@@ -105,6 +109,7 @@ async def test_a_clip_plays_in_the_page(gateway, browser_page):
         await expect(page.locator("#player")).to_be_hidden()
 
 
+@pytest.mark.long("a real browser")
 async def test_a_clips_mark_tells_what_there_is_of_it(gateway, browser_page):
     async with browser_page() as page:
         await sign_in(page, gateway)
@@ -133,6 +138,7 @@ async def test_a_clips_mark_tells_what_there_is_of_it(gateway, browser_page):
         await expect(coming).to_have_accessible_name("Play Vehicle passed, Entry overview")
 
 
+@pytest.mark.long("a real browser")
 async def test_a_clip_without_footage_is_not_offered_to_be_played(gateway, browser_page):
     async with browser_page() as page:
         await sign_in(page, gateway)
@@ -149,6 +155,7 @@ async def test_a_clip_without_footage_is_not_offered_to_be_played(gateway, brows
         )
 
 
+@pytest.mark.long("a real browser")
 async def test_a_phone_shows_all_of_it_without_scrolling_sideways(gateway, browser_page):
     gateway.board.show(note="a-long-word-without-a-place-to-break-" * 4)
     gateway.board.lose("no-answer-from-a-host-with-a-very-long-name." * 4)
@@ -163,6 +170,7 @@ async def test_a_phone_shows_all_of_it_without_scrolling_sideways(gateway, brows
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+@pytest.mark.long("a real browser")
 async def test_who_may_not_is_not_offered(gateway, browser_page):
     async with browser_page() as page:
         await sign_in(page, gateway, "guard")
@@ -176,6 +184,7 @@ async def test_who_may_not_is_not_offered(gateway, browser_page):
         assert "Main entry" not in await page.content()
 
 
+@pytest.mark.long("a real browser")
 async def test_a_quiet_site_keeps_the_page_in_touch(gateway, browser_page):
     heartbeat = """() => new Promise((done) => {
         const stream = new EventSource("/status/live");
@@ -188,6 +197,7 @@ async def test_a_quiet_site_keeps_the_page_in_touch(gateway, browser_page):
         await expect(page.locator("#lost")).to_be_hidden()
 
 
+@pytest.mark.long("a real browser")
 async def test_a_wrong_password_is_told(gateway, browser_page):
     async with browser_page(tolerate=("404",)) as page:
         await page.goto(f"{gateway.url}/status/")
@@ -197,6 +207,7 @@ async def test_a_wrong_password_is_told(gateway, browser_page):
         await expect(page.get_by_text("Username or password not accepted")).to_be_visible()
 
 
+@pytest.mark.long("a real browser")
 async def test_a_lost_line_is_told_and_mends_itself(open_gateway, browser_page, line):
     async with open_gateway() as gateway, line(gateway) as front, browser_page(tolerate=("ERR_",)) as page:
         gateway.url = front.url
@@ -211,6 +222,7 @@ async def test_a_lost_line_is_told_and_mends_itself(open_gateway, browser_page, 
         await expect(page.get_by_text("Connection lost")).to_be_hidden()
 
 
+@pytest.mark.long("a real browser")
 async def test_a_gateway_that_says_nothing_more_is_noticed_within_five_seconds(open_gateway, browser_page, line):
     async with open_gateway() as gateway, line(gateway) as front, browser_page(tolerate=("ERR_",)) as page:
         gateway.url = front.url
@@ -228,6 +240,7 @@ async def test_a_gateway_that_says_nothing_more_is_noticed_within_five_seconds(o
         await expect(page.get_by_text("Connection lost")).to_be_hidden()
 
 
+@pytest.mark.long("a real browser")
 async def test_the_demo_presents_a_card(open_gateway, browser_page):
     presented = []
 
@@ -248,6 +261,7 @@ async def test_the_demo_presents_a_card(open_gateway, browser_page):
     assert presented == [("entry", "0042", "chief")]
 
 
+@pytest.mark.long("a real browser")
 async def test_a_lane_is_locked_down_with_a_reason_and_works_again(gateway, browser_page):
     async with browser_page(size=PHONE) as page:
         await sign_in(page, gateway)
@@ -268,6 +282,7 @@ async def test_a_lane_is_locked_down_with_a_reason_and_works_again(gateway, brow
         await expect(lane.locator(".order")).to_be_hidden()
 
 
+@pytest.mark.long("a real browser")
 async def test_a_count_is_corrected_and_troubles_are_seen(gateway, browser_page):
     stuck = "the arming loop has been on for 5 minutes: a vehicle, or the detector is stuck"
     gateway.board.show(troubles=(LaneTrouble(ProblemKind.INPUT_STUCK, stuck, "the arming loop"),))
@@ -280,6 +295,7 @@ async def test_a_count_is_corrected_and_troubles_are_seen(gateway, browser_page)
         await expect(page.locator("#areas .area-count")).to_have_text("2 of 2")
 
 
+@pytest.mark.long("a real browser")
 async def test_a_card_that_was_passed_back_is_forgiven_from_its_event(gateway, browser_page):
     await gateway.store.cards.apply(put=[CardRecord(Card(7, "0007"), "{}")], now=1)
     stamp = gateway.clock.wall()
@@ -304,6 +320,7 @@ async def test_a_card_that_was_passed_back_is_forgiven_from_its_event(gateway, b
         ).to_be_visible()
 
 
+@pytest.mark.long("a real browser")
 async def test_who_only_looks_is_offered_neither(gateway, browser_page):
     async with browser_page(size=DESKTOP) as page:
         await sign_in(page, gateway, "guard")
@@ -312,6 +329,7 @@ async def test_who_only_looks_is_offered_neither(gateway, browser_page):
         await expect(page.locator("#areas .correct")).to_be_hidden()
 
 
+@pytest.mark.long("a real browser")
 async def test_lane_that_cannot_work_is_red_and_so_is_the_header(gateway, browser_page):
     why = "the arming loop is not known, so no card counts: check its device and its wiring"
     for size, scheme in (({"width": 1280, "height": 900}, "light"), ({"width": 390, "height": 844}, "dark")):
@@ -348,6 +366,7 @@ async def test_lane_that_cannot_work_is_red_and_so_is_the_header(gateway, browse
             await expect(page.locator("#problems-section")).to_be_hidden()
 
 
+@pytest.mark.long("a real browser")
 async def test_a_problem_is_acknowledged_with_ones_name_and_silenced(gateway, browser_page):
     text = "the clock is not set by a time server"
     gateway.problems.append(
@@ -368,6 +387,7 @@ async def test_a_problem_is_acknowledged_with_ones_name_and_silenced(gateway, br
     assert (status, answer["error"]) == (404, "this problem is over")
 
 
+@pytest.mark.long("a real browser")
 async def test_the_title_counts_what_nobody_knows_of_and_an_alarm_calls_by_choice(gateway, browser_page):
     listen = """() => {
         globalThis.called = [];
@@ -402,6 +422,7 @@ async def test_the_title_counts_what_nobody_knows_of_and_an_alarm_calls_by_choic
         await expect(page).to_have_title("Events · North Yard · Edge gateway")
 
 
+@pytest.mark.long("a real browser")
 async def test_a_page_that_did_not_come_whole_comes_again(gateway, browser_page):
     async with browser_page(tolerate=("ERR_FAILED",)) as page:
         await page.route("**/static/page.js", lambda route: route.abort(), times=1)
@@ -410,6 +431,7 @@ async def test_a_page_that_did_not_come_whole_comes_again(gateway, browser_page)
         await expect(page.get_by_label("User name")).to_be_visible()
 
 
+@pytest.mark.long("a real browser")
 async def test_a_problem_offers_what_the_page_can_do_about_it(gateway, browser_page):
     gateway.problems += [
         Problem(kind=ProblemKind.GATE_HELD_OPEN, part=Part.LANE, id="entry", name="Main entry", text="open", since=1),
@@ -431,6 +453,7 @@ async def test_a_problem_offers_what_the_page_can_do_about_it(gateway, browser_p
     gateway.problems.clear()
 
 
+@pytest.mark.long("a real browser")
 @pytest.mark.parametrize(
     ("zone", "told"), [("America/New_York", None), ("Europe/Paris", re.compile("Site time GMT-0[45]:00"))]
 )

@@ -10,7 +10,7 @@ from playwright.async_api import expect
 from gateway.domain.problems import ProblemKind
 from gateway.problems.problem import Part, Problem
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 MEANWHILE = "Somebody else has changed this meanwhile, so nothing was done."
 
 
