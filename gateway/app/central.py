@@ -101,7 +101,14 @@ def central_parts(
             client=client, url=central.url, limits=RelayLimits(body_bytes=central.relay_megabytes * 1024 * 1024)
         ),
         people=CentralPeople(client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles)),
-        link=CentralLink(client=client, down=down, sync=sync, made_at=clock.monotonic(), wall_times=WallTimes(clock)),
+        link=CentralLink(
+            client=client,
+            down=down,
+            sync=sync,
+            made_at=clock.monotonic(),
+            wall_times=WallTimes(clock),
+            password_in=secrets.how_changed(central.password),
+        ),
     )
 
 

@@ -31,7 +31,7 @@ from gateway.runtime.loop_watch import LoopWatch
 from gateway.site import ModbusDevice, OsdpReaderDevice, SerialGateDevice, SerialTagReaderDevice, Site
 from gateway.site.certificates import ends_at, serving_context
 from gateway.site.running_site import RunningSite
-from gateway.store import Store
+from gateway.store import Books, Store
 
 if TYPE_CHECKING:
     from gateway.web.auth.site_file_accounts import Accounts as SiteFileAccounts
@@ -82,7 +82,7 @@ class SiteStateReader:
         self._backup: LastBackup | None = None
         self._site_file_accounts = site_file_accounts
         self._weak_accounts = WeakAccounts()
-        self._refused_records = 0
+        self._books = Books(accepted=0, delivered=0, dropped=0, waiting=0, parked=0)
         self._disabled_webhooks: tuple[tuple[str, str], ...] = ()
         self._failing_webhooks: tuple[tuple[str, str], ...] = ()
         self._certificate_ends: int | None = None
@@ -128,7 +128,8 @@ class SiteStateReader:
             clock_trusted=wall.trusted,
             now=wall.micros,
             list_old_seconds=old,
-            refused_records=self._refused_records,
+            refused_records=self._books.parked,
+            waiting_records=self._books.waiting,
             disabled_webhooks=self._disabled_webhooks,
             failing_webhooks=self._failing_webhooks,
             certificate_ends=self._certificate_ends,
@@ -157,7 +158,7 @@ class SiteStateReader:
         self._refreshed_at = now
         self._backup = await asyncio.to_thread(last_backup, self._data)
         try:
-            self._refused_records = (await self._store.outbox.books()).parked
+            self._books = await self._store.outbox.books()
             await self._fleet.count()
             await self._mirror.count()
             hooks = await self._store.webhooks.all()

@@ -23,6 +23,7 @@ class CentralLink:
     """Status of the link to central, read without waiting, and the actions of a technician on it.
 
     `made_at`: when this link was made, at the gateway's start or after a change of [central] (monotonic seconds).
+    `password_in`: where the password of the gateway's account is, and what puts another one in force.
     """
 
     client: CentralClient
@@ -30,6 +31,7 @@ class CentralLink:
     sync: Sync
     made_at: float
     wall_times: WallTimes
+    password_in: str
 
     def snapshot(self) -> CentralStatus:
         """Return the state of the link now. Never waits."""
@@ -52,6 +54,7 @@ class CentralLink:
                 notices(
                     state,
                     report,
+                    password_in=self.password_in,
                     clock_alert_seconds=self.sync.clock_alert_seconds,
                     unreadable_events=self.sync.unreadable_events,
                     restored_at=self.down.restore.since,
@@ -118,6 +121,7 @@ def notices(
     unreadable_events: int,
     restored_at: int | None = None,
     backlog: str = "",
+    password_in: str = "",
 ) -> Iterator[CentralNotice]:
     """Yield what a technician should know about central and the last pull."""
     if restored_at is not None:
@@ -129,10 +133,11 @@ def notices(
     if backlog:
         yield CentralNotice(ProblemKind.CENTRAL_BACKLOG_FULL, backlog)
     if state.sign_in_refused:
-        yield CentralNotice(ProblemKind.CENTRAL_SIGN_IN_REFUSED, state.sign_in_refused)
+        where = f"; its password is in {password_in}" if password_in else ""
+        yield CentralNotice(ProblemKind.CENTRAL_SIGN_IN_REFUSED, f"{state.sign_in_refused}{where}")
     for operation, said in state.not_permitted:
         text = f"central does not permit {operation} to the gateway's account{f' ({said})' if said else ''}"
-        yield CentralNotice(ProblemKind.CENTRAL_NOT_PERMITTED, text)
+        yield CentralNotice(ProblemKind.CENTRAL_NOT_PERMITTED, text, subject=operation)
     if state.clock_offset is not None and state.clock_offset.exceeds(clock_alert_seconds):
         yield CentralNotice(ProblemKind.CENTRAL_CLOCK_DIFFERS, state.clock_offset.sentence())
     if state.reachable and state.slow_answers:
@@ -151,9 +156,9 @@ def notices(
 def _of_pull(report: PullReport, state: CentralState) -> Iterator[CentralNotice]:
     """Yield notices of the last pull, without those that the account's own notices already say."""
     denied = tuple(f"{operation}:" for operation, _ in state.not_permitted)
-    for problem in report.problems:
-        if problem != state.sign_in_refused and not problem.startswith(denied):
-            yield CentralNotice(ProblemKind.CENTRAL_LIST_INCOMPLETE, problem)
+    own = [one for one in report.problems if one != state.sign_in_refused and not one.startswith(denied)]
+    if own:
+        yield CentralNotice(ProblemKind.CENTRAL_LIST_INCOMPLETE, "; ".join(own))
     cards = report.cards
     held_back = (
         (cards.held_back, "access cards"),
@@ -163,10 +168,10 @@ def _of_pull(report: PullReport, state: CentralState) -> Iterator[CentralNotice]
     for count, noun in held_back:
         if count:
             text = f"{count:,} {noun} are missing on central's list; they stay until the next list lacks them too"
-            yield CentralNotice(ProblemKind.CENTRAL_LIST_SHRANK, text)
+            yield CentralNotice(ProblemKind.CENTRAL_LIST_SHRANK, text, subject=noun)
     if cards.without_credential:
         text = f"{cards.without_credential:,} access cards have no number, tag or plate that a reader could read"
-        yield CentralNotice(ProblemKind.CARDS_UNREADABLE, text)
+        yield CentralNotice(ProblemKind.CARDS_UNREADABLE, text, subject="credentials")
     if cards.unread:
         text = f"{cards.unread:,} access cards are suspended: their status or dates cannot be read"
-        yield CentralNotice(ProblemKind.CARDS_UNREADABLE, text)
+        yield CentralNotice(ProblemKind.CARDS_UNREADABLE, text, subject="dates")

@@ -10,10 +10,14 @@ from gateway.domain.wall_time import WallMicros
 
 @dataclass(frozen=True, slots=True)
 class CentralNotice:
-    """Something that a technician should know about central: its kind, and a sentence."""
+    """Something that a technician should know about central: its kind, and a sentence.
+
+    `subject` tells notices of one kind apart, "" if there can only be one.
+    """
 
     kind: ProblemKind
     text: str
+    subject: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -41,11 +41,15 @@ class CentralUnavailable(GatewayError):
     """Central cannot be reached, or answers with a failure of its own. The request is retried later.
 
     Attributes:
+        why: the cause in words, the same for each request.
+        operation: the request, "" where it is not told.
         sent: whether the request may have reached central, so that it may have been carried out.
     """
 
-    def __init__(self, text: str, *, sent: bool = True) -> None:
-        super().__init__(text)
+    def __init__(self, why: str, *, operation: str = "", sent: bool = True) -> None:
+        super().__init__(f"{operation}: {why}" if operation else why)
+        self.why = why
+        self.operation = operation
         self.sent = sent
 
 

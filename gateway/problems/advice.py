@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 from gateway.domain.events import Severity
 
+OWN_FILE = (
+    "A password is alone in its file, `secrets/NAME` beside the site file. After a change of it: `edge-gateway reload`."
+)
+"""The step for whoever has to change a secret."""
+
 
 @dataclass(frozen=True, slots=True)
 class Advice:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from gateway.domain.events import Severity
 from gateway.domain.problems import ProblemKind as K
-from gateway.problems.advice import Advice
+from gateway.problems.advice import OWN_FILE, Advice
 
 CENTRAL_ADVICE: Mapping[K, Advice] = MappingProxyType(
     {
@@ -18,7 +18,7 @@ CENTRAL_ADVICE: Mapping[K, Advice] = MappingProxyType(
             (
                 "Check the site's line to the internet.",
                 "If that works, ask whoever runs the central service.",
-                "Check address, user and password in `[central]`.",
+                "Check the address in `[central]`, and that a firewall lets the gateway out.",
                 "If what answers is not JSON, another page is in the way: open central's address in a browser.",
             ),
         ),
@@ -37,9 +37,9 @@ CENTRAL_ADVICE: Mapping[K, Advice] = MappingProxyType(
             Severity.ALARM,
             "Lanes go on with the cards that they know; nothing goes to central or comes from it.",
             (
-                "Check user name and password of `[central]` in the site file against the account at central.",
-                "Have whoever runs central check that the account is active and not locked.",
-                "Then wait: the gateway tries again within a minute at first, and later every 15 minutes.",
+                "Have whoever runs central check the account's name and password, and that it is not locked.",
+                "Write the right password where it is kept, as told above: the file has nothing but the password.",
+                "`edge-gateway reload` tries at once. By itself the gateway tries each minute, later every 15.",
             ),
         ),
         K.CENTRAL_LIST_INCOMPLETE: Advice(
@@ -134,6 +134,7 @@ CENTRAL_ADVICE: Mapping[K, Advice] = MappingProxyType(
             (
                 "Read the reason above: credentials, certificate, permissions or a missing stream.",
                 "Check the secret that `[fleet] credentials` names, and `[fleet] ca_file`.",
+                OWN_FILE,
                 "Ask whoever runs the fleet's servers; `edge-gateway fleet prepare` makes what a server lacks.",
             ),
         ),
@@ -153,6 +154,7 @@ CENTRAL_ADVICE: Mapping[K, Advice] = MappingProxyType(
             (
                 "Read the reason above: user, password, certificate, rights or name.",
                 "Check `username`, `password` and `ca_file` in `[mqtt]`, and `certificate` if the broker asks for one.",
+                OWN_FILE,
                 "Ask whoever runs the broker: the gateway's user must publish below its own topic, with MQTT 5.",
             ),
         ),

@@ -51,6 +51,7 @@ class SiteState:
         now: wall micros.
         list_old_seconds: the age from which central's lists count as old.
         refused_records: the number of records that central refused and that wait for a person.
+        waiting_records: the number of records that wait to be sent to central.
         disabled_webhooks: the disabled webhooks, each with its name and the reason.
         failing_webhooks: the webhooks whose deliveries fail, each with its name and the reason.
         certificate_ends: when the certificate of the interface expires (wall micros), None without one.
@@ -77,6 +78,7 @@ class SiteState:
     store_damaged: str = ""
     list_old_seconds: float = 3600.0
     refused_records: int = 0
+    waiting_records: int = 0
     disabled_webhooks: tuple[tuple[str, str], ...] = ()
     failing_webhooks: tuple[tuple[str, str], ...] = ()
     certificate_ends: int | None = None
@@ -241,12 +243,14 @@ def _device(kind: ProblemKind, device: DeviceSnapshot, text: str) -> Problem:
 def _of_central(site: SiteState, central: CentralStatus) -> Iterator[Problem]:
     if central.reachable is False:
         text = f"central does not answer: {central.error}" if central.error else "central does not answer"
+        if waiting := site.waiting_records:
+            text += "; 1 record waits for it" if waiting == 1 else f"; {waiting:,} records wait for it"
         yield _central(ProblemKind.CENTRAL_OFFLINE, text, since=central.since)
     age = 0.0 if central.pulled_at is None else (site.now - central.pulled_at) / _SECOND
     if central.reachable and age > site.list_old_seconds:
         yield _central(ProblemKind.CENTRAL_LIST_OLD, f"the last pull ended {_span(age)} ago")
     for notice in central.notices:
-        yield _central(notice.kind, notice.text, subject=notice.text)
+        yield _central(notice.kind, notice.text, subject=notice.subject)
     if refused := site.refused_records:
         text = f"{refused:,} records were refused by central, and wait for a person"
         one = "1 record was refused by central, and waits for a person"

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from gateway.domain.events import Severity
 from gateway.domain.problems import ProblemKind as K
-from gateway.problems.advice import Advice
+from gateway.problems.advice import OWN_FILE, Advice
 
 _CAMERA_STEPS = (
     "Check the camera's supply and its network cable (the lamp at the switch).",
@@ -29,6 +29,7 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
             "Lanes work; nothing is recorded by this camera.",
             (
                 "Check user and password of the camera.",
+                OWN_FILE,
                 "Check the path of its stream, and that its codec is H.264 or H.265.",
                 "Check how many programs may watch the camera at once.",
             ),

@@ -40,11 +40,21 @@ class Secrets:
         self._report(secret)
         return secret
 
+    def how_changed(self, name: str) -> str:
+        """Tell a person where the secret is, and what puts another one in force. Never raises."""
+        credentials = self._environ.get("CREDENTIALS_DIRECTORY")
+        if credentials and (Path(credentials) / name).exists():
+            return f"the credential {name} of systemd: change that, then restart the gateway"
+        variable = _variable(name)
+        if variable in self._environ:
+            return f"the environment variable {variable}: change that, then restart the gateway"
+        return f"the file {self._folder / name}: change that, then run edge-gateway reload"
+
     def _find(self, name: str) -> str:
         credentials = self._environ.get("CREDENTIALS_DIRECTORY")
         if credentials and (found := _read(Path(credentials) / name)) is not None:
             return found
-        variable = "EDGE_GATEWAY_SECRET_" + name.upper().replace("-", "_").replace(".", "_")
+        variable = _variable(name)
         if variable in self._environ:
             return _checked(self._environ[variable], variable)
         file = self._folder / name
@@ -52,6 +62,10 @@ class Secrets:
         if found is None:
             raise ConfigError(f"no secret {name!r}: not among systemd's credentials, not in {variable}, no file {file}")
         return found
+
+
+def _variable(name: str) -> str:
+    return "EDGE_GATEWAY_SECRET_" + name.upper().replace("-", "_").replace(".", "_")
 
 
 def _checked(text: str, variable: str) -> str:

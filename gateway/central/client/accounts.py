@@ -108,7 +108,7 @@ class CentralPeople:
         )
         admission = self.admitted(body)
         if admission is None:
-            raise CentralFailed("POST /v1/auth/login: answered without a session")
+            raise CentralFailed("answered without a session", operation="POST /v1/auth/login")
         return admission
 
     async def is_believed(self, refusal: CentralRefused) -> bool:

@@ -81,9 +81,9 @@ async def judge(operation: str, status: int, body: bytes, *, hide: Iterable[str]
     try:
         answer = await read_object(body)
     except Unkept as error:  # central does answer; only this answer is too large or too deep
-        return CentralFailed(f"{operation}: answered {status} with {error}")
+        return CentralFailed(f"answered {status} with {error}", operation=operation)
     except Unreadable as error:
-        return CentralUnavailable(f"{operation}: answered {status} with {error}")
+        return CentralUnavailable(f"answered {status} with {error}", operation=operation)
     return judge_read(operation, status, answer, hide=hide)
 
 
@@ -101,21 +101,22 @@ def judge_read(operation: str, status: int, answer: JsonObject, *, hide: Iterabl
 
 def _unsaid(operation: str, status: int) -> CentralUnavailable:
     """Return the error of an answer that does not say whether the operation was carried out."""
-    text = f"{operation}: answered {status} without saying whether it succeeded ('success' is missing or no boolean)"
-    return CentralUnavailable(text) if operation == _PROBE else CentralFailed(text)
+    kind = CentralUnavailable if operation == _PROBE else CentralFailed
+    why = f"answered {status} without saying whether it succeeded ('success' is missing or no boolean)"
+    return kind(why, operation=operation)
 
 
 def _failure(operation: str, status: int, error: str) -> CentralRefused | CentralUnavailable:
-    shown = f"{operation}: {error or f'answered {status} without a reason'}"
+    why = error or f"answered {status} without a reason"
     if status in _BETWEEN or 300 <= status < 400:
-        return CentralUnavailable(f"{operation}: answered {status}")
+        return CentralUnavailable(f"answered {status}", operation=operation)
     if status == 403 or (status >= 500 and any(word in error.casefold() for word in _DENIAL_WORDS)):
-        return CentralDenied(shown, status=status, said=error)
+        return CentralDenied(f"{operation}: {why}", status=status, said=error)
     if status == _TOO_MANY_REQUESTS:
-        return CentralBusy(shown)
+        return CentralBusy(why, operation=operation)
     if status >= 500 or status in _TOO_EARLY_OR_LATE:
-        return CentralFailed(shown)
-    return CentralRefused(shown, status=status, said=error)
+        return CentralFailed(why, operation=operation)
+    return CentralRefused(f"{operation}: {why}", status=status, said=error)
 
 
 def _succeeded(operation: str, status: int, answer: JsonObject) -> bool:

@@ -160,7 +160,7 @@ class CentralClient:
         Raises CentralRefused or CentralUnavailable; the latter at once for some seconds after a time-out.
         """
         if self._clock.monotonic() < self._silent_until and self.away():
-            raise CentralUnavailable(f"{method} {path}: central was silent a moment ago")
+            raise CentralUnavailable("central was silent a moment ago", operation=f"{method} {path}")
         async with self._people:
             verdict = await self._exchange(method, path, body, key="", token=token)
         if isinstance(verdict, NeedsSignIn):
@@ -218,13 +218,17 @@ class CentralClient:
             async with asyncio.timeout(seconds):
                 return await self._connections.fetch("POST", path, upload.form(file), headers)
         except aiohttp.ConnectionTimeoutError as error:
-            raise CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False) from error
+            raise CentralUnavailable(self._no_connection, operation=operation, sent=False) from error
         except aiohttp.ClientConnectorError as error:
-            raise CentralUnavailable(f"{operation}: {self._describe(error)}", sent=False) from error
+            raise CentralUnavailable(self._describe(error), operation=operation, sent=False) from error
         except TimeoutError as error:
-            raise CentralUnavailable(f"{operation}: no answer within {seconds:.0f} s") from error
+            raise CentralUnavailable(f"no answer within {seconds:.0f} s", operation=operation) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise CentralUnavailable(f"{operation}: {self._describe(error)}") from error
+            raise CentralUnavailable(self._describe(error), operation=operation) from error
+
+    @property
+    def _no_connection(self) -> str:
+        return f"no connection within {self._connect:g} s"
 
     def _describe(self, error: BaseException) -> str:
         return line_words(error, urlsplit(self._url).hostname or self._url)
@@ -237,7 +241,7 @@ class CentralClient:
         self._accepted(verdict)
 
     def missed(self, error: str) -> None:
-        """Note that a relayed request did not reach central."""
+        """Note that a relayed request did not reach central, and why."""
         self._note(reachable=False, error=error)
 
     async def close(self) -> None:
@@ -281,7 +285,7 @@ class CentralClient:
             else:
                 verdict = await attempt(token)
         if isinstance(verdict, NeedsSignIn):
-            return CentralFailed(f"{operation}: central forgot the session at once")
+            return CentralFailed("central forgot the session at once", operation=operation)
         self._permissions.note(operation, verdict)
         if self._permissions.denied != self._state.not_permitted:
             self._state = replace(self._state, not_permitted=self._permissions.denied)
@@ -359,18 +363,20 @@ class CentralClient:
         try:
             yield
         except aiohttp.ConnectionTimeoutError as error:
-            away = CentralUnavailable(f"{operation}: no connection within {self._connect:g} s", sent=False)
+            away = CentralUnavailable(self._no_connection, operation=operation, sent=False)
             raise self._on_time_out(away) from error
         except TimeoutError as error:
-            raise self._on_time_out(CentralSlow(f"{operation}: no answer within {self._timeout:g} s")) from error
+            raise self._on_time_out(
+                CentralSlow(f"no answer within {self._timeout:g} s", operation=operation)
+            ) from error
         except aiohttp.ClientConnectorError as error:
-            raise self._noted(CentralUnavailable(f"{operation}: {self._describe(error)}", sent=False)) from error
+            raise self._noted(CentralUnavailable(self._describe(error), operation=operation, sent=False)) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise self._noted(CentralUnavailable(f"{operation}: {self._describe(error)}")) from error
+            raise self._noted(CentralUnavailable(self._describe(error), operation=operation)) from error
         except TooLarge as error:
-            raise self._noted(TooLarge(f"{operation}: {error}")) from error
+            raise self._noted(TooLarge(str(error), operation=operation)) from error
         except CentralUnavailable as error:
-            raise self._noted(CentralUnavailable(f"{operation}: {error}")) from error
+            raise self._noted(CentralUnavailable(error.why, operation=operation)) from error
 
     def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
         """Make the connector for new connections."""
@@ -389,7 +395,10 @@ class CentralClient:
         return self._noted(error)
 
     def _noted(self, error: CentralRefused | CentralUnavailable) -> CentralRefused | CentralUnavailable:
-        self._note(reachable=isinstance(error, CentralRefused | CentralFailed), error=str(error))
+        if isinstance(error, CentralRefused | CentralFailed):
+            self._note(reachable=True, error=str(error))
+        else:
+            self._note(reachable=False, error=error.why)
         return error
 
     def _note(self, *, reachable: bool, error: str) -> None:

@@ -105,12 +105,12 @@ class Rests:
         """
         now = self._monotonic()
         if (left := self._all_until - now) > 0:
-            text = f"{operation}: central's front answers in its place; the next request goes in {left:.0f} s"
-            raise CentralUnavailable(text, sent=False)
+            text = f"central's front answers in its place; the next request goes in {left:.0f} s"
+            raise CentralUnavailable(text, operation=operation, sent=False)
         left = self._until.get(operation, float("-inf")) - now
         if left > 0:
-            text = f"{operation}: central asked for fewer requests; the next one goes in {left:.0f} s"
-            raise CentralBusy(text, sent=False)
+            text = f"central asked for fewer requests; the next one goes in {left:.0f} s"
+            raise CentralBusy(text, operation=operation, sent=False)
         self._until.pop(operation, None)
 
 

@@ -8,6 +8,7 @@ import hashlib
 import hmac
 import struct
 from collections.abc import Awaitable, Callable
+from copy import copy
 from dataclasses import dataclass
 
 import structlog
@@ -83,7 +84,7 @@ class GatewaySession:
                 return self.token
             backing_off = self._clock.monotonic() < self._left_alone_until
             if self._error is not None and (self._sign_ins > asked or backing_off):
-                raise type(self._error)(str(self._error)) from self._error
+                raise copy(self._error) from self._error
             before, self._error, self.token = self._error, None, None
             try:
                 self.token = await (self._sign_in() if ends_stale else self._only_sign_in())
@@ -112,7 +113,7 @@ class GatewaySession:
         except CentralBusy:
             raise
         except CentralFailed as error:
-            raise CentralUnavailable(str(error)) from error
+            raise CentralUnavailable(error.why, operation=error.operation) from error
 
     async def _sign_in(self) -> str:
         credentials: JsonObject = {"username": self._username, "password": self._password}
@@ -123,7 +124,7 @@ class GatewaySession:
             raise verdict
         token, user = verdict.get("session"), verdict.get("user")
         if not isinstance(token, str) or not token or not token.isascii() or not token.isprintable():
-            raise CentralFailed(f"POST {LOGIN}: answered without a session")
+            raise CentralFailed("answered without a session", operation=f"POST {LOGIN}")
         if isinstance(user, dict) and user.get("mfa_enabled") is True:
             try:
                 await self._prove(token)
@@ -147,7 +148,7 @@ class GatewaySession:
                 " are its secret and this machine's clock right?"
             )
         if isinstance(verdict, NeedsSignIn):
-            raise CentralFailed(f"POST {MFA}: central forgot the session at once")
+            raise CentralFailed("central forgot the session at once", operation=f"POST {MFA}")
         if isinstance(verdict, CentralUnavailable):
             raise verdict
 

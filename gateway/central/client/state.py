@@ -24,7 +24,7 @@ class CentralState:
         reported: the same as events have reported it; while the line flickers, a loss is reported only once it lasts.
         since: when `reachable` took its value (monotonic seconds).
         away_seconds: how long the last loss lasted; 0 before the first.
-        last_error: why the last exchange failed; "" after a success.
+        last_error: why the last exchange failed; "" after a success. A loss has the same words for each request.
         signed_in_at: when the last sign-in succeeded.
         sign_in_refused: why central refuses to sign the gateway's account in, "" while it does not.
         not_permitted: operations that the gateway's account may not use, each with central's words.

@@ -160,17 +160,20 @@ class CentralRelay:
         if sending.fault is not None:
             return sending.fault
         match error:
-            case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError() | CentralUnavailable():
-                known = isinstance(error, CentralUnavailable)
-                words = str(error) if known else line_words(error, URL(self._url).host or self._url)
-                self._client.missed(f"a relayed request: {words}")
-                self._client.look_wanted.set()
-                return _away()
+            case CentralUnavailable():
+                return self._missed(error.why)
+            case aiohttp.ClientConnectorError() | aiohttp.ConnectionTimeoutError():
+                return self._missed(line_words(error, URL(self._url).host or self._url))
             case TimeoutError():
                 return _silent()
             case aiohttp.ClientResponseError():
                 return NotRelayed(RelayRefusal.NOT_CARRIED, "central's answer could not be read as HTTP")
         return _lost()
+
+    def _missed(self, why: str) -> NotRelayed:
+        self._client.missed(why)
+        self._client.look_wanted.set()
+        return _away()
 
     async def _body(self, opened: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         read = 0

@@ -150,9 +150,10 @@ async def test_wrong_credentials_are_denied_once_and_central_is_then_left_alone(
         await devices(client)
     assert sign_ins(central) == [404]
     assert "wrong pony" not in client.state.last_error + "".join(map(str, results))
-    (notice,) = notices(client.state, None, clock_alert_seconds=60, unreadable_events=0)
+    told_in = "the file /etc/edge-gateway/secrets/central: change that, then run edge-gateway reload"
+    (notice,) = notices(client.state, None, clock_alert_seconds=60, unreadable_events=0, password_in=told_in)
     assert notice.kind is K.CENTRAL_SIGN_IN_REFUSED
-    assert notice.text == str(results[0])
+    assert notice.text == f"{results[0]}; its password is in {told_in}"
 
 
 class Later(SystemClock):

@@ -152,7 +152,12 @@ class Site:
 
     def notices(self):
         link = CentralLink(
-            client=self.client, down=self.down, sync=self.sync, made_at=0.0, wall_times=WallTimes(SystemClock())
+            client=self.client,
+            down=self.down,
+            sync=self.sync,
+            made_at=0.0,
+            wall_times=WallTimes(SystemClock()),
+            password_in="",
         )
         return tuple(notice.text for notice in link.snapshot().notices)
 

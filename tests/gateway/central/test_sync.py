@@ -160,7 +160,9 @@ async def test_a_refresh_writes_everything_anew_and_tells_how_far_it_is(central,
     down = down_sync(client=client, store=store, clock=clock)
     sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
     sync = sync_loop(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
-    link = CentralLink(client=client, down=down, sync=sync, made_at=0.0, wall_times=WallTimes(SystemClock()))
+    link = CentralLink(
+        client=client, down=down, sync=sync, made_at=0.0, wall_times=WallTimes(SystemClock()), password_in=""
+    )
     assert link.snapshot().pulled_at is None
     seen = set()
     real = store.changes.bump
@@ -197,7 +199,9 @@ async def test_a_refresh_that_central_breaks_off_goes_on_by_itself_until_all_was
         pull_seconds=3600,
         away_backoff=Backoff(first=0.01, longest=0.05),
     )
-    link = CentralLink(client=client, down=down, sync=sync, made_at=0.0, wall_times=WallTimes(SystemClock()))
+    link = CentralLink(
+        client=client, down=down, sync=sync, made_at=0.0, wall_times=WallTimes(SystemClock()), password_in=""
+    )
     async with running(sync.run()):
         await until(lambda: down.report is not None)
         first = down.report
@@ -250,7 +254,9 @@ async def test_a_technician_is_told_what_is_wrong_once(central, connect, store, 
     down = down_sync(client=client, store=store, clock=clock)
     sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
     sync = sync_loop(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=0.5)
-    link = CentralLink(client=client, down=down, sync=sync, made_at=0.0, wall_times=WallTimes(SystemClock()))
+    link = CentralLink(
+        client=client, down=down, sync=sync, made_at=0.0, wall_times=WallTimes(SystemClock()), password_in=""
+    )
     async with running(sync.run()):
         await until(lambda: sum(request.path == "/v1/camera/list" for request in central.requests) >= 4)
         notices = [notice.text for notice in link.snapshot().notices]

@@ -204,6 +204,34 @@ def test_the_gateway_itself_and_central():
     assert verdict(site).not_ready == ("nothing can be recorded: the disk is full", "port 8480 is in use")
 
 
+@pytest.mark.parametrize(
+    ("waiting", "text"),
+    [
+        (0, "central does not answer: no connection within 4 s"),
+        (1, "central does not answer: no connection within 4 s; 1 record waits for it"),
+        (1200, "central does not answer: no connection within 4 s; 1,200 records wait for it"),
+    ],
+)
+def test_a_central_that_is_away_tells_how_much_waits_for_it(waiting, text):
+    central = replace(CENTRAL, reachable=False, error="no connection within 4 s")
+    (problem,) = verdict(replace(WELL, central=central, waiting_records=waiting)).problems
+    assert problem.text == text
+
+
+def test_a_notice_of_central_whose_numbers_change_stays_one_problem():
+    keys = {
+        problem.key
+        for left in (9, 8)
+        for problem in verdict(
+            replace(
+                WELL,
+                central=replace(CENTRAL, notices=(CentralNotice(K.CENTRAL_LIST_INCOMPLETE, f"asks for {left} s"),)),
+            )
+        ).problems
+    }
+    assert len(keys) == 1
+
+
 def test_a_database_that_is_damaged_in_a_part_still_records():
     told = verdict(replace(WELL, store_damaged="site.db: the file is damaged"))
     assert [problem.kind for problem in told.problems] == [K.STORE_DAMAGED]

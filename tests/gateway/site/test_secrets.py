@@ -21,10 +21,15 @@ def test_credentials_come_before_the_environment_and_that_before_the_file(tmp_pa
     put(tmp_path / "credentials", "central-password", b"from systemd\n")
     environ = {"EDGE_GATEWAY_SECRET_CENTRAL_PASSWORD": "from environment"}
     folder = tmp_path / "secrets"
-    assert Secrets(folder=folder, environ={}).get("central-password") == "from file"
-    assert Secrets(folder=folder, environ=environ).get("central-password") == "from environment"
+    found = [Secrets(folder=folder, environ={}), Secrets(folder=folder, environ=dict(environ))]
     environ["CREDENTIALS_DIRECTORY"] = str(tmp_path / "credentials")
-    assert Secrets(folder=folder, environ=environ).get("central-password") == "from systemd"
+    found.append(Secrets(folder=folder, environ=environ))
+    assert [one.get("central-password") for one in found] == ["from file", "from environment", "from systemd"]
+    assert [one.how_changed("central-password") for one in found] == [
+        f"the file {folder / 'central-password'}: change that, then run edge-gateway reload",
+        "the environment variable EDGE_GATEWAY_SECRET_CENTRAL_PASSWORD: change that, then restart the gateway",
+        "the credential central-password of systemd: change that, then restart the gateway",
+    ]
 
 
 @pytest.mark.parametrize(
