@@ -50,10 +50,11 @@ def packets_of(encoding: Encoding) -> AudioPackets | None:
 
 
 class _InOrder:
-    """The check of the packets' order. Late and repeated packets are dropped."""
+    """The check for missing packets. Packets come in order, so one that goes back is repeated or begins a new count."""
 
     def __init__(self) -> None:
         self._sequence: int | None = None
+        self._timestamp = 0
 
     def take(self, packet: bytes | memoryview) -> tuple[int, bytes, bool] | None:
         """Return RTP time, payload, and whether packets before it are missing; None for a packet to drop."""
@@ -62,9 +63,9 @@ class _InOrder:
             return None
         _, _, sequence, timestamp, _ = _HEAD.unpack_from(packet)
         ahead = 0 if self._sequence is None else sequence - self._sequence - 1 & 0xFFFF
-        if ahead >= 0xFF00:  # late or a duplicate; a number farther behind belongs to a new count of the sender
+        if ahead >= 0x8000 and timestamp == self._timestamp:
             return None
-        self._sequence = sequence
+        self._sequence, self._timestamp = sequence, timestamp
         end = len(packet) - (packet[-1] if packet[0] & 0x20 else 0)
         return (timestamp, bytes(packet[at:end]), ahead > 0) if end > at else None
 

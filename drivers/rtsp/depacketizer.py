@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from drivers.rtsp import h264, h265
 from drivers.rtsp.frames import Entry, Picture, VideoCodec
-from drivers.rtsp.rtp_packets import payload_offset
+from drivers.rtsp.rtp_packets import MOST_LATE, payload_offset
 
 LARGEST_PICTURE = 8_000_000
 """The greatest size of a picture in bytes; a larger one is dropped."""
@@ -33,6 +34,7 @@ _MARK = 0x80 << 48
 _STAP_A, _FU_A = 24, 28
 _AP, _FU = 48, 49
 _START = h264.START_CODE
+_INNER_START = _START[1:]
 _UNIT_AT = len(_START)
 _SLICE_HEAD = 16
 """The bytes of a slice's begin that show its type."""
@@ -42,7 +44,8 @@ class Depacketizer:
     """The maker of one stream's pictures from its packets, which must come in order.
 
     A picture ends with a packet that has the marker bit, or where the timestamp changes. Parameter sets that come
-    alone belong to the picture after them.
+    alone belong to the picture after them. A unit that holds start codes is taken as the units between them. A
+    fragmented unit without an end is complete where the next unit or picture follows it without a loss.
     """
 
     def __init__(self, *, codec: VideoCodec) -> None:
@@ -60,6 +63,7 @@ class Depacketizer:
         self._entry = Entry.NONE
         self._recovery: int | None = None
         self._sequence: int | None = None
+        self._sender = 0
         self._head = 0
         self._ended_at = -1
         self._marker_lies = False
@@ -190,35 +194,49 @@ class Depacketizer:
         if payload_at is None:
             self.refused += 1
             return []
-        _, second, sequence, timestamp, _ = _HEAD.unpack_from(packet)
+        _, second, sequence, timestamp, sender = _HEAD.unpack_from(packet)
         end = len(packet) - (packet[-1] if packet[0] & 0x20 else 0)
         finished: list[Picture] = []
-        missing = 0
-        if self._sequence is not None and sequence != self._sequence + 1 & 0xFFFF:
-            missing = sequence - self._sequence - 1 & 0xFFFF
-            if missing >= 0x8000:
-                return []  # late or a duplicate
+        missing, is_new = self._missing_before(sequence, sender, is_same_picture=timestamp == self._timestamp)
+        if missing < 0:
+            return []  # late or a duplicate
+        lost = missing > 0 or (is_new and timestamp != self._timestamp and not self._expects_picture)
+        if lost:
             self.lost += missing
             self._drop_fragment()
             # for a picture that has not begun, `_unit` sees at its first slice whether a part is missing
             self._damaged = self._damaged or self._has_slice or self._lost_slice or bool(self._units)
-        self._sequence = sequence
+        self._sequence, self._sender = sequence, sender
         self._head = 0x8000 | second & 0x7F
         if timestamp != self._timestamp:
             if (picture := self._finish()) is not None:
                 finished.append(picture)
             self._timestamp = timestamp
-        self._after_loss = self._after_loss or missing > 0
+        self._after_loss = self._after_loss or lost
         if end <= payload_at:
             return finished
         if self.codec is VideoCodec.H264:
             self._h264(packet, payload_at, end)
         else:
             self._h265(packet, payload_at, end)
-        if second & 0x80 and not self._marker_lies and (picture := self._finish()) is not None:
+        # a mark on a fragment that is not its unit's last lies, or the camera marks no ends: the next packet tells
+        is_marked = second & 0x80 and self._fragment is None and not self._marker_lies
+        if is_marked and (picture := self._finish()) is not None:
             self._ended_at = timestamp
             finished.append(picture)
         return finished
+
+    def _missing_before(self, sequence: int, sender: int, *, is_same_picture: bool) -> tuple[int, bool]:
+        """Return the number of packets missing before one, below 0 for a late or repeated one; and if a count begins.
+
+        Packets come in order. So a number far from the last one, or before it in another picture, is of a new count.
+        """
+        if self._sequence is None or sequence == self._sequence + 1 & 0xFFFF:
+            return 0, False
+        behind = self._sequence - sequence & 0xFFFF
+        if sender != self._sender or (behind < 0x8000 and not (is_same_picture and behind < MOST_LATE)):
+            return 0, True
+        return (-1, False) if behind < 0x8000 else (0xFFFF - behind, False)
 
     def _h264(self, packet: bytes | memoryview, at: int, end: int) -> None:
         kind = packet[at] & 0x1F
@@ -226,11 +244,10 @@ class Depacketizer:
             head = packet[at + 1]
             if head & 0x80:
                 self._begin_fragment(_START + bytes((packet[at] & 0xE0 | head & 0x1F,)))
-            entry = Entry.IDR if head & 0x1F == h264.IDR else Entry.NONE
-            self._go_on(packet[at + 2 : end], last=bool(head & 0x40), entry=entry)
+            self._go_on(packet[at + 2 : end], last=bool(head & 0x40), entry=_lost_h264(head & 0x1F))
         elif kind == _STAP_A:
             self._aggregate(packet, at + 1, end)
-        elif 1 <= kind <= 23:
+        elif kind < _STAP_A:
             self._unit(_START + packet[at:end])
         else:
             self.refused += 1
@@ -241,7 +258,7 @@ class Depacketizer:
             head = packet[at + 2]
             if head & 0x80:
                 self._begin_fragment(_START + bytes((packet[at] & 0x81 | (head & 0x3F) << 1, packet[at + 1])))
-            self._go_on(packet[at + 3 : end], last=bool(head & 0x40), entry=h265.entry_of(head & 0x3F))
+            self._go_on(packet[at + 3 : end], last=bool(head & 0x40), entry=_lost_h265(head & 0x3F))
         elif kind == _AP:
             self._aggregate(packet, at + 2, end)
         elif kind < _AP:
@@ -250,30 +267,43 @@ class Depacketizer:
             self.refused += 1
 
     def _begin_fragment(self, head: bytes) -> None:
-        self._drop_fragment()
+        self._end_fragment()
         self._fragment = [head]
         self._kept = 0
         self._size += len(head)
 
     def _drop_fragment(self) -> None:
-        """Drop a fragmented unit whose end never came, and note the damage."""
-        if self._fragment is not None:
-            self._fragment = None
-            self._damaged = self._lost_slice = True
+        """Drop a fragmented unit of which a part was lost, and note the damage."""
+        if self._fragment is None:
+            return
+        header = bytes(self._fragment[0][_UNIT_AT : _UNIT_AT + 1])
+        if self.codec is VideoCodec.H264:
+            self._lose(_lost_h264(h264.nal_type(header)))
+        else:
+            self._lose(_lost_h265(h265.nal_type(header)))
+        self._fragment = None
 
-    def _go_on(self, part: bytes | memoryview, *, last: bool, entry: Entry) -> None:
+    def _lose(self, entry: Entry) -> None:
+        """Note that a part of a unit is lost, and which entry point with it."""
+        self._damaged = self._lost_slice = True
         if entry is not Entry.NONE:
             self._entry = entry
+
+    def _go_on(self, part: bytes | memoryview, *, last: bool, entry: Entry) -> None:
         if self._fragment is None:
-            self._damaged = self._lost_slice = True  # its beginning was lost
+            self._lose(entry)  # its beginning was lost
             return
         self._size += len(part)
         if self._size > LARGEST_PICTURE:
-            self._fragment = None
-            self._damaged = True
+            self._drop_fragment()
             return
         self._fragment.append(part)
         if last:
+            self._end_fragment()
+
+    def _end_fragment(self) -> None:
+        """Take a fragmented unit, of which all parts have come."""
+        if self._fragment is not None:
             unit = b"".join(self._fragment)
             self._fragment = None
             self._size -= len(unit)
@@ -290,13 +320,27 @@ class Depacketizer:
             at += size
 
     def _unit(self, unit: bytes) -> None:
-        """Take a whole unit, which stands behind a start code."""
-        if unit[_UNIT_AT] & 0x80 or (self.codec is VideoCodec.H265 and len(unit) < _UNIT_AT + 3):
-            self.refused += 1
+        """Take a whole unit, which stands behind a start code, or the units in it."""
+        kind = self._kind_of(unit)
+        if kind.is_slice or unit.find(_INNER_START, _UNIT_AT) < 0:
+            self._take_unit(unit, kind)  # a slice may hold more slices, which players find by their start codes
             return
-        kind_of = _h264_kind if self.codec is VideoCodec.H264 else _h265_kind
-        is_known, is_slice, continues, entry = kind_of(unit)
-        if not is_known or (not is_slice and unit[_UNIT_AT:] in self._others):
+        for each in h264.nal_units(unit):
+            self._take_unit(_START + each, self._kind_of(_START + each))
+
+    def _kind_of(self, unit: bytes) -> _Kind:
+        if self.codec is VideoCodec.H264:
+            return _h264_kind(unit)
+        return _h265_kind(unit) if len(unit) > _UNIT_AT + 2 else _UNKNOWN
+
+    def _take_unit(self, unit: bytes, kind: _Kind) -> None:
+        is_known, is_slice, continues, entry = kind
+        if not is_known:
+            self.refused += unit[_UNIT_AT] & 0x80 > 0 or kind is _UNKNOWN
+            return
+        if not is_slice:
+            unit = unit.rstrip(b"\x00")
+        if not is_slice and unit[_UNIT_AT:] in self._others:
             return  # some cameras repeat parameter sets before every slice, which readers take for a new picture
         if continues and not self._has_slice:
             if self._ended_at == self._timestamp:
@@ -328,7 +372,7 @@ class Depacketizer:
         return h264.nal_type(unit) == h264.SPS
 
     def _finish(self) -> Picture | None:
-        self._drop_fragment()
+        self._end_fragment()
         if not self._has_slice and not self._lost_slice:
             if self._size > LARGEST_PICTURE // 8:
                 self._units.clear()
@@ -358,21 +402,41 @@ class Depacketizer:
         return picture
 
 
-def _h264_kind(unit: bytes) -> tuple[bool, bool, bool, Entry]:
-    """Return whether the unit is of a known kind, a slice, a slice that continues its picture; and its entry point."""
-    kind = unit[_UNIT_AT] & 0x1F
+class _Kind(NamedTuple):
+    """The kind of a unit: if it is known, a slice, and a slice that continues its picture; and its entry point."""
+
+    is_known: bool
+    is_slice: bool
+    continues: bool
+    entry: Entry
+
+
+_UNKNOWN = _Kind(is_known=False, is_slice=False, continues=False, entry=Entry.NONE)
+
+
+def _h264_kind(unit: bytes) -> _Kind:
+    kind = unit[_UNIT_AT] & 0x9F  # with the bit that must be 0
     is_slice = h264.SLICE <= kind <= h264.IDR
     continues = is_slice and len(unit) > _UNIT_AT + 1 and not unit[_UNIT_AT + 1] & 0x80
     is_known = is_slice or kind in (h264.SEI, h264.SPS, h264.PPS)
-    return is_known, is_slice, continues, Entry.IDR if kind == h264.IDR else Entry.NONE
+    return _Kind(is_known, is_slice, continues, Entry.IDR if kind == h264.IDR else Entry.NONE)
 
 
-def _h265_kind(unit: bytes) -> tuple[bool, bool, bool, Entry]:
-    """Return the same as `_h264_kind`."""
-    kind = unit[_UNIT_AT] >> 1 & 0x3F
-    is_slice = h265.is_slice(kind)
+def _h265_kind(unit: bytes) -> _Kind:
+    kind = unit[_UNIT_AT] >> 1  # with the bit that must be 0
+    is_slice = h265.is_slice(kind) and unit[_UNIT_AT + 1] & 7 > 0  # else the begin of a start code
     is_known = is_slice or kind in (h265.VPS, h265.SPS, h265.PPS, h265.PREFIX_SEI, h265.SUFFIX_SEI)
-    return is_known, is_slice, is_slice and not unit[_UNIT_AT + 2] & 0x80, h265.entry_of(kind)
+    return _Kind(is_known, is_slice, is_slice and not unit[_UNIT_AT + 2] & 0x80, h265.entry_of(kind))
+
+
+def _lost_h264(kind: int) -> Entry:
+    """Return the entry point that is lost with a fragment of this type. An SPS may hold a keyframe behind it."""
+    return Entry.IDR if kind in (h264.IDR, h264.SPS) else Entry.NONE
+
+
+def _lost_h265(kind: int) -> Entry:
+    """Return the same as `_lost_h264`."""
+    return Entry.IDR if kind in (h265.VPS, h265.SPS) else h265.entry_of(kind)
 
 
 def _unit_head(codec: VideoCodec, payload: int) -> bytes:

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 _LEAST_SIZE = 12
 """The length of RTP's fixed header (RFC 3550, 5.1)."""
+MOST_LATE = 256
+"""A late packet is at most this many numbers behind the newest one; others belong to a new count of the sender."""
+_LONGEST_LATE = 900_000
+"""The greatest age of a late packet in units of the usual RTP clock: 10 s."""
+_MOST_LATE_RUN = 32
+"""Packets that follow one another, all late, are of a new count: a network repeats or holds up fewer at a time."""
 
 
 def payload_offset(packet: bytes | memoryview) -> int | None:
@@ -30,6 +36,8 @@ class Reordering:
         self._most = most
         self._seconds = seconds
         self._next: int | None = None
+        self._newest = b""
+        self._late_run = 0
         self._early: dict[int, tuple[bytes, float]] = {}
 
     def push(self, packet: bytes, now: float) -> list[bytes]:
@@ -38,17 +46,29 @@ class Reordering:
             return []
         sequence = packet[2] << 8 | packet[3]
         if self._next is None or sequence == self._next:
-            self._next = sequence + 1 & 0xFFFF
+            self._next, self._newest, self._late_run = sequence + 1 & 0xFFFF, packet, 0
             return [packet, *self._follow()] if self._early else [packet]
-        ahead = sequence - self._next & 0xFFFF
-        if ahead >= 0x8000:
-            if ahead < 0xFF00:  # too far behind to be late: the sender began a new count
-                self._next, ready = sequence + 1 & 0xFFFF, [packet]
-                self._early.clear()
-                return ready
+        if self._is_new_count(packet, behind=self._next - sequence & 0xFFFF):
+            after = self._next
+            waiting = sorted(self._early, key=lambda early: early - after & 0xFFFF)
+            ready = [self._early.pop(early)[0] for early in waiting]
+            self._next, self._newest, self._late_run = sequence + 1 & 0xFFFF, packet, 0
+            return [*ready, packet]
+        if self._next - sequence & 0xFFFF < 0x8000:
+            self._late_run += 1
             return []
+        self._late_run = 0
         self._early.setdefault(sequence, (packet, now))
         return self._give_up(now)
+
+    def _is_new_count(self, packet: bytes, *, behind: int) -> bool:
+        """Return whether the sender began a new count with this packet: it is `behind` the next one, and not late."""
+        if packet[8:12] != self._newest[8:12]:
+            return True
+        if behind >= 0x8000:
+            return False
+        age = _timestamp(self._newest) - _timestamp(packet) & 0xFFFFFFFF
+        return behind > MOST_LATE or age > _LONGEST_LATE or self._late_run >= _MOST_LATE_RUN
 
     def _give_up(self, now: float) -> list[bytes]:
         """Skip missing packets when too many wait or they have waited too long; return those that follow."""
@@ -64,6 +84,11 @@ class Reordering:
     def _follow(self) -> list[bytes]:
         ready = []
         while self._next in self._early:
-            ready.append(self._early.pop(self._next)[0])
+            self._newest = self._early.pop(self._next)[0]
+            ready.append(self._newest)
             self._next = self._next + 1 & 0xFFFF
         return ready
+
+
+def _timestamp(packet: bytes) -> int:
+    return int.from_bytes(packet[4:8], "big")

@@ -148,7 +148,8 @@ class VideoTrack:
         self._sets = {}
         self._format = None
         names = ("sprop-vps", "sprop-sps", "sprop-pps") if codec is VideoCodec.H265 else ("sprop-parameter-sets",)
-        self._take_sets([unit for name in names for unit in encoding.sets(name)])
+        announced = h264.START_CODE.join([b"", *(unit for name in names for unit in encoding.sets(name))])
+        self._take_sets(list(h264.nal_units(announced)))  # which splits sets that were announced as one unit
 
     def _take_sets(self, units: list[bytes] | tuple[bytes, ...]) -> bool:
         """Keep the parameter sets among these units; return whether all that a keyframe needs are among them."""

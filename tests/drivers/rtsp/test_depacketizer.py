@@ -197,3 +197,143 @@ def test_what_never_comes_is_waited_for_a_little_only():
     for _ in range(5_000):
         order.push(sequenced(noise.randrange(65_536)), 0.0)
         assert held_bytes(order) < few + 2_000
+
+
+def numbered(payloads, *, sequence=1, timestamp=0, marks=(), sender=7):
+    """RTP packets of these payloads, those at the places `marks` with the mark."""
+    return [
+        b"\x80" + bytes(((0x80 if place in marks else 0) | 96,)) + (sequence + place & 0xFFFF).to_bytes(2, "big")
+        + timestamp.to_bytes(4, "big") + sender.to_bytes(4, "big") + payload
+        for place, payload in enumerate(payloads)
+    ]  # fmt: skip
+
+
+def fragments(unit, *, h265=False, size=300, ends=True):
+    head, body, kind = unit[:1], unit[1:], unit[0] & 0x1F
+    first = bytes((unit[0] & 0xE0 | 28,))
+    if h265:
+        head, body, kind = unit[:2], unit[2:], unit[0] >> 1 & 0x3F
+        first = bytes((head[0] & 0x81 | 49 << 1, head[1]))
+    pieces = [body[at : at + size] for at in range(0, len(body), size)]
+    last = len(pieces) - 1
+    return [
+        first + bytes((kind | 0x80 * (not place) | 0x40 * (ends and place == last),)) + piece
+        for place, piece in enumerate(pieces)
+    ]
+
+
+def aggregated(unit, *, h265=False):
+    return [(b"\x60\x01" if h265 else b"\x78") + len(unit).to_bytes(2, "big") + unit]
+
+
+@pytest.mark.parametrize("codec", ["h264", "h265"])
+@pytest.mark.parametrize("between", [b"\0\0\1", b"\0\0\0\1", b"\0\0\0\0\0\1"])
+@pytest.mark.parametrize("leading", [b"", b"\0\0\0\1"])
+@pytest.mark.parametrize("way", ["whole", "fragments", "aggregated"])
+def test_a_unit_that_holds_start_codes_is_taken_as_the_units_between_them(codec, between, leading, way):
+    h265 = codec == "h265"
+    frame = next(frame for frame in film(codec) if frame.keyframe)
+    units = tuple(h264.nal_units(frame.data))
+    glued = leading + between.join(units)
+    payloads = {
+        "whole": lambda: [glued],
+        "fragments": lambda: fragments(glued, h265=h265),
+        "aggregated": lambda: aggregated(glued, h265=h265),
+    }[way]()
+    back = Depacketizer(codec=VideoCodec(codec))
+    pictures = all_at_once(back, numbered(payloads, marks={len(payloads) - 1}))
+    assert [(units_of(picture), picture.keyframe, picture.damaged) for picture in pictures] == [(units, True, False)]
+    assert pictures[0].others == units[:-1]
+
+
+@pytest.mark.parametrize("codec", ["h264", "h265"])
+@pytest.mark.parametrize("missing", [0, 1, -1])
+def test_a_lost_part_of_glued_units_tells_that_a_keyframe_was_lost(codec, missing):
+    frame = next(frame for frame in film(codec) if frame.keyframe)
+    packets = numbered(fragments(h264.START_CODE.join(h264.nal_units(frame.data)), h265=codec == "h265"))
+    del packets[missing]
+    back = Depacketizer(codec=VideoCodec(codec))
+    after = numbered([b"\x41\x9a" if codec == "h264" else b"\x02\x01\x80"], sequence=len(packets) + 2, timestamp=3_000)
+    pictures = all_at_once(back, packets + after)
+    assert [(picture.keyframe, picture.damaged) for picture in pictures] == [(True, True)]
+
+
+@pytest.mark.parametrize("codec", ["h264", "h265"])
+@pytest.mark.parametrize("marks", ["last", "none", "each"])
+def test_a_fragmented_unit_without_an_end_is_complete_where_the_next_begins(codec, marks):
+    frames, sequence, packets = film(codec)[:12], 1, []
+    for number, frame in enumerate(frames):
+        payloads = [
+            part
+            for unit in h264.nal_units(frame.data)
+            for part in (fragments(unit, h265=codec == "h265", ends=False) if len(unit) > 300 else [unit])
+        ]
+        marked = {"last": {len(payloads) - 1}, "none": set(), "each": set(range(len(payloads)))}[marks]
+        packets += numbered(payloads, sequence=sequence, timestamp=3_000 * number, marks=marked)
+        sequence += len(payloads)
+    pictures = all_at_once(Depacketizer(codec=VideoCodec(codec)), packets)
+    assert not any(picture.damaged for picture in pictures)
+    whole = [tuple(h264.nal_units(frame.data)) for frame in frames]
+    assert [units_of(picture) for picture in pictures] == whole[: len(pictures)]
+    assert len(pictures) >= len(frames) - 1
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from(["h264", "h265"]), st.booleans())
+def test_sequence_numbers_that_begin_anew_lose_no_picture(chance, codec, other_sender):
+    """Over TCP nothing is lost, so each picture comes through, wherever the new count begins."""
+    frames, pictures = film(codec)[:8], []
+    back, sequence, sender = Depacketizer(codec=VideoCodec(codec)), 20, 1
+    for number, frame in enumerate(frames):
+        if chance.random() < 0.5:
+            sequence = chance.choice([0, 0, 1, 19, chance.randrange(0x10000)])
+            sender += other_sender
+        packetizer = Packetizer(ssrc=sender, sequence=sequence, timestamp=3_600 * number, largest=300)
+        packets = [*packetizer.packets(frame)]
+        sequence = sequence + len(packets) & 0xFFFF
+        pictures += all_at_once(back, packets)
+    assert [units_of(picture) for picture in pictures] == [tuple(h264.nal_units(frame.data)) for frame in frames]
+    assert not any(picture.damaged for picture in pictures)
+
+
+def test_a_count_that_begins_anew_within_a_picture_damages_nothing():
+    """The numbers of some cameras wrap at 15 bits."""
+    unit = film()[0].data
+    payloads = fragments(b"\x65\x88" + unit, size=100)
+    packets = numbered(payloads, marks={len(payloads) - 1}, sequence=0x7FFF - 3)
+    wrapped = [packet[:2] + bytes((packet[2] & 0x7F,)) + packet[3:] for packet in packets]
+    pictures = all_at_once(Depacketizer(codec=VideoCodec.H264), wrapped)
+    assert [picture.damaged for picture in pictures] == [False]
+    assert pictures[0].data == h264.START_CODE + b"\x65\x88" + unit
+
+
+def numbers(packets):
+    return [int.from_bytes(packet[2:4], "big") for packet in packets]
+
+
+def pushed(order, packets):
+    return numbers([ready for number, packet in enumerate(packets) for ready in order.push(packet, number * 0.001)])
+
+
+@pytest.mark.parametrize("begins", [0, 150, 65_000])
+@pytest.mark.parametrize("change", ["timestamp goes on", "timestamp begins anew", "other sender"])
+def test_datagrams_of_a_new_count_are_taken_from_the_first_on(begins, change):
+    order = Reordering()
+    before = numbered([b"x"] * 20, sequence=200, timestamp=5_000_000)
+    timestamp = 7 if change == "timestamp begins anew" else 5_003_600
+    after = numbered([b"x"] * 60, sequence=begins, timestamp=timestamp, sender=9 if change == "other sender" else 7)
+    told = pushed(order, before + after)
+    assert told == [*range(200, 220), *(begins + number & 0xFFFF for number in range(60))]
+
+
+def test_datagrams_that_are_repeated_or_late_begin_no_new_count():
+    order = Reordering()
+    packets = [numbered([b"x"], sequence=number, timestamp=900 * (number // 4))[0] for number in range(400)]
+    sent = [packet for at in range(0, 400, 20) for packet in packets[at : at + 20] + packets[max(0, at - 10) : at + 20]]
+    assert pushed(order, sent) == list(range(400))
+
+
+def test_late_datagrams_without_end_are_a_new_count_of_which_few_are_lost():
+    """Numbers and timestamps go back by a little, as after a short restart."""
+    order = Reordering()
+    packets = [numbered([b"x"], sequence=number, timestamp=900 * number)[0] for number in range(200)]
+    assert pushed(order, packets + packets)[200:] == list(range(32, 200))

@@ -1,9 +1,11 @@
+import base64
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hostile_camera import TICKS, film
 
+from drivers.rtsp import h264
 from drivers.rtsp.packetizer import PAYLOAD_TYPE, Packetizer
 from drivers.rtsp.sdp import Encoding, parse_description
 from drivers.rtsp.video_track import FootageLost, VideoTrack, recordable
@@ -65,6 +67,15 @@ def test_packets_of_another_encoding_are_no_pictures_also_where_the_sequence_wra
         packet[:1] + bytes((packet[1] + 1,)) + packet[2:] for frame in others for packet in packetizer.packets(frame)
     ]
     assert len(track.frames(came, 1.0)) == len(first)
+
+
+def test_sets_that_were_announced_as_one_unit_are_told_apart():
+    sets = [unit for unit in h264.nal_units(film()[0].data) if h264.nal_type(unit) in (h264.SPS, h264.PPS)]
+    glued = base64.b64encode(h264.START_CODE.join(sets)).decode()
+    track = VideoTrack(
+        encodings={PAYLOAD_TYPE: Encoding("H264", 90_000, {"sprop-parameter-sets": glued})}, lossy=False, now=0.0
+    )
+    assert track.format == h264.video_format(*sets)
 
 
 def test_a_video_that_can_be_recorded_is_found_behind_one_that_cannot():
