@@ -75,6 +75,7 @@ class CardPresented:
         bits: the bits as an integer, most significant first; 0 when the reader gives text alone.
         text: the characters as sent when the reader speaks text, else "".
         at: when the last byte of the reading arrived.
+        held: whether the card has stayed at the reader since it was reported before.
     """
 
     device_id: int
@@ -82,6 +83,7 @@ class CardPresented:
     bits: int
     text: str
     at: MonotonicSeconds
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from drivers.card_hold import CardHold
 from drivers.contract import (
     CardPresented,
     DeviceConnected,
@@ -30,15 +31,23 @@ class OsdpReader:
         device_id: the id that its reports carry.
         line: the reader's line, which the caller runs.
         address: the reader's address on the line, 0 to 126.
+        hold_seconds: for so long, a card that stays is presented once; see `CardHold`.
         monotonic: the clock of stamps.
     """
 
     def __init__(
-        self, *, device_id: int, line: OsdpLine, address: int, monotonic: Callable[[], float] = time.monotonic
+        self,
+        *,
+        device_id: int,
+        line: OsdpLine,
+        address: int,
+        hold_seconds: float,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._device_id = device_id
         self._line = line
         self._address = address
+        self._hold = CardHold(seconds=hold_seconds)
         self._monotonic = monotonic
         self._is_connected: bool | None = None
         self._loss = Loss(device_id=device_id, apart=0.0)  # the line reports each reason once
@@ -64,7 +73,9 @@ class OsdpReader:
         now = self._monotonic()
         match happening:
             case CardRead():
-                reports(CardPresented(self._device_id, happening.bit_length, happening.bits, happening.text, now))
+                card = CardPresented(self._device_id, happening.bit_length, happening.bits, happening.text, now)
+                if (presented := self._hold.of(card)) is not None:
+                    reports(presented)
             case KeysTyped():
                 reports(KeysPressed(self._device_id, happening.keys, now))
             case Refused():

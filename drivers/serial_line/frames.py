@@ -192,8 +192,12 @@ class FrameSplitter:
         return tuple(frames)
 
     def end_of_silence(self) -> tuple[bytes, ...]:
-        """Give up the pending frame after a silence; return the frames hidden in it."""
+        """Give up the pending frame after a silence; return the frames hidden in it.
+
+        What comes next is the begin of a frame, even if the frame was torn.
+        """
         frames: list[bytes] = []
+        self._torn = False
         while self._pending:
             self._drop(1)
             frames += self.feed(b"")

@@ -2,42 +2,65 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
+from drivers.serial_line.seven_bits import plain_bytes
+
 LONGEST_LINE = 256
+PAUSE_SECONDS = 0.2
+"""Seconds of silence after which pending bytes are judged: whether they begin a line, or end one in another way."""
 TORN_SECONDS = 5.0
 """Seconds of silence after which the begin of a line is given up.
 
 The time is long because a serial server may hold back the rest of a line for as long as TCP takes to send it again. A
 line that was given up never counts as a card, because half a number may be another card's number.
 """
+_PAIRS = (b"\r\n", b"\n\r")
+_LINE_ENDS = re.compile(rb"[\r\n]+")
+
+
+def _nothing_is_foreign(_: bytes) -> bool:
+    return False
 
 
 class LineSplitter:
     """The splitter of a reader's bytes, which come in any pieces, into lines.
 
     A line is complete only when its terminator has come. Empty lines are ignored. A line longer than `longest` is
-    dropped up to its end.
+    dropped up to its end. Where the terminator is CR and LF, one of them alone ends a line too, once `PAUSE_SECONDS`
+    pass behind it; so a single wrong byte inside a line does not make two lines of it.
 
     Args:
         terminator: the one or two bytes that end a line.
         longest: the greatest length of a line in bytes.
         torn: whether the first bytes may be the end of a line whose begin was missed. Everything up to the first
-            terminator is dropped then, however long that takes.
+            terminator is dropped then, unless `TORN_SECONDS` of silence or foreign bytes come first.
+        cut: whether the begin of such a line was seen. Then foreign bytes do not show that its end will not come.
+        is_foreign: whether bytes before a pause cannot be the begin of a line, such as a serial server's heartbeat.
     """
 
-    def __init__(self, *, terminator: bytes, longest: int = LONGEST_LINE, torn: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        terminator: bytes,
+        longest: int = LONGEST_LINE,
+        torn: bool = False,
+        cut: bool = False,
+        is_foreign: Callable[[bytes], bool] = _nothing_is_foreign,
+    ) -> None:
         if not terminator:
             raise ValueError("lines need a terminator")
         self._terminator = terminator
+        self._blank = b"\r\n" if terminator in _PAIRS else b""
         self._longest = longest
+        self._is_foreign = is_foreign
         self._pending = bytearray()
         self._overlong = False
-        self._torn = torn
+        self._torn = torn or cut
+        self._cut = cut
         self.dropped = 0
-
-    @property
-    def is_torn(self) -> bool:
-        """True while everything up to the first terminator is dropped, because of `torn`."""
-        return self._torn
+        self.last_dropped = b""
 
     @property
     def is_mid_line(self) -> bool:
@@ -54,32 +77,78 @@ class LineSplitter:
         self._pending += data
         *whole, rest = bytes(self._pending).split(self._terminator)
         if self._torn and whole:
-            self._torn = self._overlong = False
-            self.dropped += 1
-            del whole[0]
+            self._torn = self._cut = self._overlong = False
+            self._drop(whole.pop(0))
         lines = [line for line in (self._judged(line) for line in whole) if line]
-        self._pending = bytearray(rest)
-        if len(rest) > self._longest + len(self._terminator):
+        self._pending = bytearray(rest if self._torn else rest.lstrip(self._blank))
+        if len(self._pending) > self._longest + len(self._terminator):
             # Keep only as many bytes as may be the begin of a terminator.
             self._overlong = True
-            del self._pending[: len(rest) - (len(self._terminator) - 1)]
+            self.last_dropped = bytes(self._pending[: self._longest])
+            del self._pending[: len(self._pending) - (len(self._terminator) - 1)]
         return tuple(lines)
 
+    def pause(self) -> tuple[bytes, ...]:
+        """Return the lines that end in the pending bytes after all, and drop bytes that are no begin of a line.
+
+        Call it after `PAUSE_SECONDS` without bytes.
+        """
+        pending = bytes(self._pending)
+        if self._overlong or not pending:
+            return ()
+        lines = self._ended(pending)
+        if lines:
+            self._pending.clear()
+            if self._torn:
+                self._torn = self._cut = False
+                self._drop(pending)
+                return ()
+            return tuple(line for line in (self._judged(line) for line in lines) if line)
+        if self._is_foreign(pending):
+            self._pending.clear()
+            self._drop(pending)
+            self._torn = self._cut
+        return ()
+
     def end_of_silence(self) -> bool:
-        """Drop the begin of a line after a silence; return whether there was one. Call it after `TORN_SECONDS`."""
-        torn = self.is_pending
-        self.dropped += torn
+        """Drop the begin of a line after a silence; return whether there was one. Call it after `TORN_SECONDS`.
+
+        What comes next is the begin of a line, even if the line was torn.
+        """
+        was_pending = self.is_pending
+        if was_pending:
+            self._drop(bytes(self._pending) if not self._overlong else self.last_dropped)
         self.forget()
-        return torn
+        self._torn = self._cut = False
+        return was_pending
 
     def forget(self) -> None:
         """Drop the pending bytes, which are no whole line, because the connection hung up."""
         self._pending.clear()
         self._overlong = False
 
+    def _ended(self, pending: bytes) -> list[bytes]:
+        """Return the lines of pending bytes that end in another way than by the terminator as given; none for others.
+
+        Bytes whose parity shows that they have seven bits, and characters of two bytes, are read as plain characters.
+        """
+        plain = plain_bytes(pending)
+        if not self._blank:
+            return plain.split(self._terminator)[:-1] if plain.endswith(self._terminator) else []
+        if plain[-1:] not in (b"\r", b"\n"):
+            return []
+        if len(set(_LINE_ENDS.findall(plain))) > 1:
+            return [pending]  # different ends inside one burst: one of them may be a wrong byte
+        return _LINE_ENDS.split(plain)[:-1]
+
     def _judged(self, line: bytes) -> bytes:
+        line = line.lstrip(self._blank)
         overlong, self._overlong = self._overlong or len(line) > self._longest, False
         if overlong:
-            self.dropped += 1
+            self._drop(line or self.last_dropped)
             return b""
         return line
+
+    def _drop(self, data: bytes) -> None:
+        self.dropped += 1
+        self.last_dropped = data[: self._longest]

@@ -4,88 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
 
+from drivers.card_hold import CardHold
 from drivers.contract import CardPresented, MessageRefused, MonotonicSeconds, ProtocolViolation, Reports
 from drivers.link import Arrival, Connection, LinkSpec
-from drivers.serial_line.line_splitter import TORN_SECONDS, LineSplitter
+from drivers.serial_line.card_lines import CheckDigits, Form, alphabet, read_line
+from drivers.serial_line.heartbeats import Heartbeats
+from drivers.serial_line.line_splitter import PAUSE_SECONDS, TORN_SECONDS, LineSplitter
 from drivers.serial_line.unasked_lines import listen, next_arrival
 
-Form = Literal["text", "hex", "decimal", "wiegand26"]
-
-LONGEST_BITS = 256
-_NOISE = "".join(chr(code) for code in (*range(0x20), 0x20, 0x7F))
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The content of one line: bits (most significant first), text, or both. `bit_length` is 0 for text alone."""
-
-    bit_length: int
-    bits: int
-    text: str
-
-
-def read_line(line: bytes, *, form: Form, prefix: str = "") -> Reading:
-    """Parse the reading in a line of this form.
-
-    Control characters and blanks around it are ignored, and so is `prefix` at its begin.
-
-    - `text`: printable ASCII characters, kept as they are.
-    - `hex`: hexadecimal digits, 4 bits each, 256 bits at most.
-    - `decimal`: a decimal number. It gives 32 bits, or 64 when it needs more, and its digits as text.
-    - `wiegand26`: `FFF,CCCCC` or `FFFCCCCC`, with facility 0-255 and card 0-65535. It gives the 26 bits of H10301 with
-      their parity. All 3 and 5 digits are required, so that a torn line never passes for another card.
-
-    Raises ProtocolViolation when the line is not of that form.
-    """
-    try:
-        text = line.decode("ascii").strip(_NOISE).removeprefix(prefix).strip(_NOISE)
-    except UnicodeDecodeError as error:
-        raise ProtocolViolation(f"a line with bytes that are no characters ({len(line)} bytes)") from error
-    if not text or not text.isprintable():
-        raise ProtocolViolation(f"a line without readable characters ({len(line)} bytes)")
-    match form:
-        case "text":
-            return Reading(0, 0, text)
-        case "hex":
-            return _hex(text)
-        case "decimal":
-            return _decimal(text)
-        case "wiegand26":
-            return _wiegand26(text)
-
-
-def _hex(text: str) -> Reading:
-    if not all(character in "0123456789abcdefABCDEF" for character in text) or len(text) * 4 > LONGEST_BITS:
-        raise ProtocolViolation("a line that is no hexadecimal number")
-    return Reading(4 * len(text), int(text, 16), "")
-
-
-def _decimal(text: str) -> Reading:
-    if not (text.isdecimal() and len(text) <= 20 and int(text) < 1 << 64):
-        raise ProtocolViolation("a line that is no decimal number")
-    number = int(text)
-    return Reading(32 if number < 1 << 32 else 64, number, text)
-
-
-def _wiegand26(text: str) -> Reading:
-    facility, _, number = text.partition(",") if "," in text else (text[:-5], "", text[-5:])
-    facility, number = facility.strip(), number.strip()
-    if not (
-        facility.isdecimal() and number.isdecimal() and len(facility) == 3 and len(number) == 5
-    ):  # a torn one is shorter
-        raise ProtocolViolation("a line that is no facility (3 digits) and card number (5 digits)")
-    if int(facility) > 0xFF or int(number) > 0xFFFF:
-        raise ProtocolViolation("a facility above 255 or a card number above 65535")
-    return Reading(26, _h10301(int(facility), int(number)), "")
-
-
-def _h10301(facility: int, number: int) -> int:
-    """Return the 26 bits: even parity over the first 12 data bits, the 24 data bits, odd parity over the last 12."""
-    body = facility << 16 | number
-    return (body >> 12).bit_count() % 2 << 25 | body << 1 | 1 - (body & 0xFFF).bit_count() % 2
+_NO_LINE = "characters without the line end that the site file gives, or a line whose begin is missing or too long"
 
 
 class SerialReader:
@@ -96,9 +24,12 @@ class SerialReader:
     Args:
         device_id: the id that its reports carry.
         spec: the reader's line, which nothing else may use.
+        hold_seconds: for so long, a card that stays is presented once; see `CardHold`.
         terminator: the characters that end each line.
         prefix: characters before the card in each line; a line without them is taken too.
         form: the form of the card in a line; see `read_line`.
+        check_digits: how the last digits of a line are verified; see `read_line`.
+        heartbeat: a text that a serial server sends between the lines, "" for none.
         monotonic: the clock of stamps.
     """
 
@@ -107,9 +38,12 @@ class SerialReader:
         *,
         device_id: int,
         spec: LinkSpec,
+        hold_seconds: float,
         terminator: str = "\r\n",
         prefix: str = "",
         form: Form = "text",
+        check_digits: CheckDigits = "frame",
+        heartbeat: str = "",
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._device_id = device_id
@@ -117,6 +51,9 @@ class SerialReader:
         self._terminator = terminator.encode("latin-1")
         self._prefix = prefix
         self._form = form
+        self._check_digits = check_digits
+        self._heartbeats = Heartbeats(named=heartbeat.encode(), alphabet=alphabet(form, prefix=prefix))
+        self._hold = CardHold(seconds=hold_seconds)
         self._monotonic = monotonic
         self._was_mid_line = False
 
@@ -140,36 +77,49 @@ class SerialReader:
 
         A line of text that the loss cuts in two is dropped, both halves: half a number may be another card's number.
         """
-        splitter = LineSplitter(terminator=self._terminator, torn=self._was_mid_line or unsettled is not None)
-        if unsettled is not None:
-            self._take(splitter, unsettled, reports)
+        splitter = LineSplitter(
+            terminator=self._terminator,
+            torn=unsettled is not None,
+            cut=self._was_mid_line,
+            is_foreign=self._heartbeats.is_foreign,
+        )
+        arrival, last_at, paused = unsettled, self._monotonic(), False
         try:
             while True:
-                arrival = await next_arrival(connection, within=TORN_SECONDS if splitter.is_pending else None)
-                if arrival is None:
-                    splitter.end_of_silence()
-                    self._refuse_dropped(reports)
+                dropped = splitter.dropped
+                if arrival is not None:
+                    last_at, paused = arrival.at, False
+                    lines = splitter.feed(arrival.data)
+                elif not paused:
+                    paused = True
+                    lines = splitter.pause()
                 else:
-                    self._take(splitter, arrival, reports)
+                    paused, lines = False, ()
+                    splitter.end_of_silence()
+                for line in lines:
+                    self._present(line, last_at, reports)
+                if splitter.dropped > dropped:
+                    self._refuse(splitter.last_dropped, last_at, reports)
+                patience = TORN_SECONDS - PAUSE_SECONDS if paused else PAUSE_SECONDS
+                arrival = await next_arrival(connection, within=patience if splitter.is_mid_line else None)
         finally:
             self._was_mid_line = splitter.is_mid_line
 
-    def _take(self, splitter: LineSplitter, arrival: Arrival, reports: Reports) -> None:
-        before = splitter.dropped
-        lines = splitter.feed(arrival.data)
-        if splitter.dropped > before:
-            self._refuse_dropped(reports)
-        for line in lines:
-            self._present(line, arrival.at, reports)
-
-    def _refuse_dropped(self, reports: Reports) -> None:
-        reason = "a line without its begin or its end, or one that is too long"
-        reports(MessageRefused(self._device_id, reason, b"", self._monotonic()))
-
     def _present(self, line: bytes, at: MonotonicSeconds, reports: Reports) -> None:
         try:
-            reading = read_line(line, form=self._form, prefix=self._prefix)
+            card = self._heartbeats.without(line)
+            reading = read_line(card, form=self._form, prefix=self._prefix, check_digits=self._check_digits)
         except ProtocolViolation as violation:
             reports(MessageRefused(self._device_id, str(violation), line, at))
             return
-        reports(CardPresented(self._device_id, reading.bit_length, reading.bits, reading.text, at))
+        self._heartbeats.line_read(card)
+        presented = self._hold.of(
+            CardPresented(self._device_id, reading.bit_length, reading.bits, reading.text, at),
+        )
+        if presented is not None:
+            reports(presented)
+
+    def _refuse(self, text: bytes, at: MonotonicSeconds, reports: Reports) -> None:
+        """Report what was no line, unless it is a heartbeat."""
+        if not self._heartbeats.came_alone(text):
+            reports(MessageRefused(self._device_id, _NO_LINE, text, at))

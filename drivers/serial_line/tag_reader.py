@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from drivers.bus.bus import Bus
+from drivers.card_hold import CardHold
 from drivers.contract import (
     CardPresented,
     DriverError,
@@ -19,8 +20,8 @@ from drivers.contract import (
 from drivers.gates.polls import Watch, poll_deadline
 from drivers.link import Arrival, Connection, LinkSpec
 from drivers.serial_line.frames import FrameSplitter
+from drivers.serial_line.line_splitter import TORN_SECONDS
 from drivers.serial_line.profile import Query, TagReaderProfile
-from drivers.serial_line.tags import TagHold
 from drivers.serial_line.unasked_lines import listen, next_arrival
 from drivers.serial_line.unit_requests import UnitRequests
 
@@ -35,7 +36,7 @@ class _Presenter:
         self._device_id = device_id
         self._profile = profile
         self._unit = unit
-        self._hold = TagHold(seconds=hold_seconds)
+        self._hold = CardHold(seconds=hold_seconds)
 
     def cards(self, frame: bytes, *, at: MonotonicSeconds) -> tuple[CardPresented, ...]:
         """Return the cards that a frame reports anew; none for a frame of another kind.
@@ -44,8 +45,8 @@ class _Presenter:
         """
         if not any(reading.matches(frame, unit=self._unit) for reading in self._profile.readings):
             return ()
-        tags = self._profile.tags.of(frame)
-        return tuple(self._card(tag, at) for tag in tags if self._hold.is_news(tag, at=at))
+        cards = [self._card(tag, at) for tag in self._profile.tags.of(frame)]
+        return tuple(report for card in cards if (report := self._hold.of(card)) is not None)
 
     def _card(self, tag: bytes, at: MonotonicSeconds) -> CardPresented:
         if not self._profile.tags.text:
@@ -159,6 +160,7 @@ class SpeakingTagReader:
 
     async def _hear(self, connection: Connection, unsettled: Arrival | None, reports: Reports) -> None:
         splitter = FrameSplitter(self._framing, torn=self._was_mid_frame or unsettled is not None)
+        patience = TORN_SECONDS if self._framing.bears_only_ends else _QUIET_SECONDS
         last_at = self._monotonic()
         raw = b"" if unsettled is None else unsettled.data
         frames = splitter.feed(raw)
@@ -170,7 +172,7 @@ class SpeakingTagReader:
                     reports(MessageRefused(self._device_id, "bytes that are no frame of its profile", raw, last_at))
                 for frame in frames:
                     self._present(frame, last_at, reports)
-                arrival = await next_arrival(connection, within=_QUIET_SECONDS if splitter.is_pending else None)
+                arrival = await next_arrival(connection, within=patience if splitter.is_mid_frame else None)
                 if arrival is None:
                     frames = splitter.end_of_silence()
                 else:

@@ -1,4 +1,4 @@
-"""Tags in a reader's frames, and the filter of repeated readings. Pure."""
+"""Tags in a reader's frames. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from drivers.contract import MonotonicSeconds, ProtocolViolation
+from drivers.contract import ProtocolViolation
 from drivers.profile_file import Part
 
 LONGEST_TAG = 64
-_MOST_REMEMBERED = 1_000
 
 
 class Tags(Part):
@@ -68,28 +67,3 @@ class Tags(Part):
                 return end - self.after_each - place, place
             case int():
                 return self.length, place
-
-
-class TagHold:
-    """The filter of repeated readings: a tag is reported once, and again when `seconds` have passed since then.
-
-    A tag that stays before the reader must be reported again from time to time. Its first reading may not count,
-    because the vehicle did not stand on the arming loop yet.
-    """
-
-    def __init__(self, *, seconds: float) -> None:
-        self._seconds = seconds
-        self._presented: dict[bytes, MonotonicSeconds] = {}
-
-    def is_news(self, tag: bytes, *, at: MonotonicSeconds) -> bool:
-        """Return whether this reading must be reported; if so, remember it."""
-        presented_at = self._presented.get(tag)
-        if presented_at is not None and at - presented_at < self._seconds:
-            return False
-        if len(self._presented) >= _MOST_REMEMBERED:
-            self._presented = {known: since for known, since in self._presented.items() if at - since < self._seconds}
-            if len(self._presented) >= _MOST_REMEMBERED:
-                del self._presented[next(iter(self._presented))]
-        self._presented.pop(tag, None)
-        self._presented[tag] = at
-        return True

@@ -131,6 +131,9 @@ def _serial_reader(device: SerialReaderDevice, parts: Parts) -> SerialReader:
         terminator=device.terminator,
         prefix=device.prefix,
         form=device.form,
+        check_digits=device.check_digits,
+        heartbeat=device.heartbeat,
+        hold_seconds=device.hold_seconds,
         monotonic=parts.monotonic,
     )
 
@@ -163,7 +166,13 @@ def _osdp_reader(device: OsdpReaderDevice, parts: Parts) -> OsdpReader:
     from drivers.osdp.reader import OsdpReader  # noqa: PLC0415
 
     line = parts.osdp_lines[device.link]
-    return OsdpReader(device_id=device.id, line=line, address=device.address, monotonic=parts.monotonic)
+    return OsdpReader(
+        device_id=device.id,
+        line=line,
+        address=device.address,
+        hold_seconds=device.hold_seconds,
+        monotonic=parts.monotonic,
+    )
 
 
 def _hikvision_barrier(device: HikvisionBarrierDevice, parts: Parts) -> HikvisionBarrier:

@@ -173,7 +173,7 @@ class Intake:
         if runner is None:
             log.warning("card_at_no_lane", reader=report.device_id)
             return
-        runner.post(m.CardRead(reader_id=report.device_id, credential=credential, at=report.at))
+        runner.post(m.CardRead(reader_id=report.device_id, credential=credential, at=report.at, held=report.held))
 
     def _plate(self, report: PlateSeen) -> None:
         runner = self._by_reader.get(report.device_id)

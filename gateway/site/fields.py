@@ -27,6 +27,11 @@ Permission = Annotated[
     str, following(r"\*|can_[a-z_]{1,60}", "must be '*' or the name of a permission, as 'can_control_devices'")
 ]
 
+HOLD_SECONDS = 3.0
+HoldSeconds = Annotated[
+    float, Field(ge=0.1, le=60, description="for so long, a card or tag that stays at the reader is presented once")
+]
+
 
 class Section(BaseModel):
     """A table of the site file: unknown keys are refused."""

@@ -7,13 +7,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator, model_validator
 
+from drivers.serial_line.card_lines import CheckDigits, Form
 from gateway.site.access_sections import AreaSection, BitsSection, HolidaySection, LadderSection, ScheduleSection
 from gateway.site.addresses import Endpoint, LineKind, Network, kind_of_line, line_of, networks
 from gateway.site.api_section import ApiSection
 from gateway.site.backup_section import BackupSection
 from gateway.site.cameras import Camera
 from gateway.site.central_sections import CentralSection
-from gateway.site.fields import Name, RecordId, SecretName, Section, Slug
+from gateway.site.fields import HOLD_SECONDS, HoldSeconds, Name, RecordId, SecretName, Section, Slug
 from gateway.site.fleet_section import FleetSection
 from gateway.site.footage_sections import LiveSection, RtspSection, StorageSection
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
@@ -169,16 +170,44 @@ class ModbusIoDevice(ModbusDevice):
 
 
 class SerialReaderDevice(Section):
-    """A card reader that sends one line of text per card."""
+    """A card reader that sends one line of text per card.
+
+    `form` says how the line is read. `text`: printable characters, kept as they are; such a card is found by its
+    number as characters alone. `hex`: hexadecimal digits of the card's bits; colons, dashes, dots and blanks between
+    them, `0x` before and `h` behind them do not count. `decimal`: a number, which gives 32 bits (64 for more than
+    4294967295) and its digits as text. `wiegand26`: facility with 3 digits and card number with 5, together or with one
+    of `,:;/-` or a blank between them, which give the 26 bits of H10301. Control characters and blanks around a line do
+    not count.
+    """
 
     id: RecordId
     name: Name
     driver: Literal["serial-reader"]
     link: Slug
-    terminator: str = Field(default="\r\n", min_length=1, max_length=2)
-    prefix: str = ""
-    form: Literal["text", "hex", "decimal", "wiegand26"] = "text"
+    terminator: str = Field(
+        default="\r\n",
+        min_length=1,
+        max_length=2,
+        description="the characters that end a line; where they are CR and LF, one of them alone will do",
+    )
+    prefix: str = Field(default="", description="characters before the card; a line without them is taken too")
+    form: Form = Field(default="text", description="how a line is read, see above")
+    check_digits: CheckDigits = Field(
+        default="frame",
+        description="for `hex`, what the last two digits are of those before: `xor`, `sum` or `none`; with `frame` the "
+        "12 digits behind STX of 125 kHz tags end in their `xor`",
+    )
+    heartbeat: str = Field(
+        default="", max_length=64, description="a text that a serial server sends between the cards, as `www.usr.cn`"
+    )
+    hold_seconds: HoldSeconds = HOLD_SECONDS
     bits: BitsSection = BitsSection()
+
+    @model_validator(mode="after")
+    def _has_digits_to_check(self) -> Self:
+        if self.check_digits in {"xor", "sum"} and self.form != "hex":
+            raise ValueError(f"check_digits = {self.check_digits!r} needs form = 'hex'")
+        return self
 
 
 class OsdpReaderDevice(Section):
@@ -190,6 +219,7 @@ class OsdpReaderDevice(Section):
     link: Slug
     address: int = Field(default=0, ge=0, le=126)
     key: SecretName
+    hold_seconds: HoldSeconds = HOLD_SECONDS
     bits: BitsSection = BitsSection()
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from gateway.site.fields import Name, RecordId, Section, Slug
+from gateway.site.fields import HOLD_SECONDS, HoldSeconds, Name, RecordId, Section, Slug
 
 
 class SerialGateDevice(Section):
@@ -29,7 +29,7 @@ class SerialTagReaderDevice(Section):
     link: Slug
     profile: Slug
     unit: int = Field(default=0, ge=0, le=255, description="its address, for devices that have one")
-    hold_seconds: float = Field(default=3, ge=0.1, le=60, description="for so long, one tag is presented once")
+    hold_seconds: HoldSeconds = HOLD_SECONDS
 
 
 SerialDevice = SerialGateDevice | SerialTagReaderDevice

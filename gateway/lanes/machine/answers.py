@@ -11,6 +11,7 @@ from gateway.domain.credentials import Credential
 from gateway.domain.events import EventKind
 from gateway.domain.grants import listed_id
 from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.state.readings import ToldReading
 from gateway.lanes.machine.state.visits import Visit
 from gateway.lanes.machine.transition import Transition, named
 
@@ -26,6 +27,8 @@ def decided(lane: Transition, visit: Visit) -> None:
     unknown = decision.reason is Reason.UNKNOWN_CREDENTIAL and raw
     awaits = decision.reason is Reason.SECOND_CREDENTIAL_AWAITED
     kind, feedback = EventKind.ACCESS_DENIED, Feedback.DENIED
+    if not decision.granted and _is_denied_again(lane, visit, decision.reason):
+        return
     if decision.granted:
         kind, feedback = EventKind.ACCESS_GRANTED, Feedback.GRANTED
     elif awaits:
@@ -54,6 +57,8 @@ def decided(lane: Transition, visit: Visit) -> None:
 def denied(lane: Transition, visit: Visit, why: str, *, reason: str) -> None:
     """Deny a visit without a decision; `reason` is the code of `why`."""
     who = named(visit.credential)
+    if _is_denied_again(lane, visit, reason):
+        return
     lane.note(f"{who} denied: {why}")
     _show(lane, visit.asked_by, Feedback.DENIED)
     lane.tell(
@@ -78,23 +83,53 @@ def pin_awaited(lane: Transition, reader_id: int) -> None:
 
 def ignored(lane: Transition, reader_id: int, credential: Credential, why: str) -> None:
     """Record that a card did not count. The reader shows nothing."""
+    if not _was_told(lane, reader_id, credential, why):
+        _record_ignored(lane, reader_id, credential, why)
+
+
+def _record_ignored(lane: Transition, reader_id: int, credential: Credential, why: str) -> None:
     text = f"{named(credential)} was read {why}"
     lane.tell(EventKind.CARD_IGNORED, text, device_id=reader_id, credential=credential.shown())
 
 
 def suppressed(lane: Transition, reader_id: int, credential: Credential, why: str) -> None:
     """Refuse a card before which another vehicle must come out."""
+    if _was_told(lane, reader_id, credential, why):
+        return
     lane.note(f"{named(credential)} does not count {why}")
     _show(lane, reader_id, Feedback.DENIED)
-    ignored(lane, reader_id, credential, why)
+    _record_ignored(lane, reader_id, credential, why)
 
 
 def unusable(lane: Transition, reader_id: int, credential: Credential, why: str) -> None:
     """Refuse a card because the lane does not know whether a vehicle is there."""
+    if _was_told(lane, reader_id, credential, why):
+        return
     text = f"{named(credential)} was read {why}"
     lane.note(text)
     _show(lane, reader_id, Feedback.DENIED)
     lane.tell(EventKind.READING_UNUSABLE, text, device_id=reader_id, credential=credential.shown())
+
+
+def _was_told(lane: Transition, reader_id: int, credential: Credential, reason: str) -> bool:
+    """Return whether the same was recorded of a card that has been at the reader since; otherwise remember it.
+
+    A plate is never held to a camera.
+    """
+    if credential.plate:
+        return False
+    told = ToldReading(reader_id, credential, reason)
+    if told in lane.state.readings.told:
+        return True
+    lane.put(lane.state.readings.with_told(told))
+    return False
+
+
+def _is_denied_again(lane: Transition, visit: Visit, reason: str) -> bool:
+    """Return whether the card was denied to this vehicle for this reason before, and has been at the reader since."""
+    if visit.credential is None:
+        return False
+    return _was_told(lane, visit.asked_by, visit.credential, f"{reason} {visit.arrived.micros}")
 
 
 def _show(lane: Transition, reader_id: int, feedback: Feedback) -> None:

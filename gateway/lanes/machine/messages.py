@@ -41,11 +41,12 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CardRead:
-    """A reader of this lane read a credential."""
+    """A reader of this lane read a credential; `held` if it has stayed there since it was reported before."""
 
     reader_id: int
     credential: Credential
     at: float
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)

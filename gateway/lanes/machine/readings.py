@@ -24,6 +24,10 @@ _END, _CLEAR = "#", "*"
 def card_read(lane: Transition, event: m.CardRead) -> None:
     """Take a card: decide on it, hold it until its vehicle is seen, or record why it does not count."""
     phase, reader_id, credential = lane.state.visits.phase, event.reader_id, event.credential
+    if not event.held:
+        lane.put(lane.state.readings.presented_anew(reader_id, credential))
+    elif _awaits_more(lane, reader_id, credential):
+        return
     if phase is Phase.DECIDING:
         visit = lane.state.visits.present
         if visit is None or visit.credential != credential:
@@ -41,6 +45,14 @@ def card_read(lane: Transition, event: m.CardRead) -> None:
         _hold(lane, EarlyCard(reader_id, credential, until=lane.now.at + lane.rules.lane.card_early_seconds))
     else:
         _ignored(lane, reader_id, _why_nobody_stands(lane), credential)
+
+
+def _awaits_more(lane: Transition, reader_id: int, credential: Credential) -> bool:
+    """Return whether this card was read here already for this vehicle, and waits for its PIN or a second one."""
+    visit = lane.state.visits.present
+    if visit is None or (visit.asked_by, visit.credential) != (reader_id, credential):
+        return False
+    return lane.rules.lane.pin or lane.state.readings.second_until is not None
 
 
 def keys_typed(lane: Transition, event: m.KeysTyped) -> None:

@@ -164,15 +164,15 @@ def left_closing_loop(lane: Transition) -> None:
     _next(lane, passed=True)
 
 
-def not_opened(lane: Transition, reason: str, *, text: str = "") -> None:
-    """End a visit for which the gate did not open. `text`: a sentence with the reason, if there is a truer one."""
+def not_opened(lane: Transition, reason: str) -> None:
+    """End a visit for which the gate did not open."""
     visit = lane.state.visits.present
-    lane.note("" if lane.state.troubles.unmoved else reason)  # a trouble says it until it is over
+    lane.note(reason)
     if visit is None:
         return
     lane.tell(
         EventKind.OPENING_TIMED_OUT,
-        text or f"the gate did not open: {reason}",
+        f"the gate did not open: {reason}",
         passage=lane.passage(visit, PassageOutcome.NOT_OPENED),
         filmed_from=lane.now.stamp.micros,
         position=lane.state.inputs.gate.position,
@@ -199,13 +199,10 @@ def watch(lane: Transition) -> None:
         if lane.state.stop.by:
             not_opened(lane, f"stopped by {lane.state.stop.by}")
         else:
-            is_slow = lane.state.inputs.gate.position is GatePosition.OPENING
             late = f"not seen open within {lane.rules.lane.opening_seconds:g} s"
-            reason = late if is_slow else commands_in_flight.why_not_moved(lane) or late
-            slowly = f"the gate moves, but is not open after {lane.rules.lane.opening_seconds:g} s"
-            text = slowly if is_slow else f"the gate did not open: {reason}"
-            lane.put(lane.state.troubles.gate_unmoved(text, is_slow=is_slow))
-            not_opened(lane, reason, text=text)
+            reason = commands_in_flight.why_not_moved(lane) or late
+            lane.put(lane.state.troubles.gate_unmoved(f"the gate did not open: {reason}"))
+            not_opened(lane, reason)
     elif state.visits.phase is Phase.OPEN and now >= _given_up_at(lane.rules, state):
         _give_up(lane)
     leaving = lane.state.visits.leaving

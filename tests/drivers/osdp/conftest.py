@@ -29,7 +29,7 @@ def connected_reader(running, listener):
     async def start(spec, keys, *, connected=0):
         """With `connected`, first so many readers connect, and what they read counts."""
         line = OsdpLine(name="north", spec=spec, keys=keys)
-        readers = [OsdpReader(device_id=200 + address, line=line, address=address) for address in keys]
+        readers = [OsdpReader(device_id=200 + address, hold_seconds=0, line=line, address=address) for address in keys]
         async with running(line.run(), *(reader.run(listener) for reader in readers)):
             if connected:
                 await listener.until(lambda: len(listener.of(DeviceConnected)) == connected)

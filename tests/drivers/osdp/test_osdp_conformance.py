@@ -61,7 +61,7 @@ class TestOsdpReader(Conformance):
 
     def driven(self, near):
         line = OsdpLine(name="north", spec=near, keys={1: KEY})
-        return Driven(OsdpReader(device_id=201, line=line, address=1), beside=(line.run,))
+        return Driven(OsdpReader(device_id=201, hold_seconds=0, line=line, address=1), beside=(line.run,))
 
     async def served(self, rig, *, since):
         """See `Conformance`. A card is presented again where the machine kept the line or the readers from answering in

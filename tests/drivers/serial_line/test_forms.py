@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.contract import ProtocolViolation
-from drivers.serial_line.reader import Reading, read_line
+from drivers.serial_line.card_lines import Reading, read_line
 from gateway.domain.credentials import Credential, h10301_alias, h10301_bits
 
 
@@ -33,6 +33,16 @@ def test_facility_and_card_become_26_bits(facility, number, pattern):
         (b"ID:CARD-7", "text", "ID:", Reading(0, 0, "CARD-7")),
         (b"CARD-7", "text", "ID:", Reading(0, 0, "CARD-7")),
         (b"\x00\x00CARD-7", "text", "", Reading(0, 0, "CARD-7")),
+        (b"\x00\xffCARD-7", "text", "", Reading(0, 0, "CARD-7")),  # the line was switched on
+        (b"\xc3\x41\xd2\x44\x2d\xb7\x8d", "text", "", Reading(0, 0, "CARD-7")),  # seven bits, even parity
+        (b"C\x00A\x00R\x00D\x00-\x007\x00", "text", "", Reading(0, 0, "CARD-7")),
+        (b"04:a1:b2:c3", "hex", "", Reading(32, 0x04A1B2C3, "")),
+        (b"04 A1-B2.C3", "hex", "", Reading(32, 0x04A1B2C3, "")),
+        (b"0x1EA68671", "hex", "", Reading(32, 0x1EA68671, "")),
+        (b"1ea68671h", "hex", "", Reading(32, 0x1EA68671, "")),
+        (b"\x020A004D760332\x03", "hex", "", Reading(48, 0x0A004D760332, "")),
+        (b"0A004D76023A", "hex", "", Reading(48, 0x0A004D76023A, "")),  # a tag of six bytes, outside a frame
+        (b"077:30211", "wiegand26", "", Reading(26, h10301_bits(77, 30_211), "")),
     ],
 )
 def test_a_line_is_read(line, form, prefix, reading):
@@ -42,7 +52,12 @@ def test_a_line_is_read(line, form, prefix, reading):
 @pytest.mark.parametrize(
     ("line", "form"),
     [
-        (b"\xff\xfe12", "text"),
+        (b"12\xff", "text"),
+        (b"\xb11572", "text"),
+        (b"\x020A004D76023A\x03", "hex"),
+        (b"\x03\x020A004D76033B\r\n", "hex"),
+        (b"0x", "hex"),
+        (b"04::g1", "hex"),
         (b"\x02\x03", "text"),
         (b"12\x0034", "text"),
         (b"12G4", "hex"),
@@ -67,3 +82,31 @@ def test_noise_is_a_violation_or_a_reading(noise, form):
     with contextlib.suppress(ProtocolViolation):
         reading = read_line(noise, form=form)
         assert reading.bits < 1 << max(reading.bit_length, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "check_digits", "is_right"),
+    [
+        (b"0A004D760332", "xor", True),
+        (b"0A004D76023A", "xor", False),
+        (b"0A004D760332", "none", True),
+        (b"0A004D7603D0", "sum", True),
+        (b"0A004D7603D1", "sum", False),
+        (b"0A0", "xor", False),
+        (b"\x020A004D76023A", "none", True),
+    ],
+)
+def test_check_digits_that_the_site_file_names_are_verified(line, check_digits, is_right):
+    with contextlib.nullcontext() if is_right else pytest.raises(ProtocolViolation):
+        read_line(line, form="hex", check_digits=check_digits)
+
+
+@given(st.binary(min_size=5, max_size=5), st.integers(0, 11), st.sampled_from("0123456789ABCDEF"))
+def test_one_misread_digit_of_a_tag_frame_is_no_card(tag, place, digit):
+    check = 0
+    for byte in tag:
+        check ^= byte
+    digits = tag.hex().upper() + f"{check:02X}"
+    misread = digits[:place] + digit + digits[place + 1 :]
+    with contextlib.nullcontext() if misread == digits else pytest.raises(ProtocolViolation):
+        read_line(b"\x02" + misread.encode() + b"\x03", form="hex")

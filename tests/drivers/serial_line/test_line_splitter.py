@@ -85,13 +85,83 @@ def test_after_a_torn_line_only_what_follows_its_end_counts(pieces):
     assert not splitter.is_mid_line
 
 
-def test_silence_does_not_mend_a_torn_line():
-    splitter = LineSplitter(terminator=b"\r\n", torn=True)
+def test_a_torn_line_ends_with_a_long_silence_so_that_the_first_card_counts():
+    splitter = LineSplitter(terminator=b"\r\n", cut=True)
     splitter.feed(b"5")
-    splitter.end_of_silence()
+    splitter.pause()
     assert splitter.is_mid_line
-    assert splitter.feed(b"72\r\n") == ()
+    splitter.end_of_silence()
+    assert not splitter.is_mid_line
     assert splitter.feed(b"11572\r\n") == (b"11572",)
+
+
+def is_heartbeat(text):
+    return text == b"www.usr.cn"
+
+
+def test_a_heartbeat_before_a_line_is_no_part_of_it():
+    splitter = LineSplitter(terminator=b"\r\n", is_foreign=is_heartbeat)
+    assert splitter.feed(b"www.usr.cn") == ()
+    assert splitter.pause() == ()
+    assert splitter.last_dropped == b"www.usr.cn"
+    assert splitter.feed(b"11572\r\n") == (b"11572",)
+
+
+@pytest.mark.parametrize(("cut", "lines"), [(False, (b"11572",)), (True, ())])
+def test_a_heartbeat_at_the_opening_shows_no_begin_of_a_line_that_was_cut_before(cut, lines):
+    splitter = LineSplitter(terminator=b"\r\n", torn=True, cut=cut, is_foreign=is_heartbeat)
+    splitter.feed(b"www.usr.cn")
+    splitter.pause()
+    assert splitter.feed(b"11572\r\n") == lines
+
+
+def test_a_line_that_pauses_twice_is_one_line():
+    splitter = LineSplitter(terminator=b"\r\n", is_foreign=is_heartbeat)
+    for piece in (b"99", b"115"):
+        assert splitter.feed(piece) == ()
+        assert splitter.pause() == ()
+    assert splitter.feed(b"72\r\n") == (b"9911572",)
+
+
+@pytest.mark.parametrize(
+    ("sent", "lines"),
+    [
+        (b"11572\n", (b"11572",)),
+        (b"11572\r", (b"11572",)),
+        (b"1\n2\n", (b"1", b"2")),
+        (b"1\n\r2\n\r", (b"1", b"2")),
+        (b"1\x001\x005\x007\x002\x00\r\x00\n\x00", (b"11572",)),  # UTF-16
+        (bytes(byte | 0x80 * (byte.bit_count() % 2) for byte in b"11572\r\n"), (b"11572",)),  # seven bits, even parity
+        (bytes(byte | 0x80 * (1 - byte.bit_count() % 2) for byte in b"11572\r\n"), (b"11572",)),  # odd parity
+        (b"11572", ()),
+    ],
+)
+def test_other_line_ends_count_where_silence_follows(sent, lines):
+    splitter = LineSplitter(terminator=b"\r\n")
+    assert splitter.feed(sent) == ()
+    assert splitter.pause() == lines
+
+
+def test_a_wrong_byte_inside_a_line_does_not_make_two_of_it():
+    splitter = LineSplitter(terminator=b"\r\n")
+    assert splitter.feed(b"99\r11572\r\n") == (b"99\r11572",)
+    splitter.feed(b"99\r11572\n")
+    assert splitter.pause() == (b"99\r11572\n",)
+
+
+def test_the_rest_of_a_line_end_that_comes_late_belongs_to_no_line():
+    splitter = LineSplitter(terminator=b"\r\n")
+    splitter.feed(b"11572\r")
+    assert splitter.pause() == (b"11572",)
+    assert splitter.feed(b"\n") == ()
+    assert not splitter.is_pending
+    assert splitter.feed(b"11573\r\n") == (b"11573",)
+
+
+def test_a_terminator_of_one_character_is_taken_as_given():
+    splitter = LineSplitter(terminator=b"\r")
+    assert splitter.feed(b"11572\n") == ()
+    assert splitter.pause() == ()
 
 
 def test_a_torn_line_without_end_is_not_kept():

@@ -145,7 +145,7 @@ class TestSerialReader(_Speaking):
     recovers_from = (Fault.DUPLICATED, Fault.ECHOED)  # lines bear no check: a spoilt one cannot be told
 
     def driven(self, near):
-        return Driven(SerialReader(device_id=201, spec=near))
+        return Driven(SerialReader(device_id=201, hold_seconds=0, spec=near))
 
     def says(self, card):
         return f"CARD{card}\r\n".encode()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from held_memory import held_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.contract import ProtocolViolation
-from drivers.serial_line.tags import TagHold, Tags
+from drivers.serial_line.tags import Tags
 
 COUNTED = Tags(count_at=0, first=1, length="prefixed", tail=2)
 TAGS = st.lists(st.binary(min_size=1, max_size=12), max_size=8)
@@ -40,24 +39,3 @@ def test_other_layouts():
 def test_a_frame_of_another_length(frame):
     with pytest.raises(ProtocolViolation):
         Tags(first=1, length=3, tail=1).of(frame)
-
-
-def test_a_tag_is_news_once_in_its_time_however_often_it_is_read():
-    hold = TagHold(seconds=3)
-    told = [at for at in range(100) if hold.is_news(b"a", at=at / 10)]
-    assert told == [0, 30, 60, 90]
-
-
-def test_tags_do_not_hold_back_each_other():
-    hold = TagHold(seconds=3)
-    assert [hold.is_news(tag, at=0) for tag in (b"a", b"b", b"a", b"b")] == [True, True, False, False]
-
-
-def test_a_flood_of_tags_takes_no_memory():
-    hold = TagHold(seconds=3600)
-    held = []
-    for number in range(5_000):
-        assert hold.is_news(number.to_bytes(4, "big"), at=0)
-        if number % 500 == 499:
-            held.append(held_bytes(hold))
-    assert max(held[2:]) < 1.2 * held[1]

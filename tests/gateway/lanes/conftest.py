@@ -144,9 +144,9 @@ class Script:
         self.wait(self.rules.lane.clear_after_loss_seconds)
         self.out.clear()
 
-    def card(self, text: str = "0007", reader: int = 102) -> None:
-        """Present a card and let the decision come at once."""
-        for command in self.do(m.CardRead(reader, Credential(text=text), self.at)):
+    def card(self, text: str = "0007", reader: int = 102, *, held: bool = False) -> None:
+        """Present a card and let the decision come at once. `held`: it has stayed at the reader since."""
+        for command in self.do(m.CardRead(reader, Credential(text=text), self.at, held)):
             if isinstance(command, m.Decide):
                 cards = (CARD,) if text == CARD.number else ()
                 decision = decide(command.credential, cards, now=WALL)

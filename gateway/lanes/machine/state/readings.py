@@ -9,6 +9,7 @@ from gateway.lanes.machine.state.plates import Votes
 
 _MOST_REPORTED = 16
 _REPORTED_SECONDS = 15.0
+_MOST_TOLD = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,15 @@ class EarlyCard:
     reader_id: int
     credential: Credential
     until: float
+
+
+@dataclass(frozen=True, slots=True)
+class ToldReading:
+    """A record of a card that may still be at its reader: the reader, the card and the reason."""
+
+    reader_id: int
+    credential: Credential
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +51,7 @@ class Readings:
         votes: plates of the present vehicle.
         votes_behind: plates of the vehicle that came onto the arming loop while this one passes.
         ignored: plates that an event lately reported as ignored, each with its time.
+        told: what events said of the last cards, so that a card that is held to the reader is recorded once.
     """
 
     decisions: int = 0
@@ -50,6 +61,7 @@ class Readings:
     votes: Votes = field(default_factory=Votes)
     votes_behind: Votes = field(default_factory=Votes)
     ignored: tuple[tuple[str, float], ...] = ()
+    told: tuple[ToldReading, ...] = ()
 
     def was_reported(self, plate: str, now: float) -> bool:
         """Return whether an event said lately that this plate does not count."""
@@ -59,6 +71,15 @@ class Readings:
         """Return the readings with this plate among the ignored ones."""
         lately = tuple(one for one in self.ignored if now < one[1] + _REPORTED_SECONDS)
         return replace(self, ignored=(*lately[1 - _MOST_REPORTED :], (plate, now)))
+
+    def with_told(self, told: ToldReading) -> Readings:
+        """Return the readings once an event has said this of a card."""
+        return replace(self, told=(*self.told[1 - _MOST_TOLD :], told))
+
+    def presented_anew(self, reader_id: int, credential: Credential) -> Readings:
+        """Return the readings once a card was presented that was not at this reader before."""
+        told = tuple(one for one in self.told if (one.reader_id, one.credential) != (reader_id, credential))
+        return self if told == self.told else replace(self, told=told)
 
     def asked(self) -> Readings:
         """Return the readings with one more decision asked for."""
