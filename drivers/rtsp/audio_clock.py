@@ -36,13 +36,13 @@ class PictureTime:
 
     Attributes:
         timestamp: the RTP time, `rate` units a second.
-        rate: the rate of the RTP clock.
+        rate: the rate of the RTP clock, as it runs.
         pts: the presentation time in ticks.
         arrived: when the picture arrived, in monotonic seconds.
     """
 
     timestamp: int
-    rate: int
+    rate: float
     pts: int
     arrived: float
 
@@ -102,7 +102,7 @@ class AudioClock:
             picture: the picture that came last.
         """
         by_arrival = picture.pts + int((arrived - picture.arrived) * TICKS_PER_SECOND)
-        step = 0 if self._raw is None else _difference(raw, self._raw)
+        step = 0 if self._raw is None else difference(raw, self._raw)
         self._raw = raw
         self._count += step
         pts = by_arrival if self._base is None else self._counted(self._base)
@@ -143,12 +143,12 @@ class AudioClock:
         if self._used is None:
             return None
         of_picture, of_sound = self._used
-        since_sound = _difference(raw, of_sound.timestamp) * TICKS_PER_SECOND // self._rate
+        since_sound = difference(raw, of_sound.timestamp) * TICKS_PER_SECOND // self._rate
         apart = (of_sound.clock - of_picture.clock) * TICKS_PER_SECOND >> 32
-        since_picture = _difference(picture.timestamp, of_picture.timestamp) * TICKS_PER_SECOND // picture.rate
+        since_picture = int(difference(picture.timestamp, of_picture.timestamp) * TICKS_PER_SECOND / picture.rate)
         return picture.pts + apart + since_sound - since_picture
 
-    def _weigh(self, pair: tuple[SenderReport, SenderReport], picture_rate: int) -> None:
+    def _weigh(self, pair: tuple[SenderReport, SenderReport], picture_rate: float) -> None:
         """Use a new pair of reports if it agrees with the pair before it, or if no pair is in use."""
         if self._used is not None and not (self._picture_is_new and self._sound_is_new):
             return
@@ -159,17 +159,17 @@ class AudioClock:
             self._used = pair
 
 
-def _difference(later: int, earlier: int) -> int:
+def difference(later: int, earlier: int) -> int:
     """Return `later - earlier` for RTP times, which wrap at 32 bits."""
     return (later - earlier + 0x80000000 & 0xFFFFFFFF) - 0x80000000
 
 
 def _apart(
-    before: tuple[SenderReport, SenderReport], after: tuple[SenderReport, SenderReport], picture_rate: int, rate: int
+    before: tuple[SenderReport, SenderReport], after: tuple[SenderReport, SenderReport], picture_rate: float, rate: int
 ) -> int:
     """Return the ticks by which two pairs of reports differ in how they place sound against pictures."""
     moved = []
     for earlier, later, clock_rate in zip(before, after, (picture_rate, rate), strict=True):
         by_clock = (later.clock - earlier.clock) * TICKS_PER_SECOND >> 32
-        moved.append(by_clock - _difference(later.timestamp, earlier.timestamp) * TICKS_PER_SECOND // clock_rate)
-    return abs(moved[1] - moved[0])
+        moved.append(by_clock - difference(later.timestamp, earlier.timestamp) * TICKS_PER_SECOND / clock_rate)
+    return int(abs(moved[1] - moved[0]))

@@ -106,6 +106,7 @@ class EncodedFrame:
         entry: the kind of entry point of a keyframe.
         recovery: the number of pictures from a recovery point to the first complete one.
         jumped: whether the camera's timestamp was implausible, so that `pts` follows from the time of arrival.
+        pace: the seconds that the camera's timestamps count in a real one, where that is known to be another than 1.
     """
 
     data: bytes
@@ -117,6 +118,7 @@ class EncodedFrame:
     entry: Entry = Entry.IDR
     recovery: int = 0
     jumped: bool = False
+    pace: float = 1.0
 
 
 class AudioCodec(StrEnum):

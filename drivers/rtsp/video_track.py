@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp import formats, h264, h265
-from drivers.rtsp.audio_clock import PictureTime
+from drivers.rtsp.audio_clock import PictureTime, SenderReport
 from drivers.rtsp.depacketizer import Depacketizer
 from drivers.rtsp.errors import CameraRefused, CodecNotSupported
 from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame, Picture, VideoCodec, VideoFormat
@@ -82,7 +82,7 @@ class VideoTrack:
         self._entered_at = now
         self._entered_pts = 0
         self._looked_at: list[tuple[Picture, float]] | None = []
-        self._latest: tuple[int, int, int, float] | None = None
+        self._latest: tuple[int, float, int, float] | None = None
         self.has_output = False
         """True once a frame came out."""
         self.received_at = now
@@ -104,6 +104,11 @@ class VideoTrack:
     def latest(self) -> PictureTime | None:
         """The times of the last frame that came out."""
         return None if self._latest is None else PictureTime(*self._latest)
+
+    def reported(self, report: SenderReport) -> None:
+        """Take a sender report of the pictures."""
+        if self._times is not None:
+            self._times.reported(report, clock=self._clock)
 
     def frames(self, packets: list[bytes | memoryview], now: float) -> list[EncodedFrame | FootageLost]:
         """Return the frames that these packets complete. `now` is when they arrived, in monotonic seconds."""
@@ -209,7 +214,9 @@ class VideoTrack:
         jumped = self._times.repaired > repaired
         if jumped:
             self.keeps_time = False
-        self._latest = (picture.timestamp, self._clock, pts, arrived)
+        factor = self._times.pace.factor
+        pace = 1.0 if factor == 1.0 else self._times.pace.told(arrived)
+        self._latest = (picture.timestamp, self._clock / factor, pts, arrived)
         overlong = pts - self._entered_pts >= LONGEST_GROUP_SECONDS * TICKS_PER_SECOND and not picture.bidirectional
         keyframe = picture.keyframe or begins or overlong
         data = picture.data
@@ -218,7 +225,8 @@ class VideoTrack:
             if not whole_sets and self._format is not None:
                 data = self._format.head + data
         codec = self._packets.codec
-        found.append(EncodedFrame(data, pts, dts, keyframe, arrived, codec, picture.entry, picture.recovery, jumped))
+        entry, recovery = picture.entry, picture.recovery
+        found.append(EncodedFrame(data, pts, dts, keyframe, arrived, codec, entry, recovery, jumped, pace))
 
     def _can_follow(self, picture: Picture, arrived: float) -> bool:
         """Return whether a picture can follow the last frame, although something was lost or a keyframe is awaited."""

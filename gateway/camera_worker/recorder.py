@@ -109,6 +109,7 @@ class CameraRecorder:
         self._arrived_at = float("-inf")
         self._faults = StreamFaults()
         self._faults_reported: tuple[StreamFault, ...] = ()
+        self._pace = 1.0
         self._why = GapReason.NONE
         self._frames = 0
         self._dropped = 0
@@ -165,6 +166,7 @@ class CameraRecorder:
             detail=self._detail,
             why=self._why,
             faults=self._faults_reported,
+            pace=self._pace,
             frames=self._frames,
             dropped=self._dropped + self._queue.dropped,
             reconnects=max(0, self._connections - 1),
@@ -318,7 +320,7 @@ class CameraRecorder:
             return
         self._frames += 1
         self._bytes_since_report += len(frame.data)
-        if frame.jumped or (frame.keyframe and frame.entry is Entry.NONE):
+        if frame.jumped or frame.pace != 1.0 or (frame.keyframe and frame.entry is Entry.NONE):
             self._judge(frame)
         if not self._disk_failures:
             self._set(CameraCondition.RECORDING, self._silent)
@@ -337,6 +339,9 @@ class CameraRecorder:
     def _judge(self, frame: EncodedFrame) -> None:
         if frame.keyframe and frame.entry is Entry.NONE:
             self._faults.sign(StreamFault.NO_ENTRY_POINTS, frame.arrived)
+        if frame.pace != 1.0:
+            self._pace = frame.pace
+            self._faults.sign(StreamFault.OFF_PACE, frame.arrived)
         if frame.jumped:
             self._faults.sign(StreamFault.TIMES_JUMP, frame.arrived)
 

@@ -24,7 +24,7 @@ from drivers.rtsp.frames import (
 from gateway.camera_worker.pre_roll import OpenFile, Shelf, Start, ToDisk
 from gateway.camera_worker.segment_file import PART_SUFFIX, SegmentFile
 from gateway.camera_worker.segment_parts import Part, Parts
-from gateway.camera_worker.timeline import Timeline
+from gateway.camera_worker.timeline import LONGEST_DRIFT_MICROS, Timeline
 from gateway.camera_worker.transport_stream import TransportMuxer
 from gateway.domain.footage import GapReason, PartWritten, SegmentFinished, segment_path
 from gateway.runtime.clock import Stamp
@@ -333,7 +333,8 @@ class Segmenter:
         moved = timeline.settle(first=self._first_of_run, set_by=set_by)
         uptime.settle(first=self._first_of_run)
         start = timeline.moment_of(current.first_pts)
-        gap = GapReason.CLOCK if moved and self._gap is GapReason.NONE else self._gap
+        why_moved = GapReason.CLOCK if abs(set_by) > LONGEST_DRIFT_MICROS else GapReason.TIMES
+        gap = why_moved if moved and self._gap is GapReason.NONE else self._gap
         duration = timeline.moment_of(end_pts) - timeline.moment_of(current.first_pts)
         segment = SegmentFinished(
             camera_id=self._camera_id,

@@ -10,8 +10,8 @@ from gateway.domain.footage import StreamFault
 _WITHIN_SECONDS = 60.0
 _AGAIN = 3
 """Signs within a minute that make a fault. A single one may be a moved cable or a camera whose clock was set."""
-_SIGNS = dict.fromkeys(StreamFault, _AGAIN) | {StreamFault.NO_ENTRY_POINTS: 1}
-"""The number of signs for each fault. One is enough for missing entry points: it follows ten seconds without one."""
+_SIGNS = dict.fromkeys(StreamFault, _AGAIN) | {StreamFault.NO_ENTRY_POINTS: 1, StreamFault.OFF_PACE: 1}
+"""The number of signs for each fault. One is enough for what shows itself only after a while."""
 QUIET_SECONDS = 30.0
 """A fault is over after this long without a sign. Signs that come evenly, three a minute, are closer together, so that
 the fault is reported once and stays."""

@@ -49,6 +49,8 @@ class GapReason(StrEnum):
     BACK_PRESSURE = "back_pressure"
     DISK = "disk"
     CLOCK = "clock"
+    TIMES = "times"
+    """The camera's timestamps and the arrivals of its pictures moved apart for long."""
     WORKER = "worker"
     NO_EVENT = "no_event"
     CHANGED = "changed"
@@ -74,6 +76,7 @@ WHY_MISSING: Mapping[GapReason, str] = MappingProxyType(
         GapReason.BACK_PRESSURE: "the machine could not keep up",
         GapReason.DISK: "the media folder could not be written to",
         GapReason.CLOCK: "the clock was set",
+        GapReason.TIMES: "the times of the camera's pictures did not follow real time",
         GapReason.WORKER: "the camera worker was restarted",
         GapReason.NO_EVENT: "nothing happened then that had to be recorded, or the footage is no longer on the disk",
         GapReason.CHANGED: "the camera's settings were changed",
@@ -120,6 +123,8 @@ class StreamFault(StrEnum):
 
     NO_ENTRY_POINTS = "no_entry_points"
     TIMES_JUMP = "times_jump"
+    OFF_PACE = "off_pace"
+    """Its timestamps run at another pace than real time."""
     PACKETS_LOST = "packets_lost"
     """Pictures are lost on the network."""
     LEAVES_OUT = "leaves_out"
@@ -236,6 +241,7 @@ class CameraReported(_Wire):
     detail: str = Field(default="", description="one sentence, without secrets")
     why: GapReason = Field(default=GapReason.NONE, description="why footage is missing in this condition, if known")
     faults: tuple[StreamFault, ...] = ()
+    pace: float = Field(default=1.0, description="the seconds that the camera's timestamps count in a real one")
     frames: int = 0
     dropped: int = 0
     reconnects: int = 0

@@ -48,6 +48,7 @@ class ProblemKind(StrEnum):
     CAMERA_NEVER_SEEN = "camera_never_seen"
     CAMERA_NO_ENTRY_POINTS = "camera_no_entry_points"
     CAMERA_CLOCK_JUMPS = "camera_clock_jumps"
+    CAMERA_OFF_PACE = "camera_off_pace"
     CAMERA_PICTURES_MISSING = "camera_pictures_missing"
     WORKER_RESTARTING = "worker_restarting"
     FOOTAGE_AT_RISK = "footage_at_risk"

@@ -23,6 +23,10 @@ _STREAM_KINDS = {
         "it sends no keyframe for 10 s at a time, so that pictures may be damaged where playing begins",
     ),
     StreamFault.TIMES_JUMP: (ProblemKind.CAMERA_CLOCK_JUMPS, "the times of its pictures jump or stand still"),
+    StreamFault.OFF_PACE: (
+        ProblemKind.CAMERA_OFF_PACE,
+        "its timestamps count {pace:.2f} s in a second, and are corrected",
+    ),
     StreamFault.PACKETS_LOST: (
         ProblemKind.CAMERA_PICTURES_MISSING,
         "pictures are lost on the network again and again",
@@ -45,7 +49,8 @@ def problems_of_camera(camera: CameraSnapshot) -> Iterator[Problem]:
         yield _problem(kind, camera, text, since=camera.since)
     for fault in camera.faults:
         kind, words = _STREAM_KINDS[fault]
-        yield _problem(kind, camera, f"{camera.name}: {words}", subject=fault.value)
+        text = f"{camera.name}: {words.format(pace=camera.pace)}"
+        yield _problem(kind, camera, text, subject=fault.value)
 
 
 def problem_of_worker(worker: RestartingWorker, cameras: Iterable[CameraSnapshot]) -> Problem:

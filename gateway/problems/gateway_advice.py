@@ -74,6 +74,16 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
                 "If its times still jump, replace it: its moments are no evidence to a tenth of a second.",
             ),
         ),
+        K.CAMERA_OFF_PACE: Advice(
+            "Camera counts time at another pace",
+            Severity.WARNING,
+            "Lanes work; footage has true times, because the times of its pictures are corrected.",
+            (
+                "Set the frame rate on the camera's own page to what it delivers.",
+                "To get the rate that is set, lower the picture size or the bit rate.",
+                "Install its newest firmware.",
+            ),
+        ),
         K.CAMERA_PICTURES_MISSING: Advice(
             "Pictures of a camera are missing",
             Severity.WARNING,

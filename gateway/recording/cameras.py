@@ -48,6 +48,7 @@ class CameraSnapshot:
         gaps: the number of gaps in its footage since the gateway started.
         missing_seconds: the total duration of these gaps.
         faults: faults of its stream in spite of which it records.
+        pace: the seconds that its timestamps count in a real one.
     """
 
     camera_id: int
@@ -61,6 +62,7 @@ class CameraSnapshot:
     gaps: int = 0
     missing_seconds: float = 0.0
     faults: tuple[StreamFault, ...] = ()
+    pace: float = 1.0
 
 
 class LastEvent(Enum):
@@ -87,6 +89,7 @@ class CameraState:
     bits_per_second: int = 0
     reconnects: int = 0
     faults: tuple[StreamFault, ...] = ()
+    pace: float = 1.0
     _reconnects_before: int = 0
     _worker_was_lost: bool = False
     _disk_failed: bool = False
@@ -109,6 +112,7 @@ class CameraState:
             bits_per_second=self.bits_per_second,
             reconnects=self.reconnects,
             faults=self.faults,
+            pace=self.pace,
         )
 
     def looks_like(self, other: CameraState) -> bool:
@@ -122,6 +126,7 @@ class CameraState:
             self._in(report.condition, report.detail, now, report.why),
             bits_per_second=report.bits_per_second if recording else 0,
             faults=report.faults if recording else (),
+            pace=report.pace,
             reconnects=self._reconnects_before + report.reconnects,
             _disk_failed=self._disk_failed or report.condition is CameraCondition.DISK_FAILED,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from drivers.rtsp.audio_clock import SenderReport
 from drivers.rtsp.audio_track import AudioTrack, audible
 from drivers.rtsp.client.connection import ReadBuffers
 from drivers.rtsp.client.viewing import RtspViewing, Transport
@@ -104,10 +105,8 @@ class RtspSource:
             self._read_at_once(track)
             batch: list[EncodedFrame | EncodedAudio | FootageLost] = []
             for came in arrived:
-                if self._sound is not None and came.report is not None:
-                    (self._sound.clock.sound_reported if came.medium else self._sound.clock.picture_reported)(
-                        came.report
-                    )
+                if came.report is not None:
+                    self._heed(came.report, of_sound=bool(came.medium), track=track)
                 if not came.medium:
                     batch += track.frames(came.packets, now)
                 elif self._sound is not None:
@@ -119,6 +118,13 @@ class RtspSource:
                 raise CameraStalled(f"no video for {self._stall_seconds:g} s{hint}")
             if now - track.came_through_at > LONGEST_DAMAGED_SECONDS:
                 raise CameraStalled("no picture came through whole for half a minute")
+
+    def _heed(self, report: SenderReport, *, of_sound: bool, track: VideoTrack) -> None:
+        """Take a sender report of the camera."""
+        if not of_sound:
+            track.reported(report)
+        if self._sound is not None:
+            (self._sound.clock.sound_reported if of_sound else self._sound.clock.picture_reported)(report)
 
     def gather(self, size: int) -> None:
         """Deliver frames in batches of `size` bytes, at most half a second late; 1 delivers each at once.

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.camera_worker.frame_queue import CameraConnected
 from gateway.camera_worker.recorder import CameraRecorder
-from gateway.domain.footage import CameraCondition, GapReason, PartWritten, SegmentFinished, WorkerCamera
+from gateway.domain.footage import CameraCondition, GapReason, PartWritten, SegmentFinished, StreamFault, WorkerCamera
 from gateway.runtime.clock import Stamp
 
 DEADLINE_SECONDS = 20.0
@@ -73,11 +73,11 @@ class Written:
             assert self.moves.wait(DEADLINE_SECONDS)
         self.told.append(item)
 
-    def push(self, seconds):
+    def push(self, seconds, **more):
         for _ in range(seconds * 10):
             frame = next(self._frames)
             ticks = self._pushed * 9_000
-            self.queue.put_frames([replace(frame, pts=ticks, dts=ticks, arrived=100 + self._pushed / 10)])
+            self.queue.put_frames([replace(frame, pts=ticks, dts=ticks, arrived=100 + self._pushed / 10, **more)])
             self._pushed += 1
 
     def segments(self):
@@ -116,6 +116,18 @@ def test_what_is_dropped_while_the_disk_hangs_is_missing_for_the_disk(written, h
     assert written.recorder.join(DEADLINE_SECONDS)
     reasons = [segment.gap for segment in written.segments()]
     assert [gap for gap in reasons[1:] if gap is not GapReason.NONE] == [reason]
+
+
+def test_the_pace_of_a_cameras_timestamps_is_reported(written):
+    written.push(1)
+    written.drain()
+    assert (written.recorder.state().faults, written.recorder.state().pace) == ((), 1.0)
+    written.push(2, pace=0.84)
+    until = time.monotonic() + DEADLINE_SECONDS
+    while not written.recorder.state().faults:
+        assert time.monotonic() < until
+        threading.Event().wait(0.01)
+    assert (written.recorder.state().faults, written.recorder.state().pace) == ((StreamFault.OFF_PACE,), 0.84)
 
 
 def test_a_disk_that_moves_again_is_no_camera_that_stalled(written):

@@ -111,6 +111,14 @@ def test_a_stepped_clock_is_a_gap_and_nothing_is_dropped(recording, encoded):
     assert sum(s.frames for s in recording.segments) == 30
 
 
+def test_pictures_that_stay_late_by_both_clocks_are_no_clock_that_was_set(recording, encoded):
+    frames = encoded(13)
+    recording.push(frames[:20])
+    recording.push(frames[20:], wall=START + 2_900_000, uptime=UPTIME + 2.9)
+    recording.segmenter.disconnect(GapReason.NONE)
+    assert {s.gap for s in recording.segments} == {GapReason.STARTED, GapReason.NONE, GapReason.TIMES}
+
+
 def test_frames_held_up_for_a_whole_segment_leave_no_gap(recording, encoded):
     """A busy machine or network: frames are late by both clocks, and prompt again afterwards."""
     frames = encoded(6)

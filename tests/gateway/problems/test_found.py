@@ -154,6 +154,7 @@ def test_each_condition_of_a_camera_that_does_not_record_is_a_problem(condition,
     [
         (StreamFault.NO_ENTRY_POINTS, K.CAMERA_NO_ENTRY_POINTS),
         (StreamFault.TIMES_JUMP, K.CAMERA_CLOCK_JUMPS),
+        (StreamFault.OFF_PACE, K.CAMERA_OFF_PACE),
         (StreamFault.PACKETS_LOST, K.CAMERA_PICTURES_MISSING),
         (StreamFault.LEAVES_OUT, K.CAMERA_PICTURES_MISSING),
         (StreamFault.FALLS_BEHIND, K.CAMERA_PICTURES_MISSING),
@@ -162,6 +163,12 @@ def test_each_condition_of_a_camera_that_does_not_record_is_a_problem(condition,
 def test_each_fault_of_a_stream_that_is_recorded_is_a_problem(fault, kind):
     (problem,) = verdict(replace(WELL, cameras=(replace(CAMERA, faults=(fault,)),))).problems
     assert (problem.kind, problem.part, problem.id, problem.severity) == (kind, "camera", "201", Severity.WARNING)
+
+
+def test_the_pace_of_a_cameras_timestamps_is_told():
+    camera = replace(CAMERA, faults=(StreamFault.OFF_PACE,), pace=0.84)
+    (problem,) = verdict(replace(WELL, cameras=(camera,))).problems
+    assert problem.text == "Overview: its timestamps count 0.84 s in a second, and are corrected"
 
 
 def test_a_camera_worker_that_stops_again_and_again_names_its_cameras():
