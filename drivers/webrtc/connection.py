@@ -43,6 +43,7 @@ from pylibsrtp import Error as SrtpError
 
 from drivers.rtsp.errors import CameraEnded, CameraUnreachable
 from drivers.rtsp.rtp_reception import RtpReception
+from drivers.webrtc.check_limits import limit_checks
 from drivers.webrtc.whep_dialogue import Answered, Fingerprint, IceAccount, offer
 
 _RECEIVE_BUFFER = 2_097_152
@@ -67,6 +68,7 @@ class WebRtcLine:
 
     def __init__(self, *, monotonic: Callable[[], float], local: tuple[str, ...] = ()) -> None:
         """Prepare a session. `local`: loopback addresses to offer too, for a camera on this machine."""
+        limit_checks()
         self._local = local
         self._gatherer = RTCIceGatherer(iceServers=[])  # no STUN servers: no third party learns of a site's cameras
         self._ice = RTCIceTransport(self._gatherer)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterable
 from typing import Self
 from weakref import WeakKeyDictionary
 
@@ -18,6 +19,7 @@ from aiortc.sdp import candidate_from_sdp
 
 from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame, VideoCodec
 from drivers.rtsp.packetizer import payloads
+from drivers.webrtc.check_limits import is_at, limit_checks, without_candidates
 from drivers.webrtc.outgoing_rtp import PicturePayloads
 from drivers.webrtc.picture_sender import LARGEST_PAYLOAD, PictureSender
 from gateway.camera_worker.live_feed import LiveView
@@ -98,10 +100,16 @@ def _payloads(frame: EncodedFrame) -> PicturePayloads:
 
 
 class Viewer:
-    """A WebRTC connection to one viewer, closed at the end of its context. Call `answer` once, then `run`."""
+    """A WebRTC connection to one viewer, closed at the end of its context. Call `answer` once, then `run`.
 
-    def __init__(self, *, camera_id: int, view: LiveView) -> None:
+    Of the candidates that a viewer names, only those at its own `address` are checked: others may be anybody's. A
+    viewer that has further addresses is reached by its own checks, which come from them.
+    """
+
+    def __init__(self, *, camera_id: int, view: LiveView, address: str) -> None:
+        limit_checks()
         self._camera_id = camera_id
+        self._address = address
         # with no list given, the library would ask a STUN server on the Internet
         self._connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         transceiver = self._connection.addTransceiver("video", "sendonly")
@@ -123,19 +131,26 @@ class Viewer:
 
     async def answer(self, offer: str) -> str:
         """Return the answer to an offer, with all of the gateway's candidates. Raises SdpRefused."""
+        asked, candidates = without_candidates(offer)
         try:
-            await self._connection.setRemoteDescription(RTCSessionDescription(offer, "offer"))
+            await self._connection.setRemoteDescription(RTCSessionDescription(asked, "offer"))
             await self._connection.setLocalDescription(await self._connection.createAnswer())
         except (OperationError, InvalidStateError) as error:
             raise SdpRefused(f"the offer cannot be answered: {error}") from error
         except (ValueError, KeyError, IndexError, AssertionError, AttributeError, TypeError) as error:
             # the library parses SDP without checks, so any of these errors means an invalid offer
             raise SdpRefused("the offer makes no sense") from error
+        await self._add(candidates)
         return self._connection.localDescription.sdp
 
     async def add(self, trickle: Trickle) -> None:
         """Add more of the viewer's candidates. Raises SdpRefused."""
-        for mid, text in trickle.candidates:
+        await self._add(trickle.candidates)
+
+    async def _add(self, candidates: Iterable[tuple[str, str]]) -> None:
+        for mid, text in candidates:
+            if not is_at(text, self._address):
+                continue
             try:
                 candidate = candidate_from_sdp(text)
                 if mid:
@@ -144,7 +159,7 @@ class Viewer:
                     candidate.sdpMLineIndex = 0
                 await self._connection.addIceCandidate(candidate)
             except (ValueError, AssertionError) as error:
-                raise SdpRefused("a candidate of the fragment makes no sense") from error
+                raise SdpRefused("a candidate makes no sense") from error
 
     async def run(self) -> str:
         """Serve the viewer until it leaves, is lost or never reached, or the pictures end; return the reason."""

@@ -90,7 +90,7 @@ class Views:
             raise NotShown(ViewRefusal.FULL, f"{most} viewers watch this camera already")
         self._opening[camera_id] = self._opening.get(camera_id, 0) + 1
         try:
-            return await self._begin(camera_id, feed, offer)
+            return await self._begin(asked, feed, offer)
         finally:
             self._opening[camera_id] -= 1
 
@@ -143,23 +143,23 @@ class Views:
             raise NotShown(ViewRefusal.NOT_ACCEPTABLE, why)
         return feed
 
-    async def _begin(self, camera_id: int, feed: LiveFeed, offer: str) -> ViewOpened:
-        """Start the viewer's task, which answers the offer and then serves it; return the answer."""
+    async def _begin(self, asked: OpenView, feed: LiveFeed, offer: str) -> ViewOpened:
+        """Start the viewer's task, which answers the checked offer and then serves it; return the answer."""
         answered: asyncio.Future[ViewOpened] = asyncio.get_running_loop().create_future()
         serving = self._tasks.create_task(
-            self._serve(camera_id, feed, offer, answered), name=f"viewer of camera {camera_id}"
+            self._serve(asked, feed, offer, answered), name=f"viewer of camera {asked.camera_id}"
         )
         self._serving.add(serving)
         serving.add_done_callback(self._serving.discard)
         return await answered
 
-    async def _serve(self, camera_id: int, feed: LiveFeed, offer: str, answered: asyncio.Future[ViewOpened]) -> None:
-        session: _Session | None = None
+    async def _serve(self, asked: OpenView, feed: LiveFeed, offer: str, answered: asyncio.Future[ViewOpened]) -> None:
+        session, camera_id = None, asked.camera_id
         try:
             make = await asyncio.to_thread(_library, self._allowed.addresses)
             async with contextlib.AsyncExitStack() as stack:
                 view = stack.enter_context(feed.watch())
-                viewer = await stack.enter_async_context(make(camera_id=camera_id, view=view))
+                viewer = await stack.enter_async_context(make(camera_id=camera_id, view=view, address=asked.address))
                 session = _Session(camera_id, viewer, user_fragment(offer))
                 async with asyncio.timeout(_ANSWER_SECONDS):
                     answer = await viewer.answer(offer)

@@ -57,9 +57,13 @@ class LiveViewing(_Wire):
 
 
 class OpenView(_Wire):
-    """`POST /views`: open a live view of a camera for this offer."""
+    """`POST /views`: open a live view of a camera for this offer.
+
+    `address`: the viewer's own address, the only one that is asked whether it is reached; "" for none.
+    """
 
     camera_id: int
+    address: str = Field(default="", max_length=100)
     offer: str = Field(max_length=200_000, repr=False)
 
 

@@ -47,14 +47,14 @@ class Viewing:
                 with contextlib.suppress(CameraUnavailable):  # whoever watches by HLS gets whole segments then
                     await client.want_parts(wanted)
 
-    async def open(self, camera_id: int, offer: str) -> ViewOpened:
-        """Open a view. `offer`: the viewer's SDP offer."""
+    async def open(self, camera_id: int, offer: str, *, address: str) -> ViewOpened:
+        """Open a view. `offer`: the viewer's SDP offer. `address`: the viewer's own, "" when it is not known."""
         worker = self._worker(camera_id)
         client = self._client(worker)
         if sum(each.viewers for each in self._workers()) >= self._most:
             raise NotShown(ViewRefusal.FULL, f"{self._most} viewers watch this site's cameras already")
         worker.viewers += 1  # until the worker's next report, because many viewers may come within a second
-        return await client.open_view(OpenView(camera_id=camera_id, offer=offer))
+        return await client.open_view(OpenView(camera_id=camera_id, address=address, offer=offer))
 
     async def trickle(self, camera_id: int, view: str, *, tags: tuple[str, ...], fragment: str) -> None:
         """Pass a viewer's further ICE candidates on to the worker."""

@@ -427,6 +427,22 @@ MUTATIONS: tuple[Mutation, ...] = (
     # 8: permissions and secrets
     Mutation(
         8,
+        "a viewer's candidates at others' addresses are checked",
+        "gateway/camera_worker/viewer.py",
+        "if not is_at(text, self._address):",
+        "if False:",
+        tests=("tests/gateway/web/test_whep.py",),
+    ),
+    Mutation(
+        8,
+        "a link to evidence outlives its maker's right",
+        "gateway/web/operations/evidence.py",
+        "if link is None or not good or not await self._makers.may(link, EVIDENCE_ACCESS.rule):",
+        "if link is None or not good:",
+        tests=("tests/gateway/web/test_evidence.py",),
+    ),
+    Mutation(
+        8,
         "the manifest of a backup is not authenticated",
         "gateway/backup/archive.py",
         "if not hmac.compare_digest(proof, _proof(listed, passphrase, salt)):",

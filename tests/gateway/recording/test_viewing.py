@@ -46,7 +46,7 @@ async def test_an_open_view_is_found_until_it_has_ended(start_worker, own_camera
     async with WorkerClient(socket=process.socket) as client:
         worker = Living(client=client)
         viewing = Viewing(cameras=lambda: worker.cameras, workers=lambda: (worker,), most=1)
-        view = (await viewing.open(201, player.localDescription.sdp)).view
+        view = (await viewing.open(201, player.localDescription.sdp, address="127.0.0.1")).view
         await viewing.look(201, view)
         with pytest.raises(NotShown):
             await viewing.look(20, view)

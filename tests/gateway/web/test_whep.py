@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -47,10 +48,10 @@ class LiveHere:
     async def expect(self, camera_id):
         self.expected.append(camera_id)
 
-    async def open(self, camera_id, offer):
+    async def open(self, camera_id, offer, *, address):
         if camera_id != 201:
             raise NotFoundError(f"this site has no camera {camera_id}")
-        return await self._views.open(OpenView(camera_id=camera_id, offer=offer))
+        return await self._views.open(OpenView(camera_id=camera_id, address=address, offer=offer))
 
     async def trickle(self, camera_id, view, *, tags, fragment):
         await self._views.trickle(view, TrickleView(tags=tags, fragment=fragment))
@@ -437,3 +438,39 @@ async def test_a_viewer_gets_reports_and_a_goodbye(live):
         assert reports(RtcpSdesPacket)[0].chunks[0].ssrc == first.ssrc
         await site.ask("DELETE", site.gateway.url + headers["Location"], user="")
         await until(lambda: reports(RtcpByePacket))
+
+
+async def test_nothing_is_sent_to_places_that_are_not_the_viewers_own(live):
+    """RFC 8445, 19.5.1: a viewer names victims, in its offer and later. Its own places, of less priority, are asked."""
+    loop = asyncio.get_running_loop()
+    async with live() as site, Player() as player, AsyncExitStack() as places:
+        ears = [places.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in range(4)]
+        named = []
+        for number, ear in enumerate(ears):
+            ear.bind((f"127.0.0.{2 - number % 2}", 0))
+            ear.setblocking(False)
+            host, port = ear.getsockname()
+            named.append(f"a=candidate:{number} 1 udp {2130706431 - number} {host} {port} typ host\r\n")
+        offer = player.offer.replace("a=end-of-candidates\r\n", "")
+        status, answer, headers = await site.ask(
+            "POST", site.url, f"{offer}{named[0]}{named[1]}a=end-of-candidates\r\n"
+        )
+        assert status == 201, answer
+        ufrag = next(line for line in player.offer.splitlines() if line.startswith("a=ice-ufrag:"))
+        status, told, _ = await site.ask(
+            "PATCH",
+            site.gateway.url + headers["Location"],
+            f"{ufrag}\r\na=ice-pwd:x\r\nm=video 9 RTP/AVP 0\r\na=mid:0\r\n{named[2]}{named[3]}",
+            user="",
+            media_type=FRAGMENT,
+            **{"If-Match": headers["ETag"]},
+        )
+        assert status == 204, told
+        async with asyncio.timeout(20):
+            for own in (ears[1], ears[3]):
+                await loop.sock_recv(own, 4000)
+        for victim in (ears[0], ears[2]):
+            with pytest.raises(BlockingIOError):
+                victim.recv(4000)
+        await player.take(answer)
+        await player.pictures(5)

@@ -33,6 +33,7 @@ from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.http.bodies import path_id, read_text
 from gateway.web.http.errors import RequestRefused
+from gateway.web.http.forwarded import address_of
 from gateway.web.operation import ViewKind
 from gateway.web.operations.cameras.open_views import OpenViews
 from gateway.web.operations.cameras.operations import (
@@ -100,7 +101,7 @@ class Whep:
         asker = await self._asker(request, caller, camera_id)
         offer = await _text(request, SDP)
         try:
-            opened = await self._viewing.open(camera_id, offer)
+            opened = await self._viewing.open(camera_id, offer, address=address_of(request))
         except NotShown as error:
             raise _refused(error) from error
         self._views.add(camera_id, opened.view, asker)

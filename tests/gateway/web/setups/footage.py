@@ -86,7 +86,7 @@ class NobodyWatches:
     async def expect(self, camera_id: int) -> None:
         pass
 
-    async def open(self, camera_id: int, offer: str) -> ViewOpened:
+    async def open(self, camera_id: int, offer: str, *, address: str) -> ViewOpened:
         raise NotShown(ViewRefusal.NO_SOURCE, "the camera sends no pictures now")
 
     async def trickle(self, camera_id: int, view: str, *, tags: tuple[str, ...], fragment: str) -> None:
