@@ -8,6 +8,22 @@ import socket
 import ssl
 import termios
 
+_TLS_WORDS = {
+    **dict.fromkeys(
+        ("UNSUPPORTED_PROTOCOL", "VERSION_TOO_LOW", "TLSV1_ALERT_PROTOCOL_VERSION"),
+        "it speaks only TLS 1.0 or 1.1, which are too old",
+    ),
+    **dict.fromkeys(
+        ("SSLV3_ALERT_HANDSHAKE_FAILURE", "NO_SHARED_CIPHER", "NO_CIPHERS_AVAILABLE"),
+        "it takes none of the ciphers that are offered",
+    ),
+    **dict.fromkeys(("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"), "it does not speak TLS"),
+    **dict.fromkeys(
+        ("DH_KEY_TOO_SMALL", "EE_KEY_TOO_SMALL", "CA_KEY_TOO_SMALL", "CA_MD_TOO_WEAK"), "its key is too weak for TLS"
+    ),
+    "UNEXPECTED_EOF_WHILE_READING": "it hung up",
+}
+"""Words for the reasons of OpenSSL that name a cause."""
 _UNKNOWN = "nothing that can be understood comes from there"
 
 
@@ -33,7 +49,7 @@ def _words(error: BaseException) -> str:
         case ssl.SSLCertVerificationError():
             return "its certificate is not trusted"
         case ssl.SSLError():
-            return "it does not speak TLS as it should"
+            return _TLS_WORDS.get(getattr(error, "reason", None) or "", "it does not speak TLS as it should")
         case TimeoutError():
             return "it took too long"
         case OSError() | termios.error() if error.args and isinstance(error.args[0], int) and error.args[0] > 0:

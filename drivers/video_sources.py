@@ -8,6 +8,7 @@ from typing import Protocol
 from urllib.parse import urlsplit
 
 from drivers.rtsp.client.connection import ReadBuffers
+from drivers.rtsp.client.habits import CameraHabits
 from drivers.rtsp.client.source import RtspSource
 from drivers.rtsp.client.viewing import Transport
 from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
@@ -58,13 +59,14 @@ def source_at(
     transport: Transport = "tcp",
     audio: bool = False,
     stall_seconds: float = 5.0,
+    habits: CameraHabits | None = None,
     buffers: ReadBuffers | None = None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Source:
     """Make the source that reads `url`: `rtsp://`, `rtsps://`, `whep://` (HTTP) or `wheps://` (HTTPS).
 
-    `audio` asks an RTSP camera for its sound too, where that is AAC, G.711 or Opus. `buffers` are those that RTSP
-    sources share, None for its own.
+    `audio` asks an RTSP camera for its sound too, where that is AAC, G.711 or Opus. `habits` are what earlier
+    connections to an RTSP camera taught. `buffers` are those that RTSP sources share, None for its own.
     """
     if urlsplit(url).scheme.lower() in ("whep", "wheps"):
         # WebRTC's libraries take more memory than all else here, so they are imported only for a camera that needs them
@@ -76,6 +78,7 @@ def source_at(
         transport=transport,
         audio=audio,
         stall_seconds=stall_seconds,
+        habits=habits,
         buffers=buffers,
         monotonic=monotonic,
     )

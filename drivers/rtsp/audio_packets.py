@@ -17,6 +17,7 @@ LARGEST_UNIT = 8_192
 _HEAD = struct.Struct("!BBHII")
 _RATES = (96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350)
 _G711 = {"PCMU": AudioCodec.PCMU, "PCMA": AudioCodec.PCMA}
+_MOST_CHANNELS = 2
 _LAYERED = (5, 29)
 _MOST_UNITS = 64
 
@@ -41,7 +42,9 @@ def packets_of(encoding: Encoding) -> AudioPackets | None:
         ProtocolViolation: the camera's parameters of the encoding are invalid.
     """
     if encoding.name in _G711:
-        return WholePackets(AudioFormat(_G711[encoding.name], encoding.clock, 1))
+        if encoding.channels > _MOST_CHANNELS:
+            raise ProtocolViolation(f"the camera's audio has {encoding.channels} channels")
+        return WholePackets(AudioFormat(_G711[encoding.name], encoding.clock, encoding.channels))
     if encoding.name == "OPUS":
         return WholePackets(AudioFormat(AudioCodec.OPUS, encoding.clock, 1))
     if encoding.name == "MPEG4-GENERIC" and encoding.parameters.get("mode", "AAC-hbr").lower().startswith("aac"):

@@ -64,11 +64,15 @@ class Sound:
 
 
 def audible(media: Iterable[Media]) -> Sound | str:
-    """Return the first sound stream that can be recorded; otherwise a sentence that says why there is none."""
+    """Return the sound stream to record; otherwise a sentence that says why there is none.
+
+    It is the first that can be recorded of those that come from a microphone; see `_talks_back`.
+    """
     why = "the camera offers no audio"
-    for medium in media:
-        if medium.kind != "audio":
-            continue
+    offered = list(media)
+    of_video = next((medium.direction for medium in offered if medium.kind == "video"), "")
+    sounds = [medium for medium in offered if medium.kind == "audio" and medium.direction != "inactive"]
+    for medium in sorted(sounds, key=lambda one: _talks_back(one, of_video)):
         for number, encoding in medium.encodings.items():
             try:
                 packets = packets_of(encoding)
@@ -79,3 +83,14 @@ def audible(media: Iterable[Media]) -> Sound | str:
                 return Sound(medium, number, encoding, packets)
             why = f"the camera's audio is {encoding.name}, neither AAC nor G.711 nor Opus"
     return why
+
+
+def _talks_back(sound: Media, of_video: str) -> bool:
+    """Return whether a sound stream probably leads to the camera's loudspeaker.
+
+    Directions are those of the camera by RFC 8866, 6.7, but those of the viewer by ONVIF's streaming specification
+    (5.3.1, back channel). The pictures tell which of the two a camera means, since it sends them. A sound that seems to
+    lead to the loudspeaker is only put behind others.
+    """
+    from_camera = of_video if of_video in {"sendonly", "recvonly"} else "recvonly"
+    return sound.direction in {"sendonly", "recvonly"} and sound.direction != from_camera

@@ -48,7 +48,7 @@ def recordable(media: Iterable[Media]) -> Media:
     Raises:
         CameraRefused: there is no video, or none in a codec that is recorded.
     """
-    videos = [medium for medium in media if medium.kind == "video"]
+    videos = [medium for medium in media if medium.kind == "video" and medium.direction != "inactive"]
     if not videos:
         raise CameraRefused("the camera offers no video")
     for video in videos:

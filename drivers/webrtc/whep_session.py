@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import secrets
 import socket
-import ssl
-from base64 import b64encode
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
-from drivers.rtsp.client.messages import authorization, parse_challenges
+from drivers.camera_tls import camera_context, may_be_older
+from drivers.rtsp.client.accounts import Account, Proofs
+from drivers.rtsp.client.habits import CameraHabits
 from drivers.rtsp.errors import AccountRefused, CameraRefused, CameraUnreachable
 from drivers.system_messages import system_words
 
@@ -32,8 +32,7 @@ class WhepSession:
     def __init__(self, *, url: str, seconds: float) -> None:
         """Set up a session. `seconds` is how long connecting and each answer may take."""
         parts = urlsplit(url)
-        self._user = unquote(parts.username or "")
-        self._password = unquote(parts.password or "")
+        user, password = unquote(parts.username or ""), unquote(parts.password or "")
         self._home = (parts.hostname, parts.port)
         self.host = parts.hostname or ""
         """The camera's host, as the URL names it."""
@@ -42,7 +41,9 @@ class WhepSession:
         self._seconds = seconds
         self._session_url = ""
         self._connection: http.client.HTTPConnection | None = None
-        self._proof = f"Bearer {self._password}" if self._password and not self._user else ""
+        self._token = password if not user else ""
+        self._habits = CameraHabits()
+        self._proofs = Proofs(Account(user, password) if user else None, self._habits)
         self._interrupted = False
 
     def interrupt(self) -> None:
@@ -68,7 +69,7 @@ class WhepSession:
                 if urlsplit(url).scheme not in SCHEMES.values():
                     raise CameraRefused("the camera sends us to an address that is not HTTP")
                 continue
-            if status == 401 and self._prove(headers.get("www-authenticate", ""), url):
+            if status == 401 and self._may_prove(url, headers):
                 continue
             _expect(status)
             location = headers.get("location", "")
@@ -82,7 +83,7 @@ class WhepSession:
         if url:
             with contextlib.suppress(CameraUnreachable):
                 status, headers, _ = self._ask("DELETE", url, b"", _FAREWELL_SECONDS)
-                if status == 401 and self._prove(headers.get("www-authenticate", ""), url, method="DELETE"):
+                if status == 401 and self._may_prove(url, headers):
                     self._ask("DELETE", url, b"", _FAREWELL_SECONDS)
 
     def _ask(self, method: str, url: str, body: bytes, seconds: float) -> tuple[int, dict[str, str], bytes]:
@@ -90,13 +91,21 @@ class WhepSession:
         headers = {"Content-Type": "application/sdp", "Accept": "application/sdp", "User-Agent": "edge-gateway"}
         if method == "DELETE":
             headers = {"User-Agent": "edge-gateway"}
-        if self._proof and self._is_home(parts):
-            headers["Authorization"] = self._proof
         path = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
-        connection = _connection(parts, seconds)
-        self._connection = connection
+        if self._is_home(parts) and (proof := self._proofs.proof(method, path)):
+            headers["Authorization"] = proof
+        elif self._is_home(parts) and self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        connection = self._connection = self._new_connection(parts, seconds)
         try:
-            connection.connect()
+            try:
+                connection.connect()
+            except OSError as error:
+                if parts.scheme != "https" or self._interrupted or not may_be_older(error):
+                    raise
+                self._habits.older_tls = not self._habits.older_tls
+                connection = self._connection = self._new_connection(parts, seconds)
+                connection.connect()
             if self._interrupted and method == "POST":
                 raise CameraUnreachable("reading was ended")
             connection.request(method, path, body=body, headers=headers)
@@ -118,27 +127,15 @@ class WhepSession:
     def _is_home(self, parts: SplitResult) -> bool:
         return (parts.hostname, parts.port) == self._home
 
-    def _prove(self, challenge: str, url: str, method: str = "POST") -> bool:
-        """Make the `Authorization` header that the camera demands; return whether another attempt makes sense."""
-        offered = parse_challenges(challenge)
-        if not self._user or not offered or not self._is_home(urlsplit(url)):
-            return False
-        before, first = self._proof, offered[0]
-        if first.scheme == "basic":
-            self._proof = "Basic " + b64encode(f"{self._user}:{self._password}".encode()).decode()
-        else:
-            path = urlsplit(url)._replace(scheme="", netloc="", fragment="").geturl()
-            self._proof = authorization(first, self._user, self._password, method, path or "/", 1, secrets.token_hex(8))
-        return not before or first.stale or method == "DELETE"
+    def _may_prove(self, url: str, headers: Mapping[str, str]) -> bool:
+        """Take the challenge of a 401; return whether another attempt makes sense."""
+        return self._is_home(urlsplit(url)) and self._proofs.take(headers.get("www-authenticate", ""))
 
-
-def _connection(parts: SplitResult, seconds: float) -> http.client.HTTPConnection:
-    if parts.scheme != "https":
-        return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # cameras sign their certificates themselves
-    return http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=seconds, context=context)
+    def _new_connection(self, parts: SplitResult, seconds: float) -> http.client.HTTPConnection:
+        if parts.scheme != "https":
+            return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
+        context = camera_context(older=self._habits.older_tls)
+        return http.client.HTTPSConnection(parts.hostname or "", parts.port, timeout=seconds, context=context)
 
 
 def _expect(status: int) -> None:

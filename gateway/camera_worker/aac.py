@@ -100,7 +100,7 @@ def _decoder(format_: AudioFormat, rate: int) -> Decode:
     if not isinstance(decoder, AudioCodecContext):
         raise DeviceFault(f"this build of FFmpeg cannot decode {format_.codec.value}")
     decoder.sample_rate = format_.rate
-    decoder.layout = "mono"
+    decoder.layout = "stereo" if format_.channels == 2 else "mono"
     one_channel = AudioResampler(format="flt", layout="mono", rate=rate)
 
     def decode(data: bytes) -> bytes:

@@ -12,6 +12,7 @@ import structlog
 
 from drivers.contract import DeviceFault, DriverError
 from drivers.rtsp.client.connection import ReadBuffers
+from drivers.rtsp.client.habits import CameraHabits
 from drivers.rtsp.errors import (
     AccountRefused,
     CameraRefused,
@@ -95,6 +96,7 @@ class CameraReader:
         self._url = url
         self._budget = budget
         self._buffers = buffers
+        self._habits = CameraHabits()
         self._source: Source | None = None
         self._sink = sink
         self._live = live
@@ -154,6 +156,7 @@ class CameraReader:
             transport=self._camera.transport,
             audio=self._audio,
             stall_seconds=self._camera.stall_seconds,
+            habits=self._habits,
             buffers=self._buffers,
             monotonic=self._clock.monotonic,
         )

@@ -39,3 +39,18 @@ def caused(error, cause):
 )
 def test_a_fault_is_told_in_words(error, words):
     assert system_words(error).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("UNSUPPORTED_PROTOCOL", "it speaks only TLS 1.0 or 1.1, which are too old"),
+        ("SSLV3_ALERT_HANDSHAKE_FAILURE", "it takes none of the ciphers that are offered"),
+        ("WRONG_VERSION_NUMBER", "it does not speak TLS"),
+        ("SOMETHING_ELSE", "it does not speak TLS as it should"),
+    ],
+)
+def test_a_failed_handshake_tells_its_cause(reason, words):
+    error = ssl.SSLError(1, "x")
+    error.reason = reason
+    assert system_words(error) == words

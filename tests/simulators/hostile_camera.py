@@ -13,6 +13,7 @@ import math
 import random
 import re
 import secrets
+import ssl
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,7 @@ import av
 from drivers.rtsp import formats
 from drivers.rtsp.frames import EncodedFrame, VideoCodec
 from drivers.rtsp.packetizer import Packetizer
-from drivers.rtsp.server.messages import parse_request, parse_transport, session_description
+from drivers.rtsp.server.messages import RtspRequest, parse_request, parse_transport, session_description
 
 RATE = 25
 TICKS = 90_000 // RATE
@@ -207,6 +208,17 @@ class Script:
     """Whether sender reports tell how sound and pictures belong together."""
     names_start: bool = False
     """Whether the answer to PLAY tells the RTP time at which each stream begins (RFC 2326, 12.33)."""
+    answers: Callable[[RtspRequest], tuple[int, dict[str, str], bytes] | str | None] = lambda _request: None
+    """Its own answer to a request: status, headers and body; `close` to hang up, `none` for silence; None: as usual."""
+    sequence: Callable[[str], str] = lambda number: number
+    """The CSeq of the answer to the request with this number."""
+    line_end: str = "\r\n"
+    grants: str | None = None
+    """The Transport header of the answer to SETUP; None for a true one."""
+    names_session: str = "{session};timeout={seconds}"
+    """The Session header of the answer to SETUP."""
+    asks: bytes = b""
+    """A request of its own, sent after each tenth picture."""
     sound_clock: float = 0.0
     """Seconds by which the clock of the sound's reports is ahead of that of the pictures'."""
 
@@ -217,7 +229,12 @@ class HostileCamera:
 
     script: Script
     port: int = 0
+    tls: ssl.SSLContext | None = None
     connections: int = 0
+    addresses: list[str] = field(default_factory=list)
+    """The URL of each request."""
+    heard: list[bytes] = field(default_factory=list)
+    """The answers to its own requests."""
     requests: list[str] = field(default_factory=list)
     sessions: dict[str, float] = field(default_factory=dict)
     _nonces: dict[str, int] = field(default_factory=dict)
@@ -226,7 +243,7 @@ class HostileCamera:
     _server: asyncio.Server | None = None
 
     async def __aenter__(self):
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -238,7 +255,7 @@ class HostileCamera:
         await asyncio.sleep(0)
 
     def url(self, account: str = "") -> str:
-        return f"rtsp://{account}127.0.0.1:{self.port}/cam"
+        return f"rtsp{'s' if self.tls else ''}://{account}127.0.0.1:{self.port}/cam"
 
     def drop(self) -> None:
         """The power goes: every connection vanishes."""
@@ -318,12 +335,19 @@ class _Visit:
                         if self.sending is not None and self.reader.at_eof():
                             self.sending.cancel()
                     self.camera.requests.append(request.method)
-                    status, headers, body = await self._answer(request)
-                    lines = [f"RTSP/1.0 {status} X", f"CSeq: {request.headers.get('cseq')}"]
+                    self.camera.addresses.append(request.url)
+                    script = self.camera.script
+                    own = script.answers(request)
+                    if own == "close":
+                        raise ConnectionResetError
+                    if own == "none":
+                        continue
+                    status, headers, body = own or await self._answer(request)
+                    lines = [f"RTSP/1.0 {status} X", f"CSeq: {script.sequence(request.headers['cseq'])}"]
                     lines += [f"{k}: {v}" for k, v in headers.items()]
                     if body:
                         lines.append(f"Content-Length: {len(body)}")
-                    self.writer.write("\r\n".join([*lines, "", ""]).encode() + body)
+                    self.writer.write(script.line_end.join([*lines, "", ""]).encode() + body)
                     await self.writer.drain()
                     if status == 401 and self.camera.script.hangs_up:
                         raise ConnectionResetError
@@ -342,10 +366,16 @@ class _Visit:
     async def _request(self):
         if self.sending is not None:
             await asyncio.sleep(self.camera.script.hears_after)  # what the script asks for
-        while (first := await self.reader.readexactly(1)) == b"$":
-            head = await self.reader.readexactly(3)
-            await self.reader.readexactly(int.from_bytes(head[1:], "big"))
-        return parse_request((first + await self.reader.readuntil(b"\r\n\r\n"))[:-4])
+        while True:
+            first = await self.reader.readexactly(1)
+            if first == b"$":
+                head = await self.reader.readexactly(3)
+                await self.reader.readexactly(int.from_bytes(head[1:], "big"))
+                continue
+            message = first + await self.reader.readuntil(b"\r\n\r\n")
+            if not message.startswith(b"RTSP/"):
+                return parse_request(message[:-4])
+            self.camera.heard.append(message)
 
     async def _answer(self, request):
         script, now = self.camera.script, asyncio.get_running_loop().time()
@@ -395,7 +425,8 @@ class _Visit:
                 named = script.names_sender(self.datagrams.get_extra_info("sockname")[1])
                 transport = f"RTP/AVP;unicast;client_port={asked.first}-{asked.second}{named}"
             timeout = max(1, int(script.session_seconds))
-            return 200, {"Transport": transport, "Session": f"{self.session};timeout={timeout}"}, b""
+            session = script.names_session.format(session=self.session, seconds=timeout)
+            return 200, {"Transport": transport if script.grants is None else script.grants, "Session": session}, b""
         refused = {"GET_PARAMETER", "OPTIONS"} - {script.kept_alive_by} if script.kept_alive_by else set()
         if self.session and request.method in refused:
             return 501, {}, b""
@@ -495,6 +526,8 @@ class _Visit:
                     await self._end(packets)
                 for packet in packets:
                     self._send(packet)
+                if script.asks and index % 10 == 0:
+                    self.writer.write(script.asks)
                 await self.writer.drain()
                 script = self.camera.script
             shift += len(script.film) * TICKS

@@ -34,7 +34,8 @@ from drivers.plates.multipart import Part, PartSplitter
 from drivers.plates.plate_recognizer import plate_recognizer
 from drivers.rtsp import formats, h264, h265
 from drivers.rtsp.audio_packets import packets_of
-from drivers.rtsp.client.messages import parse_challenges, parse_response_head, parse_rtp_info, parse_session
+from drivers.rtsp.client.accounts import parse_challenges
+from drivers.rtsp.client.messages import parse_response_head, parse_rtp_info, parse_session
 from drivers.rtsp.depacketizer import Depacketizer
 from drivers.rtsp.frames import VideoCodec
 from drivers.rtsp.rtp_reception import RtpReception

@@ -7,7 +7,6 @@ cost of a camera.
 from __future__ import annotations
 
 import contextlib
-import secrets
 import select
 import socket
 import ssl
@@ -17,28 +16,37 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
+from drivers.camera_tls import camera_context, may_be_older
 from drivers.contract import ProtocolViolation
+from drivers.rtsp.client.accounts import Account, Proofs
+from drivers.rtsp.client.habits import CameraHabits
 from drivers.rtsp.client.messages import (
-    Challenge,
     RtspResponse,
-    authorization,
-    parse_challenges,
+    begins_request,
+    parse_request_head,
     parse_response_head,
+    reply,
     request,
+    sendable,
 )
 from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraUnreachable
 from drivers.system_messages import system_words
 
 _PIECE = 262_144
-_LARGEST_ANSWER = 65_536
+_LARGEST_HEAD = 16_384
+_LARGEST_BODY = 65_536
+_MOST_UNANSWERED = 16
+_MOST_ATTEMPTS = 5
+_MOST_ADDRESSES = 8
 _RECEIVE_BUFFER = 1_048_576
 _TICK_SECONDS = 0.1
 _MOST_EARLY = 2_000
 _DOLLAR = 0x24
-_BEGINS = b"$" + string.ascii_uppercase.encode()
+_LETTERS = string.ascii_uppercase.encode()
+_BEGINS = b"$" + _LETTERS
 """The bytes with which a packet, an answer or a request of the camera begins."""
 _FRAMING = struct.Struct("!HH")
 _BUFFER = 2 * _PIECE
@@ -47,14 +55,6 @@ _NO_RTSP = "what answers at the camera's address does not speak RTSP"
 
 Packets = list[tuple[int, list[bytes | memoryview]]]
 """Runs of packets in order of arrival: a channel, and the packets that came on it one after the other."""
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """The account with which the gateway signs in to the camera."""
-
-    user: str = ""
-    password: str = field(default="", repr=False)
 
 
 class ReadBuffers:
@@ -88,6 +88,7 @@ class RtspConnection:
         port: int,
         encrypted: bool,
         account: Account | None,
+        habits: CameraHabits,
         seconds: float,
         buffers: ReadBuffers,
         monotonic: Callable[[], float] = time.monotonic,
@@ -96,16 +97,16 @@ class RtspConnection:
         self._host = host
         self._port = port
         self._encrypted = encrypted
-        self._account = account
+        self._habits = habits
+        self._proofs = Proofs(account, habits)
         self._seconds = seconds
         self._monotonic = monotonic
         self._socket: socket.socket | None = None
         self._buffers = buffers
         self._take_buffer(b"")
         self._sequence = 0
-        self._challenge: Challenge | None = None
-        self._proofs = 0
-        self._answers: list[RtspResponse] = []
+        self._unanswered: list[int] = []
+        self._answers: list[tuple[int, RtspResponse]] = []
         self._early: Packets = []
         self._speaks_rtsp = self._heard_else = False
         self._in_step = True
@@ -122,30 +123,67 @@ class RtspConnection:
         Raises:
             CameraUnreachable: nothing listens at the address, or it did not answer in time.
         """
-        try:
-            plain = socket.create_connection((self._host, self._port), timeout=self._seconds)
-        except ConnectionRefusedError:
-            raise CameraUnreachable("nothing listens at the camera's address") from None
-        except TimeoutError:
-            raise CameraUnreachable("the camera did not answer in time") from None
-        except OSError as error:
-            raise CameraUnreachable(f"no connection to the camera ({system_words(error)})") from None
-        self._socket, self._enough = plain, None
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
-        plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self.local_host, self.remote_host = plain.getsockname()[0], plain.getpeername()[0]
+        self._enough = None
+        self._unanswered.clear()
+        self._socket = plain = self._connected()
         if self._encrypted:
-            context = ssl.create_default_context()
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE  # cameras sign their certificates themselves
-            try:
-                self._socket = plain = context.wrap_socket(plain, server_hostname=self._host)
-            except OSError as error:
-                raise CameraUnreachable(f"no encrypted connection ({system_words(error)})") from None
+            self._socket = plain = self._secured(plain)
         plain.settimeout(None)
         self._tick(_TICK_SECONDS)
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", int(self._seconds) or 1, 0))
+
+    def _connected(self) -> socket.socket:
+        """Connect to the first of the host's addresses that answers. Each gets its share of the time that is left."""
+        deadline = self._monotonic() + self._seconds
+        failed: OSError = TimeoutError()
+        try:
+            places = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)[:_MOST_ADDRESSES]
+        except (OSError, UnicodeError) as error:
+            raise CameraUnreachable(f"no connection to the camera ({system_words(error)})") from None
+        for number, (family, kind, protocol, _, address) in enumerate(places):
+            left = max(_TICK_SECONDS, deadline - self._monotonic())
+            plain = socket.socket(family, kind, protocol)
+            try:
+                plain.settimeout(left / (len(places) - number))
+                plain.connect(address)
+            except OSError as error:
+                plain.close()
+                failed = error
+                continue
+            plain.settimeout(self._seconds)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+            plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self.local_host, self.remote_host = plain.getsockname()[0], plain.getpeername()[0]
+            return plain
+        if isinstance(failed, ConnectionRefusedError):
+            raise CameraUnreachable("nothing listens at the camera's address") from None
+        if isinstance(failed, TimeoutError):
+            raise CameraUnreachable("the camera did not answer in time") from None
+        raise CameraUnreachable(f"no connection to the camera ({system_words(failed)})") from None
+
+    def _secured(self, plain: socket.socket) -> socket.socket:
+        """Encrypt a connection; on another connection with the TLS of older cameras where today's is refused."""
+        try:
+            return self._wrapped(plain)
+        except OSError as error:
+            if self._interrupted.is_set() or not may_be_older(error):
+                raise CameraUnreachable(f"no encrypted connection ({system_words(error)})") from None
+        self._habits.older_tls = not self._habits.older_tls
+        self._socket = plain = self._connected()
+        try:
+            return self._wrapped(plain)
+        except OSError as error:
+            self._habits.older_tls = False
+            raise CameraUnreachable(f"no encrypted connection ({system_words(error)})") from None
+
+    def _wrapped(self, plain: socket.socket) -> socket.socket:
+        context = camera_context(older=self._habits.older_tls)
+        try:
+            return context.wrap_socket(plain, server_hostname=self._host)
+        except OSError:
+            plain.close()
+            raise
 
     def gather(self, size: int, seconds: float) -> None:
         """Make `read` wait until `size` bytes are there or `seconds` have passed, to save work at the cost of delay.
@@ -193,15 +231,14 @@ class RtspConnection:
             CameraEnded: the camera hung up.
         """
         refused = False
-        for _ in range(4):
+        for _ in range(_MOST_ATTEMPTS):
             try:
                 answer = self.wait_for(self.send(method, url, headers))
             except (CameraEnded, CameraUnreachable):
                 if not refused or self._interrupted.is_set() or self.channels:
                     raise
-                refused = (
-                    False  # some cameras hang up after the challenge, and accept the account on the next connection
-                )
+                # some cameras hang up after the challenge, and accept the account on the next connection
+                refused = False
                 self.close()
                 self._from = self._until = 0
                 self.open()
@@ -211,34 +248,24 @@ class RtspConnection:
                 return answer
             if not self.challenged(answer):
                 break
+        self._proofs.refused()
         raise AccountRefused("the camera refused the account (user name or password)")
 
     def challenged(self, answer: RtspResponse) -> bool:
         """Take the challenge of a 401; return whether another attempt makes sense."""
-        offered = parse_challenges(answer.headers.get("www-authenticate", ""))
-        before = self._challenge
-        if self._account is None or not offered:
-            return False
-        self._challenge = replace(offered[0], stale=False)
-        self._proofs = 0
-        # a second refusal means a wrong account, unless the camera says that only the nonce was old
-        return before is None or offered[0].stale
+        return self._proofs.take(answer.headers.get("www-authenticate", ""))
 
     def send(self, method: str, url: str, headers: Mapping[str, str] | None = None) -> int:
         """Send a request without waiting for the answer; return its sequence number (CSeq)."""
+        url = sendable(url)
         self._sequence += 1
+        if not self._unanswered:
+            self._answers.clear()
+        self._unanswered.append(self._sequence)
+        del self._unanswered[:-_MOST_UNANSWERED]
         lines = dict(headers or {})
-        if self._challenge is not None and self._account is not None:
-            self._proofs += 1
-            lines["Authorization"] = authorization(
-                self._challenge,
-                self._account.user,
-                self._account.password,
-                method,
-                url,
-                self._proofs,
-                secrets.token_hex(8),
-            )
+        if proof := self._proofs.proof(method, url):
+            lines["Authorization"] = proof
         self.send_bytes(request(method, url, self._sequence, lines))
         return self._sequence
 
@@ -261,8 +288,8 @@ class RtspConnection:
 
     def answers(self) -> list[RtspResponse]:
         """Return the answers that came since the last call."""
-        parsed, self._answers = self._answers, []
-        return parsed
+        came, self._answers = self._answers, []
+        return [answer for _, answer in came]
 
     def read(self) -> Packets:
         """Return the next packets; empty when only answers came, or nothing for 0.1 s (see `gather`).
@@ -331,46 +358,95 @@ class RtspConnection:
                 at = begin + size
                 same.append(view[begin:at])
                 continue
-            if buffer[at : at + 4] == b"RTSP":
-                after = self._answer(at, until)
+            if buffer[at] in _LETTERS:
+                after = self._message(at, until)
                 if after is None:
                     break
-                at = after
-                continue
+                if after > at:
+                    at = after
+                    continue
             if self._in_step and mark >> 8 == _DOLLAR:  # perhaps a packet of a channel that nobody asked for
                 if begin + size >= until:
                     break
                 if buffer[begin + size] in _BEGINS:
                     at = begin + size
                     continue
-            if not self._speaks_rtsp:
-                self._heard_else = True
-                if buffer.startswith(b"HTTP/", at):
-                    raise CameraUnreachable(_NO_RTSP)
-            # noise, or a request from the camera: skip to the next possible packet or answer
-            found = (buffer.find(b"$", at + 1, until), buffer.find(b"RTSP/", at + 1, until))
-            at = min((place for place in found if place > 0), default=until)
-            current, self._in_step = -1, False
+            at, current = self._after_noise(at, until), -1
         self._from = at
         return packets
 
+    def _after_noise(self, at: int, until: int) -> int:
+        """Return the place of the next possible packet or answer. Raises CameraUnreachable for an answer of HTTP."""
+        self._in_step = False
+        if not self._speaks_rtsp:
+            self._heard_else = True
+            if self._buffer.startswith(b"HTTP/", at):
+                raise CameraUnreachable(_NO_RTSP)
+        found = (self._buffer.find(mark, at + 1, until) for mark in (b"$", b"RTSP/"))
+        return min((place for place in found if place > 0), default=until)
+
+    def _message(self, at: int, until: int) -> int | None:
+        """Take the answer, or the camera's request, that begins at `at`; return the place after it.
+
+        Return `at` when neither begins there, and None while it is incomplete.
+        """
+        return self._answer(at, until) if self._buffer.startswith(b"RTSP", at) else self._asked(at, until)
+
     def _answer(self, at: int, until: int) -> int | None:
-        """Take the answer that begins at `at`; return the place after it, None while it is incomplete."""
-        end = self._buffer.find(b"\r\n\r\n", at, until)
-        if end < 0:
-            return None if until - at < _LARGEST_ANSWER else at + 4
+        found = self._head(at, until)
+        if found is None:
+            return None if until - at < _LARGEST_HEAD else at + 4
+        end, after = found
         try:
-            head = parse_response_head(bytes(self._view[at:end]))
+            answer = parse_response_head(bytes(self._view[at:end]))
         except ProtocolViolation:
-            return end + 4
+            return after
         self._speaks_rtsp = self._in_step = True
-        given = head.headers.get("content-length", "0")
-        length = int(given) if given.isdecimal() and int(given) <= _LARGEST_ANSWER else 0
-        if until < end + 4 + length:
+        length = _body_length(answer.headers)
+        if until < after + length:
             return None
-        self._answers.append(replace(head, body=bytes(self._view[end + 4 : end + 4 + length])))
-        del self._answers[:-16]
-        return end + 4 + length
+        self._keep(replace(answer, body=bytes(self._view[after : after + length])))
+        return after + length
+
+    def _keep(self, answer: RtspResponse) -> None:
+        """Keep an answer with the number of the request that it answers.
+
+        Its own number is compared only where several requests wait: some cameras always answer with 0, or with the
+        number before. An answer that nothing waits for is dropped, and so is a provisional one (1xx).
+        """
+        if answer.status < 200 or not self._unanswered:
+            return
+        number = answer.sequence if answer.sequence in self._unanswered else self._unanswered[0]
+        self._unanswered.remove(number)
+        if answer.status != 401:
+            self._proofs.accepted()
+        self._answers.append((number, answer))
+        del self._answers[:-_MOST_UNANSWERED]
+
+    def _asked(self, at: int, until: int) -> int | None:
+        begins = begins_request(bytes(self._view[at : min(until, at + _LARGEST_HEAD)]))
+        if not begins:
+            return at if begins is False else None
+        found = self._head(at, until)
+        if found is None:
+            return None if until - at < _LARGEST_HEAD else at
+        end, after = found
+        asked = parse_request_head(bytes(self._view[at:end]))
+        length = _body_length(asked.headers)
+        if until < after + length:
+            return None
+        self._speaks_rtsp = self._in_step = True
+        self.send_bytes(reply(asked))
+        if asked.ends_session:
+            raise CameraEnded("the camera ended the stream")
+        return after + length
+
+    def _head(self, at: int, until: int) -> tuple[int, int] | None:
+        """Return where the head that begins at `at` ends, and where its body begins. Some cameras end lines by LF."""
+        limit = min(until, at + _LARGEST_HEAD)
+        ends = ((self._buffer.find(mark, at, limit), len(mark)) for mark in (b"\n\r\n", b"\n\n"))
+        end, size = min(((end, size) for end, size in ends if end >= 0), default=(-1, 0))
+        return None if end < 0 else (end, end + size)
 
     def wait_for(self, sequence: int, *, seconds: float | None = None) -> RtspResponse:
         """Wait for the answer to the request with this number, for at most `seconds` or the connection's usual limit.
@@ -386,11 +462,19 @@ class RtspConnection:
         while self._monotonic() < deadline:
             early += [(channel, [bytes(packet)]) for channel, packets in self.read() for packet in packets]
             del early[:-_MOST_EARLY]
-            for answer in self.answers():
-                if answer.sequence in (sequence, -1):
+            came, self._answers = self._answers, []
+            for number, answer in came:
+                if number == sequence:
                     self._early = early
                     return answer
         raise CameraUnreachable(_NO_RTSP if self._heard_else else "the camera did not answer in time")
+
+
+def _body_length(headers: Mapping[str, str]) -> int:
+    """Return the length of a message's body; 0 when it is not named, or too large to be true."""
+    given = headers.get("content-length", "").partition(",")[0]
+    length = int(given) if len(given) < 9 and given.isdecimal() else 0
+    return length if length <= _LARGEST_BODY else 0
 
 
 def _waiting_for(connection: socket.socket, seconds: float) -> Callable[[], object]:

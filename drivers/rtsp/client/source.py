@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from drivers.rtsp.audio_clock import SenderReport
 from drivers.rtsp.audio_track import AudioTrack, audible
 from drivers.rtsp.client.connection import ReadBuffers
+from drivers.rtsp.client.habits import CameraHabits
 from drivers.rtsp.client.viewing import RtspViewing, Transport
 from drivers.rtsp.errors import CameraStalled, CameraUnreachable
 from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
@@ -37,15 +38,21 @@ class RtspSource:
         audio: bool = False,
         open_seconds: float = 10.0,
         stall_seconds: float = 5.0,
+        habits: CameraHabits | None = None,
         buffers: ReadBuffers | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Set up the source. `buffers` are those that it shares with others, None for its own."""
+        """Set up the source.
+
+        `habits` are what earlier connections to this camera taught, None for nothing. `buffers` are those that it
+        shares with others, None for its own.
+        """
         self._stall_seconds = stall_seconds
         self._monotonic = monotonic
         self._viewing = RtspViewing(
             url=url,
             transport=transport,
+            habits=habits or CameraHabits(),
             seconds=open_seconds,
             buffers=buffers or ReadBuffers(),
             monotonic=monotonic,
@@ -114,9 +121,11 @@ class RtspSource:
             if batch:
                 yield batch
             if now - track.received_at > self._stall_seconds:
+                self._viewing.fell_silent(had_pictures=track.has_output)
                 hint = "" if track.has_output else self._viewing.why_nothing_came
                 raise CameraStalled(f"no video for {self._stall_seconds:g} s{hint}")
             if now - track.came_through_at > LONGEST_DAMAGED_SECONDS:
+                self._viewing.fell_silent(had_pictures=track.has_output)
                 raise CameraStalled("no picture came through whole for half a minute")
 
     def _heed(self, report: SenderReport, *, of_sound: bool, track: VideoTrack) -> None:

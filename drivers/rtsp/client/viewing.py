@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import select
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from drivers.rtsp.audio_clock import SenderReport
-from drivers.rtsp.client.connection import Account, Packets, ReadBuffers, RtspConnection
+from drivers.rtsp.client.accounts import Account
+from drivers.rtsp.client.connection import Packets, ReadBuffers, RtspConnection
+from drivers.rtsp.client.habits import CameraHabits
+from drivers.rtsp.client.keepalive import KeepAlive
 from drivers.rtsp.client.messages import RtspResponse, SessionHeader, last_part, parse_rtp_info, parse_session
 from drivers.rtsp.client.udp_ports import RtpPorts, Sender
 from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraRefused, CameraUnreachable
 from drivers.rtsp.rtp_packets import Reordering
-from drivers.rtsp.sdp import Media, parse_description
+from drivers.rtsp.sdp import Media, parse_description, session_control
 
 Transport = Literal["tcp", "udp"]
 _MOST_REDIRECTS = 3
 _POLL_MILLIS = 100
-_LONGEST_KEEPALIVE = 25.0
 _LEAVE_SECONDS = 0.5
+_PROOF_SECONDS = 1.0
+_NO_SESSION, _INVALID_RANGE, _NO_AGGREGATE = 454, 457, 459
 _MOVED = frozenset({301, 302, 303, 305, 307})
 _RTCP_SENDER_REPORT, _RTCP_RECEIVER_REPORT, _RTCP_BYE = 200, 201, 203
+_NUMBER = re.compile(r"[0-9]{1,5}")
 _SENDER_REPORT = struct.Struct("!4xIQI")
 
 
@@ -51,16 +57,19 @@ class RtspViewing:
         *,
         url: str,
         transport: Transport,
+        habits: CameraHabits,
         seconds: float,
         buffers: ReadBuffers,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Set up a session. `url` may hold credentials, which appear in no error.
 
-        `seconds` is how long connecting and each answer may take.
+        `habits` are those of the camera, and learn from this session. `seconds` is how long connecting and each answer
+        may take.
         """
-        self._parts = urlsplit(url)
-        self._transport: Transport = transport
+        self._parts = self._home = urlsplit(url)
+        self._habits = habits
+        self._transport: Transport = "tcp" if habits.udp_fails else transport
         self._seconds = seconds
         self._buffers = buffers
         self._monotonic = monotonic
@@ -73,8 +82,9 @@ class RtspViewing:
         self._ports: list[RtpPorts] = []
         self._orders: list[Reordering] = []
         self._poll = select.poll()
-        self._keepalive = "OPTIONS"
-        self._keepalive_at = 0.0
+        self._listed = False
+        self._keepalive: KeepAlive | None = None
+        self._forgotten = 0
         self._ssrc = secrets.token_bytes(4)
         self.begins: tuple[int | None, ...] = ()
         """For each medium, the RTP time at which the camera says that it begins to play; None when it does not say."""
@@ -107,21 +117,48 @@ class RtspViewing:
             CameraRefused: the camera refused.
             CameraEnded: the camera hung up.
         """
-        own_host = self._parts.hostname
         for _ in range(_MOST_REDIRECTS + 1):
-            connection = self._connect(with_account=self._parts.hostname == own_host)
-            public = connection.ask("OPTIONS", self._url).headers.get("public", "")
-            self._keepalive = "GET_PARAMETER" if "GET_PARAMETER" in public.upper() else "OPTIONS"
-            answer = connection.ask("DESCRIBE", self._url, {"Accept": "application/sdp"})
-            if answer.status in _MOVED and "location" in answer.headers:
-                self.close()
-                self._parts = _moved(self._parts, urljoin(self._url, answer.headers["location"]))
-                continue
-            _expect(answer)
-            base = answer.headers.get("content-base") or answer.headers.get("content-location") or self._url
-            self._url = base if base.lower().startswith(("rtsp://", "rtsps://")) else self._url
-            return parse_description(answer.body, base=self._url)
+            self._connect()
+            location = self._ask_options()
+            if not location:
+                answer = self._ask_description()
+                location = _moved_to(answer)
+                if not location:
+                    _expect(answer)
+                    self._url = session_control(answer.body, base=_base(self._url, answer.headers))
+                    return parse_description(answer.body, base=self._url)
+            self.close()
+            self._parts = _moved(self._home, self._url, location)
         raise CameraRefused("the camera sends us from one address to the next")
+
+    def _ask_options(self) -> str:
+        """Ask for the methods that the camera knows; return the address to which it sends us instead, "" for none.
+
+        RFC 2326 does not demand the question. A camera that hangs up at it, or does not answer, is not asked again.
+        """
+        self._listed = self._habits.ends_at_options  # GET_PARAMETER is then left to keep a session alive
+        if self._habits.ends_at_options:
+            return ""
+        try:
+            answer = self._open_connection().ask("OPTIONS", self._url)
+        except (CameraEnded, CameraUnreachable) as error:
+            if self._interrupted:
+                raise
+            self._habits.ends_at_options = True
+            if isinstance(error, CameraUnreachable):
+                raise
+            self.close()
+            self._connect()
+            return self._ask_options()
+        self._listed = "GET_PARAMETER" in answer.headers.get("public", "").upper()
+        return _moved_to(answer)
+
+    def _ask_description(self) -> RtspResponse:
+        try:
+            return self._open_connection().ask("DESCRIBE", self._url, {"Accept": "application/sdp"})
+        except (CameraEnded, CameraUnreachable):
+            self._habits.ends_at_options = False  # OPTIONS was not the cause
+            raise
 
     def play(self, media: list[Media]) -> int:
         """Start these media; return how many of them play. If the camera refuses one, those from it on are left out.
@@ -140,11 +177,16 @@ class RtspViewing:
                     self._ports.pop().close()
                 break
             playing += 1
-        answer = connection.ask("PLAY", self._url, {**self._session_header(), "Range": "npt=0.000-"})
-        _expect(answer)
+        self._take_channels_asked_for(connection, playing)
+        answer = self._start(connection, media[:playing])
         starts = parse_rtp_info(answer.headers.get("rtp-info", ""))
         self.begins = tuple(starts.get(last_part(medium.control)) for medium in media[:playing])
-        self._keepalive_at = self._monotonic() + self._keepalive_seconds()
+        self._keepalive = KeepAlive(
+            listed=self._listed,
+            timeout=self._session.timeout if self._session else 60.0,
+            habits=self._habits.keepalive,
+            now=self._monotonic(),
+        )
         self._poll.register(connection.fileno(), select.POLLIN)
         for ports in self._ports:
             for number in ports.filenos():
@@ -165,13 +207,28 @@ class RtspViewing:
             CameraUnreachable: the connection broke.
         """
         connection = self._open_connection()
-        now = self._monotonic()
-        if now >= self._keepalive_at:
-            self._keep_alive(connection, now)
-        arrived = self._interleaved(connection.read()) if not self._ports else self._datagrams(connection)
-        for answer in connection.answers():
-            self._heed(connection, answer)
+        try:
+            now = self._monotonic()
+            if self._keepalive is not None and (method := self._keepalive.due(now)):
+                self._keep_alive(connection, method)
+            arrived = self._interleaved(connection.read()) if not self._ports else self._datagrams(connection)
+            for answer in connection.answers():
+                self._heed(connection, answer)
+        except (CameraEnded, CameraUnreachable):
+            self._learn(hung_up=True)
+            raise
         return arrived
+
+    def fell_silent(self, *, had_pictures: bool) -> None:
+        """Note that the camera sends nothing any more. `had_pictures`: whether it sent anything of use before."""
+        self._learn(hung_up=False)
+        if not had_pictures:
+            self._habits.udp_fails = self._transport == "udp"
+
+    def _learn(self, *, hung_up: bool) -> None:
+        keepalive, self._keepalive = self._keepalive, None
+        if keepalive is not None and not self._interrupted:
+            self._habits.keepalive = keepalive.ended(self._monotonic(), hung_up=hung_up)
 
     def close(self) -> None:
         """End the session at the camera, if it still answers, and close the connection and the ports."""
@@ -184,15 +241,18 @@ class RtspViewing:
                     # read the TEARDOWN. Its session would stay and use up the camera's viewers. So wait for the answer.
                     connection.wait_for(sent, seconds=_LEAVE_SECONDS)
             connection.close()
+        self._close_ports()
+
+    def _close_ports(self) -> None:
         for ports in self._ports:
             ports.close()
         self._ports.clear()
 
-    def _connect(self, *, with_account: bool) -> RtspConnection:
+    def _connect(self) -> None:
         parts = self._parts
         encrypted = parts.scheme.lower() == "rtsps"
         account = None
-        if with_account and parts.username is not None:
+        if parts.username is not None:
             account = Account(user=unquote(parts.username), password=unquote(parts.password or ""))
         self._url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
         connection = RtspConnection(
@@ -200,6 +260,7 @@ class RtspViewing:
             port=parts.port or (322 if encrypted else 554),
             encrypted=encrypted,
             account=account,
+            habits=self._habits,
             seconds=self._seconds,
             buffers=self._buffers,
             monotonic=self._monotonic,
@@ -208,7 +269,6 @@ class RtspViewing:
         connection.open()
         if self._interrupted:
             raise CameraUnreachable("reading was ended")
-        return connection
 
     def _open_connection(self) -> RtspConnection:
         if self._connection is None:
@@ -217,27 +277,52 @@ class RtspViewing:
 
     def _set_up(self, connection: RtspConnection, medium: Media, number: int) -> None:
         answer = self._ask_transport(connection, medium, number)
-        if answer.status == 461 and not self._session:
+        if not self._session and (answer.status == 461 or (self._transport == "tcp" and _names_udp_alone(answer))):
             self._transport = "tcp" if self._transport == "udp" else "udp"
             answer = self._ask_transport(connection, medium, number)
         _expect(answer)
-        self._session = parse_session(answer.headers.get("session", ""))
+        if session := answer.headers.get("session"):
+            self._session = parse_session(session)
         fields = _fields(answer.headers.get("transport", ""))
+        if self._transport == "udp" and "interleaved" in fields:
+            self._transport = "tcp"
+            self._close_ports()
         if self._transport == "tcp":
-            channels = _pair(fields.get("interleaved", "")) or (2 * number, 2 * number + 1)
-            connection.channels.update(channels)
-            self._channels[channels[0]] = number
-            self._report_channels[channels[1]] = number
+            first, second = _pair(fields.get("interleaved", ""), most=255) or (2 * number, 2 * number + 1)
+            connection.channels.update((first, second))
+            self._channels.setdefault(first, number)
+            self._report_channels.setdefault(second, number)
         else:
-            port, reports_port = _pair(fields.get("server_port", "")) or (0, 0)
+            port, reports_port = _pair(fields.get("server_port", ""), most=65_535) or (0, 0)
             self._ports[-1].expect(Sender(port, reports_port, _ssrc(fields.get("ssrc", ""))))
             self._orders.append(Reordering())
 
+    def _take_channels_asked_for(self, connection: RtspConnection, playing: int) -> None:
+        """Take packets on the channels that were asked for too: some cameras name others, and then do not use them."""
+        if self._transport == "tcp":
+            named = self._channels.keys() | self._report_channels.keys()
+            for number in range(playing):
+                for channel, numbers in ((2 * number, self._channels), (2 * number + 1, self._report_channels)):
+                    if channel not in named:
+                        numbers[channel] = number
+                        connection.channels.add(channel)
+
+    def _start(self, connection: RtspConnection, media: list[Media]) -> RtspResponse:
+        """Begin to play; return the answer. Cameras may refuse the range, or a request for all media at once."""
+        answer = connection.ask("PLAY", self._url, {**self._session_header(), "Range": "npt=0.000-"})
+        if answer.status == _INVALID_RANGE:
+            answer = connection.ask("PLAY", self._url, self._session_header())
+        if answer.status == _NO_AGGREGATE:
+            self._url = media[0].control
+            for medium in media:
+                answer = connection.ask("PLAY", medium.control, self._session_header())
+                _expect(answer)
+        _expect(answer)
+        return answer
+
     def _ask_transport(self, connection: RtspConnection, medium: Media, number: int) -> RtspResponse:
         if self._transport == "tcp":
-            for ports in self._ports:
-                ports.close()
-            self._ports.clear()
+            self._close_ports()
             wanted = f"RTP/AVP/TCP;unicast;interleaved={2 * number}-{2 * number + 1}"
         else:
             ports = RtpPorts(local_host=connection.local_host, remote_host=connection.remote_host)
@@ -275,27 +360,26 @@ class RtspViewing:
                 arrived.append(Arrived(number, turned, next((each for each in reversed(clocks) if each), None)))
         return arrived
 
-    def _keep_alive(self, connection: RtspConnection, now: float) -> None:
-        self._keepalive_at = now + self._keepalive_seconds()
-        connection.send(self._keepalive, self._url, self._session_header())
+    def _keep_alive(self, connection: RtspConnection, method: str) -> None:
+        connection.send(method, self._url, self._session_header())
         for ports in self._ports:
             ports.report(self._receiver_report())
         if not self._ports:
-            connection.send_packet(1, self._receiver_report())
+            channel = next((channel for channel, number in self._report_channels.items() if not number), 1)
+            connection.send_packet(channel, self._receiver_report())
 
     def _heed(self, connection: RtspConnection, answer: RtspResponse) -> None:
         """React to the answer to a keep-alive."""
-        if answer.status == 454:
+        if self._keepalive is None:
+            return
+        now = self._monotonic()
+        self._keepalive.answered(answer.status, now)
+        if answer.status == 401 and connection.challenged(answer):
+            self._keepalive.again(now + _PROOF_SECONDS)
+        self._forgotten = self._forgotten + 1 if answer.status == _NO_SESSION else 0
+        if self._forgotten > 1:  # in answer to either method
+            self._learn(hung_up=False)
             raise CameraEnded("the camera has forgotten our session")
-        if answer.status == 401:
-            connection.challenged(answer)
-            self._keepalive_at = self._monotonic() + 1.0
-        elif answer.status >= 400 and self._keepalive != "OPTIONS":
-            self._keepalive = "OPTIONS"
-            self._keepalive_at = 0.0
-
-    def _keepalive_seconds(self) -> float:
-        return min(_LONGEST_KEEPALIVE, (self._session.timeout if self._session else 60.0) * 0.4)
 
     def _session_header(self) -> dict[str, str]:
         return {"Session": self._session.name} if self._session and self._session.name else {}
@@ -335,15 +419,42 @@ def _expect(answer: RtspResponse) -> None:
             raise CameraRefused(f"the camera refused the stream (status {answer.status})")
 
 
-def _moved(before: SplitResult, location: str) -> SplitResult:
-    after = urlsplit(location)
-    if after.scheme.lower() not in ("rtsp", "rtsps"):
+def _moved_to(answer: RtspResponse) -> str:
+    """Return the address to which an answer sends us; "" for none."""
+    return answer.headers.get("location", "") if answer.status in _MOVED else ""
+
+
+def _moved(home: SplitResult, before: str, location: str) -> SplitResult:
+    """Return the address of a redirect from `before`. `home`: the address of the site file, with the account."""
+    scheme, _, rest = before.partition("://")
+    try:
+        # urllib joins no addresses of RTSP over TLS
+        there = urlsplit(location if "://" in location else f"{scheme}{urljoin(f'http://{rest}', location)[4:]}")
+        valid = there.port != 0
+    except ValueError:
+        raise CameraRefused("the camera sends us to an address that is not RTSP") from None
+    if not valid or there.scheme.lower() not in ("rtsp", "rtsps") or not there.hostname:
         raise CameraRefused("the camera sends us to an address that is not RTSP")
-    # the account is kept only for the same host
-    account, at, _ = before.netloc.rpartition("@")
-    if at and "@" not in after.netloc and after.hostname == before.hostname:
-        after = after._replace(netloc=f"{account}@{after.netloc}")
-    return after
+    # the account goes to the same host only, and never from an encrypted connection to one that is not
+    account, _, bare = there.netloc.rpartition("@")
+    if there.hostname != home.hostname or (home.scheme.lower() == "rtsps" and there.scheme.lower() != "rtsps"):
+        return there._replace(netloc=bare)
+    account = account or home.netloc.rpartition("@")[0]
+    return there._replace(netloc=f"{account}@{bare}" if account else bare)
+
+
+def _base(url: str, headers: Mapping[str, str]) -> str:
+    """Return the address to which those of the description are relative (RFC 2326, C.1.1)."""
+    base = (headers.get("content-base") or headers.get("content-location") or "").partition(", ")[0]
+    if base.startswith("/"):
+        return f"{url[: url.find('/', url.find('://') + 3)]}{base}" if url.count("/") > 2 else url + base
+    return base if base.lower().startswith(("rtsp://", "rtsps://")) else url
+
+
+def _names_udp_alone(answer: RtspResponse) -> bool:
+    """Return whether an answer to SETUP grants UDP, whatever was asked for."""
+    fields = _fields(answer.headers.get("transport", ""))
+    return answer.status == 200 and "server_port" in fields and "interleaved" not in fields
 
 
 def _fields(transport: str) -> dict[str, str]:
@@ -359,8 +470,10 @@ def _ssrc(value: str) -> bytes:
     return number.to_bytes(4, "big") if 0 < number < 2**32 else b""
 
 
-def _pair(value: str) -> tuple[int, int] | None:
-    first, _, second = value.strip().partition("-")
-    if not first.isdecimal() or (second and not second.isdecimal()):
+def _pair(value: str, *, most: int) -> tuple[int, int] | None:
+    """Return a pair of numbers of at most `most`, as in `6970-6971`; the second one may be missing."""
+    first, _, second = (part.strip() for part in value.partition("-"))
+    if not _NUMBER.fullmatch(first) or (second and not _NUMBER.fullmatch(second)):
         return None
-    return int(first), int(second or int(first) + 1)
+    pair = int(first), int(second or int(first) + 1)
+    return pair if max(pair) <= most else None

@@ -5,7 +5,8 @@ import threading
 import pytest
 
 from drivers.rtsp.client.connection import ReadBuffers, RtspConnection
-from drivers.rtsp.errors import CameraUnreachable
+from drivers.rtsp.client.habits import CameraHabits
+from drivers.rtsp.errors import CameraEnded, CameraUnreachable
 
 
 def connected():
@@ -16,6 +17,7 @@ def connected():
             port=server.getsockname()[1],
             encrypted=False,
             account=None,
+            habits=CameraHabits(),
             seconds=10.0,
             buffers=ReadBuffers(),
         )
@@ -135,4 +137,130 @@ def test_noise_before_the_answer_is_no_other_language():
     with camera:
         camera.sendall(b"rubbish" + b"RTSP/1.0 200 OK\r\nCSeq: 1\r\n\r\n")
         assert connection.wait_for(connection.send("OPTIONS", "rtsp://camera/")).status == 200
+        connection.close()
+
+
+def asked_of(connection, camera, sent, pieces):
+    """Return the packets that come, and what the connection answers to requests among `sent`."""
+    for at in range(0, len(sent), pieces):
+        camera.sendall(sent[at : at + pieces])
+    sizes = []
+    while len(sizes) < 2:
+        sizes += [len(one) for _, packets in connection.read() for one in packets]
+    camera.settimeout(5)
+    return sizes, camera.recv(65_536)
+
+
+@pytest.mark.parametrize("pieces", [7, 10_000])
+@pytest.mark.parametrize(
+    ("request_line", "body", "answered"),
+    [
+        (b"OPTIONS * RTSP/1.0\r\nCSeq: 5\r\n", b"", b"RTSP/1.0 200 OK\r\nCSeq: 5\r\n"),
+        (b"GET_PARAMETER rtsp://c/ RTSP/1.0\nCSeq: 6\nSession: 9\n", b"", b"200 OK\r\nCSeq: 6\r\nSession: 9\r\n"),
+        (
+            b"ANNOUNCE rtsp://c/ RTSP/1.0\r\nCSeq: 7\r\nContent-Length: 20\r\n",
+            b"v=0\r\n$\x00\x00\x05 RTSP/1.0\r\n",
+            b"501",
+        ),
+        (b"PING rtsp://c/ RTSP/1.0\r\nCSeq: 8\r\n", b"", b"501 Not Implemented\r\nCSeq: 8\r\n"),
+    ],
+)
+def test_a_request_of_the_camera_is_answered_and_costs_no_packet(request_line, body, answered, pieces):
+    connection, camera = connected()
+    end = b"\n" if b"\r" not in request_line else b"\r\n"
+    with camera:
+        sent = packet(0, 30) + request_line + end + body + packet(0, 31)
+        sizes, answer = asked_of(connection, camera, sent, pieces)
+        connection.close()
+    assert sizes == [30, 31]
+    assert answered in answer
+    assert answer.count(b"RTSP/1.0") == 1
+    assert answer.endswith(b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("method", ["TEARDOWN", "REDIRECT"])
+def test_a_camera_may_end_the_session_itself(method):
+    connection, camera = connected()
+    with camera:
+        camera.sendall(f"{method} rtsp://c/ RTSP/1.0\r\nCSeq: 5\r\n\r\n".encode())
+        with pytest.raises(CameraEnded):
+            connection.wait_for(0)
+        assert camera.recv(100).startswith(b"RTSP/1.0 200 OK\r\nCSeq: 5")
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "noise", [b"NOISE and more ", b"A" * 3_000, b"OPTIONS * HTTP/1.1\r\n\r\n", b"GET\x00 / RTSP/1.0\r\n\r\n"]
+)
+def test_noise_that_looks_like_a_request_costs_no_packet_behind_it(noise):
+    connection, camera = connected()
+    with camera:
+        camera.sendall(noise + packet(0, 30) + packet(0, 31) + packet(0, 3_000))
+        sizes = []
+        while len(sizes) < 3:
+            sizes += [len(one) for _, packets in connection.read() for one in packets]
+        connection.close()
+    assert sizes == [30, 31, 3_000]
+
+
+@pytest.mark.parametrize("number", ["CSeq: 0", "CSeq: 4294967295", "CSeq:", "CSeq: 1 ", "X: y", "CSeq: -1"])
+def test_the_answer_to_the_only_request_is_known_without_its_number(number):
+    connection, camera = connected()
+    with camera:
+        sequence = connection.send("OPTIONS", "rtsp://camera/")
+        camera.sendall(f"RTSP/1.0 200 OK\r\n{number}\r\n\r\n".encode())
+        assert connection.wait_for(sequence).status == 200
+        connection.close()
+
+
+def test_of_several_requests_each_gets_its_answer():
+    connection, camera = connected()
+    with camera:
+        first, second = (connection.send("OPTIONS", "rtsp://camera/") for _ in range(2))
+        camera.sendall(f"RTSP/1.0 404 X\r\nCSeq: {second}\r\n\r\nRTSP/1.0 405 X\r\nCSeq: {first}\r\n\r\n".encode())
+        assert connection.wait_for(second).status == 404
+        connection.close()
+
+
+def test_an_answer_that_nothing_waits_for_is_dropped_and_a_provisional_one_too():
+    connection, camera = connected()
+    with camera:
+        camera.sendall(b"RTSP/1.0 404 X\r\nCSeq: 1\r\n\r\n" + packet(0, 30))
+        while not connection.read():
+            pass
+        sequence = connection.send("OPTIONS", "rtsp://camera/")
+        camera.sendall(b"RTSP/1.0 100 Continue\r\nCSeq: 1\r\n\r\nRTSP/1.0 200 OK\r\nCSeq: 1\r\n\r\n")
+        assert connection.wait_for(sequence).status == 200
+        connection.close()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("body", ["v=0\ns=x\n\n", "v=0\r\ns=x\r\n\r\n"])
+def test_lines_may_end_with_lf_alone(end, body):
+    connection, camera = connected()
+    with camera:
+        sequence = connection.send("DESCRIBE", "rtsp://camera/")
+        lines = ["RTSP/1.0 200 OK", "CSeq: 1", f"Content-Length: {len(body)}", "Public: PLAY,", " GET_PARAMETER"]
+        camera.sendall(end.join([*lines, "", ""]).encode() + body.encode() + packet(0, 30))
+        answer = connection.wait_for(sequence)
+        assert answer.body == body.encode()
+        assert answer.headers["public"] == "PLAY, GET_PARAMETER"
+        came = connection.read()
+        assert [len(one) for _, packets in came for one in packets] == [30]
+        connection.close()
+
+
+def test_a_host_is_reached_by_whichever_address_answers(monkeypatch):
+    """Nothing listens at the first of its addresses."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as deaf:
+        deaf.bind(("127.0.0.2", 0))
+        alive = (socket.AF_INET, socket.SOCK_STREAM, 6, "", server.getsockname())
+        dead = (socket.AF_INET, socket.SOCK_STREAM, 6, "", deaf.getsockname())
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_more: [dead, alive])
+        connection = RtspConnection(
+            host="camera.example", port=554, encrypted=False, account=None, habits=CameraHabits(), seconds=10.0,
+            buffers=ReadBuffers(),
+        )  # fmt: skip
+        connection.open()
+        assert connection.remote_host == "127.0.0.1"
         connection.close()

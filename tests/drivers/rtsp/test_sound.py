@@ -54,6 +54,40 @@ def told_apart(what):
     return {unit for unit in what.units if what.units.count(unit) == 1}
 
 
+VIDEO = "m=video 0 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n"
+SPEAKER, MIC = (f"m=audio 0 RTP/AVP 0\r\na=control:{name}\r\n" for name in ("speaker", "mic"))
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        VIDEO + SPEAKER + "a=sendonly\r\n" + MIC + "a=recvonly\r\n",
+        VIDEO + "a=recvonly\r\n" + SPEAKER + "a=sendonly\r\n" + MIC + "a=recvonly\r\n",
+        VIDEO + "a=sendonly\r\n" + SPEAKER + "a=recvonly\r\n" + MIC + "a=sendonly\r\n",
+        "a=sendonly\r\n" + VIDEO + SPEAKER + "a=recvonly\r\n" + MIC,
+        SPEAKER + "a=sendonly\r\n" + MIC + VIDEO,
+        VIDEO + SPEAKER + "a=inactive\r\n" + MIC + "a=sendonly\r\n",
+        VIDEO + MIC + "a=sendrecv\r\n" + SPEAKER + "a=sendonly\r\n",
+        VIDEO + MIC + "a=sendonly\r\n",
+        VIDEO + MIC,
+    ],
+)
+def test_the_microphone_is_told_from_the_loudspeaker(sections):
+    chosen = audible(parse_description(sections.encode(), base="rtsp://x"))
+    assert chosen.media.control == "rtsp://x/mic"
+
+
+def test_the_number_of_channels_is_as_announced():
+    def format_of(rtpmap):
+        told = f"m=audio 0 RTP/AVP 97\r\na=rtpmap:97 {rtpmap}\r\n"
+        chosen = audible(parse_description(told.encode(), base="rtsp://x"))
+        return chosen if isinstance(chosen, str) else chosen.packets.format.channels
+
+    assert [format_of(f"PCMU/8000{end}") for end in ("", "/1", "/2", "/2 ", "/", "/0", "/x")] == [1, 1, 2, 2, 1, 1, 1]
+    assert format_of("PCMA/16000/6") == "the camera's audio has 6 channels"
+    assert format_of("opus/48000/2") == 1
+
+
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 @pytest.mark.parametrize("codec", ["aac", "pcmu", "pcma"])
 async def test_each_codec_comes_through_as_it_is(codec, transport):

@@ -15,7 +15,7 @@ from hostile_camera import TICKS, HostileCamera, Script, film, joined
 from stopwatch import Stopwatch
 from waiting import until
 
-from drivers.rtsp.client.messages import parse_challenges
+from drivers.rtsp.client.accounts import parse_challenges
 from drivers.rtsp.client.source import RtspSource
 from drivers.rtsp.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
 from drivers.rtsp.video_track import FootageLost

@@ -154,6 +154,18 @@ def test_telephone_sound_keeps_its_time_through_the_encoder(codec):
     assert any(unit.pts == later[0].pts for unit in made)
 
 
+@pytest.mark.parametrize("codec", ["pcmu", "pcma"])
+def test_telephone_sound_of_two_channels_lasts_as_long_as_that_of_one(codec):
+    one = units(codec, count=150)
+    stereo = AudioFormat(AudioCodec(codec), 8_000, 2)
+    two = [EncodedAudio(bytes(byte for byte in piece.data for _ in range(2)), piece.pts, 0.0, stereo) for piece in one]
+    made = [
+        [unit.pts for piece in pieces for unit in encoder.encode(piece)]
+        for pieces, encoder in ((one, AacEncoder(one[0].format)), (two, AacEncoder(stereo)))
+    ]
+    assert made[0] == made[1]
+
+
 def test_sound_is_announced_and_named_and_a_torn_file_keeps_its_pictures():
     muxer = TransportMuxer(codec=VideoCodec.H264, sound=AudioFormat(AudioCodec.AAC, 44_100, 2))
     pieces = units("aac", count=60)
