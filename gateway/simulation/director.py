@@ -25,6 +25,8 @@ _CALM_AFTER = 60.0
 _GUARD_LOOKS = 15.0
 _SLIPS_UNDER = 0.5
 _LEFT_OPEN = 40.0
+_CLOSED_IN_VAIN = 0.4
+_TRUSTED_AFTER = 3.2  # a loop that was not polled for a while is believed after 3 s
 _STOPPED_BEHIND = 0.02
 _BOOKS_EVERY = 600.0
 _DRAINS_WITHIN = 900.0
@@ -104,9 +106,15 @@ class Director(Script):
                     manners = replace(manners, rolls=dice.uniform(1.0, 5.0))  # so that the loop has time to drop out
                 began, life = self._world.now(), self._world.box.life
                 before = self._peace(field) if self._is_calm(field, began) and not vehicle.tailgated else None
+                in_vain = before is not None and dice.random() < _CLOSED_IN_VAIN
+                if in_vain:
+                    manners = replace(manners, starts=_TRUSTED_AFTER + dice.uniform(0.2, 1.5))
+                    self.tasks.once("close in vain", self._close_in_vain(field))
                 outcome = await self._drives[vehicle.lane].drive(card, backs_out=vehicle.backs_out, manners=manners)
                 calm = before == self._peace(field) and life.up and life is self._world.box.life
                 self._world.see(seen.Drove(self._world.now(), field.lane_id, outcome, began, calm, card))
+                if in_vain:
+                    self._disturbed[field.lane_id] = self._world.now()
                 if outcome is Outcome.PASSED and dice.random() < _STOPPED_BEHIND:
                     await asyncio.sleep(dice.uniform(1.0, 3.0))
                     await self._wish(Wish(self._world.now(), vehicle.lane, 1.0))
@@ -148,6 +156,22 @@ class Director(Script):
         if wish.stops_after is not None and action is not GateAction.STOP:
             await asyncio.sleep(wish.stops_after)
             await self._wish(replace(wish, action=1.0, stops_after=None))
+
+    async def _close_in_vain(self, field: LaneField) -> None:
+        """Close the gate that has just opened for a vehicle, on a line that is not free before the vehicle drives on.
+
+        Such a close is usually refused, and changes nothing then: it is no trouble for the vehicle's passage.
+        """
+        dice, now = self._world.dice, self._world.now
+        for _ in range(int(_LEFT_OPEN / self._world.plan.poll)):
+            await asyncio.sleep(self._world.plan.poll)
+            if field.barrier.state(now=now()).opening == 1.0:
+                break
+        await asyncio.sleep(_TRUSTED_AFTER - self._world.plan.poll)
+        if self._world.box.is_up:
+            field.troubles.taken_until = now() + dice.uniform(1.5, 7.0)
+            self._world.see(seen.Asked(now(), field.lane_id, GateAction.CLOSE))
+            await self._ask(self._world.box.life, field, GateAction.CLOSE)
 
     async def _reach_in(self, field: LaneField) -> None:
         """Stop the gate, as a person does who sees that something is about to come into its way."""

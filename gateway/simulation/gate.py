@@ -95,6 +95,7 @@ class SimulatedGate(PolledDevice):
         """Wait until the line is free. Raises DeadlinePassed when that is too late."""
         jammed = self._field.troubles.jammed_until > self._monotonic()
         busy = self._dice.uniform(0.0, 7.0) if jammed else self._dice.uniform(0.0, 0.04)
+        busy = max(busy, self._field.troubles.taken_until - self._monotonic())
         await asyncio.sleep(min(busy, max(0.0, deadline - self._monotonic()) + _ONE_EXCHANGE))
         if self._monotonic() >= deadline:
             raise DeadlinePassed("the line was not free before the command's deadline")

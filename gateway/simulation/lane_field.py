@@ -42,6 +42,7 @@ class Troubles:
     """Faults of the line to a gate and of its inputs, each until an instant.
 
     Attributes:
+        taken_until: until then the line is busy with others; commands wait, and nothing is wrong.
         next_cut: the seconds for which the line is cut once the next command is on it; 0 for no such cut.
         deaf_until: until then the controller restarts, while a converter keeps the connection.
     """
@@ -50,6 +51,7 @@ class Troubles:
     losing_until: float = _NEVER
     late_until: float = _NEVER
     jammed_until: float = _NEVER
+    taken_until: float = _NEVER
     hand_until: float = _NEVER
     stops_until: float = _NEVER
     cut_until: float = _NEVER

@@ -71,8 +71,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         1,
         "first close forgotten when a person closes once more",
         "gateway/lanes/machine/closing.py",
-        "tries=CLOSE_TRIES, earlier=earlier)",
-        "tries=CLOSE_TRIES, earlier=False)",
+        "earlier=earlier, before=job)",
+        "earlier=False, before=job)",
         tests=("tests/gateway/lanes/test_repeated_closes.py",),
     ),
     Mutation(
@@ -535,6 +535,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        self._queued += 1\n",
         "        if entry.passage is not None and self._queued % 20 == 0:\n"
         "            return\n        self._queued += 1\n",
+    ),
+    Mutation(
+        10,
+        "visit ended by a close that is refused",
+        "gateway/lanes/machine/closing.py",
+        "    stopping.lifted(lane, event.command)\n",
+        "    stopping.lifted(lane, event.command)\n    lane.rest()\n",
     ),
     Mutation(
         10,

@@ -8,7 +8,7 @@ half-way is not: a person, or its own safety, may have stopped it.
 from __future__ import annotations
 
 from drivers.contract import GatePosition
-from gateway.domain.commands import GateAction
+from gateway.domain.commands import Command, GateAction
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import commands_in_flight, reopening, stopping
 from gateway.lanes.machine import messages as m
@@ -16,12 +16,13 @@ from gateway.lanes.machine.rules import CLOSE_TRIES, PAUSE_SECONDS, LaneRules
 from gateway.lanes.machine.safety import clears_at, obstructions, points_that_forbid, what_forbids, why_not_close
 from gateway.lanes.machine.state.closing import Closing
 from gateway.lanes.machine.state.lane import LaneState
-from gateway.lanes.machine.transition import Transition
+from gateway.lanes.machine.transition import LANE, Transition
 from gateway.lanes.snapshots import Phase
 
 _REPORT_AFTER = 2.0
 _DEVICE_CLOSES_WITHIN = 60.0
 _RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
+_BEFORE_THE_GATE = frozenset({Phase.OPENING, Phase.OPEN})
 _AT_REST = frozenset({GatePosition.OPEN, GatePosition.STOPPED})
 _WAITS = "closing waits: "
 
@@ -50,19 +51,27 @@ def drop_unsent(lane: Transition) -> None:
 
 
 def operator_closes(lane: Transition, event: m.CommandRequested) -> None:
-    """Close the gate for a person, or refuse when that is not known to be safe."""
+    """Close the gate for a person, or refuse when that is not known to be safe.
+
+    The driver may still refuse the close, or have no time for it. So the vehicle keeps its right of way until the
+    controller has taken the close.
+    """
     reason = why_not_close(lane.rules, lane.state, lane.now.at)
     if reason:
         lane.refuse(event.command, reason)
         return
-    if lane.state.visits.phase in _RIGHT_OF_WAY:
-        lane.put(lane.state.visits.owing_nothing())
-        lane.rest()
     job = lane.state.closing
     earlier = job is not None and job.is_on_its_way and reopening.has_reached_controller(lane.state, job)
     commands_in_flight.send(lane, event.command, event.deadline)
-    lane.put(Closing.by_person(lane.now.at, tries=CLOSE_TRIES, earlier=earlier))
-    stopping.ended(lane, f"{event.command.source.removeprefix('user:')} closes it")
+    lane.put(Closing.by_person(lane.now.at, tries=CLOSE_TRIES, earlier=earlier, before=job))
+    stopping.lifted(lane, event.command)
+
+
+def acknowledged(lane: Transition, command: Command) -> None:
+    """End the right of way of a vehicle that is not under the gate: the controller has taken a person's close."""
+    if command.source != LANE and lane.state.visits.phase in _BEFORE_THE_GATE:
+        lane.put(lane.state.visits.owing_nothing())
+        lane.rest()
 
 
 def follow_gate(lane: Transition, position: GatePosition, *, has_rested: bool) -> None:
@@ -79,13 +88,19 @@ def follow_gate(lane: Transition, position: GatePosition, *, has_rested: bool) -
         job = job.found_again(lane.now.at)
         lane.put(job)
     if position is GatePosition.CLOSED and reopening.is_under_way(lane.state):
+        lane.put(job.gone_closed())
         return
     if position is GatePosition.CLOSED:
         lane.drop_closing()
         lane.note("")
     elif position is GatePosition.CLOSING:
         lane.put(job.seen_closing())
-    elif position is GatePosition.OPENING and job.sent and lane.state.visits.phase is Phase.OPENING:
+    elif (
+        position is GatePosition.OPENING
+        and job.sent
+        and lane.state.visits.phase is Phase.OPENING
+        and not _is_close_under_way(lane)
+    ):
         lane.drop_closing()  # the open that replaced it was given up when the controller was lost, and has worked
     elif lane.state.stop.is_in_force:
         return
@@ -94,15 +109,22 @@ def follow_gate(lane: Transition, position: GatePosition, *, has_rested: bool) -
 
 
 def failed(lane: Transition, reason: str) -> None:
-    """Wait, or try again, after a close that did not reach the device."""
+    """Go on after a close that did not reach the device: as before a person's; wait, or try again, after the lane's.
+
+    An earlier close is watched further; while nobody knows whether it went out, its driver's report is awaited. A
+    reason that came up before the first byte is no failure of the gate: the lane's close waits, as usual.
+    """
     job = lane.state.closing
     if job is None or not job.sent:
         return
-    can_wait = job.tries < CLOSE_TRIES and why_not_close(lane.rules, lane.state, lane.now.at)
-    if job.earlier or can_wait:
-        # An earlier close is watched further. A reason that came up before the first byte is no failure of the gate:
-        # the close waits, as usual.
-        lane.put(job.close_not_sent(lane.now.at))
+    if job.of_person and any(one.command.action is GateAction.CLOSE for one in lane.state.commands.superseded):
+        return
+    if job.of_person or job.earlier or why_not_close(lane.rules, lane.state, lane.now.at):
+        rest = job.without_close(lane.now.at)
+        if rest is None:
+            lane.drop_closing()
+        else:
+            lane.put(rest)
     else:
         _again(lane, job, reason)
 
@@ -155,6 +177,11 @@ def _safe_from(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     """Return when a close may become safe by time alone: inputs no longer chatter, or points were off long enough."""
     quiet = (point.chatters_until() for _, point, _ in points_that_forbid(rules, state))
     return (*quiet, *(clears_at(rules, state, point) for _, point, _ in obstructions(rules, state)))
+
+
+def _is_close_under_way(lane: Transition) -> bool:
+    flight = lane.state.commands.flight
+    return flight is not None and flight.command.action is GateAction.CLOSE
 
 
 def _is_left_to_device(rules: LaneRules, job: Closing) -> bool:

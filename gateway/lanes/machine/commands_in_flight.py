@@ -22,17 +22,19 @@ _MOVED_UNANSWERED = {**_MOVED, GateAction.STOP: frozenset({GatePosition.STOPPED}
 def send(lane: Transition, command: Command, deadline: float, *, instead_of: Closing | None = None) -> None:
     """Send a command now. The one under way is superseded: if it still waits for the line, it never goes out.
 
-    `instead_of`: the close that this open undoes. The caller stops watching that close; it is watched again if the open
-    comes to nothing.
+    `instead_of`: the closing whose place this open takes. The caller stops following it; it goes on if the open comes
+    to nothing.
     """
     flight = lane.state.commands.flight
+    opens_still = False
     if flight is not None:
+        opens_still = flight.earlier_open or (flight.command.action is GateAction.OPEN and flight.is_reported)
         _supersede(lane, flight, f"replaced by {command.action}")
     patience = (
         lane.rules.lane.closing_seconds if command.action is GateAction.CLOSE else lane.rules.lane.opening_seconds
     )
     now = lane.now.at
-    flight = InFlight(command, now, deadline=deadline, give_up_at=now + patience, instead_of=instead_of)
+    flight = InFlight(command, now, deadline, now + patience, instead_of=instead_of, earlier_open=opens_still)
     lane.put(lane.state.commands.sent(flight))
     lane.commands.append(m.SendCommand(command, deadline))
     lane.write(command, CommandState.SENT)
@@ -44,9 +46,9 @@ def open_again(lane: Transition, deadline: float, *, instead_of: Closing | None)
 
 
 def watch_close(lane: Transition, close: Closing | None) -> None:
-    """Watch a close again, since the open that replaced it was not sent or was given up. Do nothing for None.
+    """Go on with a closing, since the open that replaced it was not sent or was given up. Do nothing for None.
 
-    The close is over if the gate is closed, or stands where a person stopped it.
+    The closing is over if the gate is closed, or stands where a person stopped it.
     """
     position = lane.state.inputs.gate.position
     stands = position is GatePosition.STOPPED and lane.state.stop.by
@@ -176,14 +178,14 @@ def _away(reason: str) -> str:
 
 
 def _supersede(lane: Transition, flight: InFlight, reason: str) -> None:
-    if flight.acknowledged_at is None and flight.doubted_at is None:
+    if not flight.is_reported:
         lane.put(lane.state.commands.superseding(flight, reason))
     else:
         lane.write(flight.command, CommandState.UNKNOWN, reason)
 
 
 def _open_overtaken(lane: Transition, one: Superseded) -> None:
-    """Remember an open that a stop replaced before it was sent: it is sent after all if the stop fails.
+    """Remember an open that a stop or a close replaced before it was sent: it is sent after all if that one fails.
 
     If another open is under way, that one serves the purpose.
     """
@@ -199,7 +201,7 @@ def _close_overtaken(lane: Transition, *, sent: bool) -> None:
     """Keep what is known of a close that another command replaced: it reached the controller, or was not sent."""
     job = lane.state.closing
     if not sent:
-        lane.put(lane.state.commands.close_never_left())
+        lane.put(lane.state.commands.close_never_left(lane.now.at))
     elif job is not None and job.is_on_its_way:
         lane.put(job.close_reached())
 

@@ -217,17 +217,21 @@ def command_requested(lane: Transition, event: m.CommandRequested) -> None:
 
 def _command_acknowledged(lane: Transition, event: m.CommandAcknowledged) -> None:
     command = lane.state.commands.under_way(event.command_id)
+    is_newest = lane.state.commands.is_newest(event.command_id)
     commands_in_flight.acknowledged(lane, event)
     if command is not None and command.action is GateAction.STOP:
         stopping.acknowledged(lane)
+    elif command is not None and command.action is GateAction.CLOSE and is_newest:
+        closing.acknowledged(lane, command)
     elif command is not None and command.action is GateAction.OPEN:
         reopening.acknowledged(lane)
+        visits.open_heard(lane)
         if not lane.rules.has_position and lane.state.visits.phase is Phase.OPENING:
             lane.enter(Phase.OPEN, lane.state.visits.present)
 
 
 def _command_failed(lane: Transition, event: m.CommandFailed) -> None:
-    flight = lane.state.commands.flight
+    flight, may_still_open = lane.state.commands.flight, lane.state.commands.may_still_open()
     command = lane.state.commands.under_way(event.command_id)
     if not event.sent:
         stopping.failed(lane, event.command_id)
@@ -237,13 +241,16 @@ def _command_failed(lane: Transition, event: m.CommandFailed) -> None:
             closing.overtaken(lane)
         return
     commands_in_flight.failed(lane, event)
-    if event.sent:
+    if event.sent and flight.command.action is GateAction.OPEN:
+        visits.open_heard(lane)
+    elif event.sent:
         pass
     elif flight.command.action is GateAction.CLOSE:
         closing.failed(lane, event.reason)
-    elif flight.command.action is GateAction.OPEN and lane.state.visits.phase is Phase.OPENING:
-        visits.not_opened(lane, event.reason)
-    elif flight.command.action is GateAction.OPEN:
+    elif flight.command.action is GateAction.STOP:
+        reopening.stop_failed(lane)
+    else:
+        visits.open_not_sent(lane, flight.command, event.reason, may_still_open=may_still_open)
         reopening.not_sent(lane)
         orders.not_sent(lane)
     commands_in_flight.watch_close(lane, flight.instead_of)

@@ -89,7 +89,7 @@ def watch(lane: Transition) -> None:
         return
     pause = lane.rules.lane.opening_seconds + PAUSE_SECONDS
     lane.put(state.orders.tried(not_before=now + pause))
-    close = reopening.close_to_undo(lane.state)
+    close = reopening.closing_to_replace(lane.state)
     lane.drop_closing()
     deadline = now + lane.rules.policy.command_seconds
     commands_in_flight.send(lane, lane.command(GateAction.OPEN), deadline, instead_of=close)

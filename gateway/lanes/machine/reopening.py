@@ -68,15 +68,17 @@ def has_reached_controller(state: LaneState, job: Closing) -> bool:
     return flight.command.action is GateAction.CLOSE and (flight.acknowledged_at is not None or bool(flight.doubt))
 
 
-def close_to_undo(state: LaneState) -> Closing | None:
-    """Return the close that an open would undo if sent now: one that may still move the gate; None for none.
+def closing_to_replace(state: LaneState) -> Closing | None:
+    """Return the closing whose place an open would take if sent now; None for none.
 
-    Whether that close has gone out may not be known yet. An open that replaces another undoes the same close.
+    Its close may still move the gate, though whether it has gone out may not be known yet; or else it waits. An open
+    that replaces another takes the place of the same closing.
     """
     job, flight = state.closing, state.commands.flight
-    if job is not None and job.is_on_its_way:
-        return job
-    return flight.instead_of if flight is not None else None
+    replaced = None if flight is None else flight.instead_of
+    if job is None or (replaced is not None and replaced.is_on_its_way and not job.is_on_its_way):
+        return replaced
+    return job
 
 
 def is_under_way(state: LaneState) -> bool:
@@ -96,7 +98,8 @@ def not_sent(lane: Transition) -> None:
 def follow(lane: Transition, job: Closing) -> bool:
     """Repeat the open until it is known to have worked. Return whether the reopening goes on.
 
-    Once the way is free no other open is sent; a close that may still go on is only watched.
+    Once the way is free, or the gate was seen closed, no other open is sent. A close that may still go on is only
+    watched; so is a closed gate until the outcome of the last open is known.
     """
     state = lane.state
     if not job.reopening:
@@ -105,9 +108,9 @@ def follow(lane: Transition, job: Closing) -> bool:
         acknowledged(lane)
         _end(lane, job)
         return False
-    if _waits_for_other(state) or lane.now.at < job.reopen_at:
+    is_closed = job.seen_closed or state.inputs.gate.position is GatePosition.CLOSED
+    if _waits_for_other(state) or lane.now.at < job.reopen_at or (is_closed and is_under_way(state)):
         return True
-    is_closed = state.inputs.gate.position is GatePosition.CLOSED
     reason = _why_open(lane)
     if is_closed or not reason:
         goes_on = not is_closed and (state.stop.is_in_force or _closes_later(lane))
@@ -161,6 +164,13 @@ def put_off(lane: Transition) -> None:
     job = lane.state.closing
     if job is not None and job.reopening:
         lane.put(job.open_due(lane.now.at + _OPEN_PAUSE))
+
+
+def stop_failed(lane: Transition) -> None:
+    """Send the next open at once: the stop for which it was delayed was not sent."""
+    job = lane.state.closing
+    if job is not None and job.reopening:
+        lane.put(job.open_due(min(job.reopen_at, lane.now.at)))
 
 
 def deadlines(rules: LaneRules, state: LaneState, job: Closing) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ the gate or gives the lane an order, when a vehicle is let in, when a fire begin
 from __future__ import annotations
 
 from drivers.contract import GatePosition
+from gateway.domain.commands import Command, GateAction
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import commands_in_flight, reopening
 from gateway.lanes.machine import messages as m
@@ -54,16 +55,30 @@ def remembered(lane: Transition, event: m.StopRemembered) -> None:
 
 
 def failed(lane: Transition, command_id: str) -> None:
-    """Forget a stop that did not reach the device."""
+    """Forget a stop that did not reach the device, and keep one that this command was to end."""
     lane.put(lane.state.stop.without(command_id))
+    lifted = lane.state.stop.lifted
+    if lifted is not None and lifted.command_id == command_id:
+        lane.put(lane.state.stop.holding_again())
 
 
 def ended(lane: Transition, why: str) -> None:
-    """End a stop: a person, or something of higher priority, moves the gate again."""
-    by = lane.state.stop.by
-    lane.put(lane.state.stop.ended())
+    """End a stop: a person's order, or something of higher priority, moves the gate again."""
+    stop = lane.state.stop
+    by = stop.lifted.by if stop.lifted is not None else stop.by
+    lane.put(stop.ended())
     if by:
-        lane.tell(EventKind.STOP_ENDED, f"no longer stopped by {by}: {why}", by=by)
+        lane.tell(EventKind.STOP_ENDED, _ended_sentence(by, why), by=by)
+
+
+def lifted(lane: Transition, command: Command, why: str = "") -> None:
+    """End a stop by this command, unless it turns out that the command was not sent.
+
+    `why` is for people; "" for a person's command, which speaks for itself.
+    """
+    does = "opens" if command.action is GateAction.OPEN else "closes"
+    text = why or f"{command.source.removeprefix('user:')} {does} it"
+    lane.put(lane.state.stop.lifted_by(command.command_id, text))
 
 
 def fire_changed(lane: Transition) -> None:
@@ -101,12 +116,20 @@ def watch(lane: Transition) -> None:
             lane.put(lane.state.stop.dropped())
     if lane.state.stop.by and lane.now.at >= _watched_until(lane.rules, lane.state):
         lane.drop_closing()
+    one = lane.state.stop.lifted
+    if one is not None and not lane.state.commands.is_unreported(one.command_id):
+        lane.put(lane.state.stop.lifted_for_good())
+        lane.tell(EventKind.STOP_ENDED, _ended_sentence(one.by, one.why), by=one.by)
     _open_after_all(lane)
 
 
 def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     """Return when `watch` has something to do."""
     return (_watched_until(rules, state),) if state.stop.by else ()
+
+
+def _ended_sentence(by: str, why: str) -> str:
+    return f"no longer stopped by {by}: {why}"
 
 
 def _watched_until(rules: LaneRules, state: LaneState) -> float:
@@ -123,6 +146,6 @@ def _open_after_all(lane: Transition) -> None:
         return
     lane.put(state.stop.open_settled())
     if state.visits.phase is Phase.OPENING and lane.now.at < deadline and not (state.inputs.gate_lost or state.stop.by):
-        close = reopening.close_to_undo(state)
+        close = reopening.closing_to_replace(state)
         lane.drop_closing()
         commands_in_flight.open_again(lane, deadline, instead_of=close)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from drivers.contract import GatePosition
 from gateway.domain.access import AccessRules, Coming, Decision
-from gateway.domain.commands import GateAction
+from gateway.domain.commands import Command, GateAction
 from gateway.domain.events import EventKind
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes.machine import answers, closing, commands_in_flight, intruders, reopening, stopping, troubles
@@ -15,7 +15,7 @@ from gateway.lanes.machine.rules import LEAVING_SECONDS, LaneRules, Side
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.plates import Votes
 from gateway.lanes.machine.state.visits import Leaving, Visit
-from gateway.lanes.machine.transition import Transition, named
+from gateway.lanes.machine.transition import LANE, Transition, named
 from gateway.lanes.snapshots import Phase
 
 _GAP_SECONDS = 0.3
@@ -107,10 +107,9 @@ def decided(lane: Transition, event: m.Decided) -> None:
 def operator_opens(lane: Transition, event: m.CommandRequested) -> None:
     """Open the gate for a person."""
     source = event.command.source
-    commands_in_flight.send(lane, event.command, event.deadline, instead_of=reopening.close_to_undo(lane.state))
-    troubles.right_of_way_began(lane)
+    commands_in_flight.send(lane, event.command, event.deadline, instead_of=reopening.closing_to_replace(lane.state))
     lane.drop_closing()
-    stopping.ended(lane, f"{source.removeprefix('user:')} opens it")
+    stopping.lifted(lane, event.command)
     if lane.state.visits.phase not in HAS_RIGHT_OF_WAY:
         side = next((side for side in lane.sides() if lane.state.inputs.loop(side).is_on()), Side.NEAR)
         seen = lane.state.inputs.loop(side).is_on()
@@ -119,6 +118,12 @@ def operator_opens(lane: Transition, event: m.CommandRequested) -> None:
         lane.enter(Phase.OPENING, visit.opening(by=source))
     elif lane.rules.lane.vend == "counted":
         lane.put(lane.state.visits.owing(Visit(arrived=lane.now.stamp, opened_by=source)))
+
+
+def open_heard(lane: Transition) -> None:
+    """Count the time of an open gate anew: the device has heard an open for a vehicle, or may have."""
+    if lane.state.visits.phase in HAS_RIGHT_OF_WAY:
+        troubles.right_of_way_began(lane)
 
 
 def opened(lane: Transition) -> None:
@@ -164,8 +169,26 @@ def left_closing_loop(lane: Transition) -> None:
     _next(lane, passed=True)
 
 
-def not_opened(lane: Transition, reason: str) -> None:
-    """End a visit for which the gate did not open."""
+def open_not_sent(lane: Transition, command: Command, reason: str, *, may_still_open: bool) -> None:
+    """End what waits for an open that did not reach the device; a person's open that was not sent changes nothing.
+
+    A visit goes on while another open may still open the gate for it (`may_still_open`), or is seen to do so.
+    """
+    visit = lane.state.visits.present
+    lane.put(lane.state.visits.owing_one_less_to(command.source))
+    goes_on = may_still_open or lane.state.inputs.gate.position is GatePosition.OPENING
+    if lane.state.visits.phase is not Phase.OPENING or visit is None or goes_on:
+        return
+    if command.source == LANE or (visit.decision is not None and visit.decision.granted):
+        not_opened(lane, reason, closes=False)
+    elif visit.vehicle_seen and not visit.arming_released:
+        lane.enter(Phase.ARMED, visit.not_opening())
+    else:
+        lane.rest()
+
+
+def not_opened(lane: Transition, reason: str, *, closes: bool = True) -> None:
+    """End a visit for which the gate did not open; `closes`: it may have moved, so it is closed again."""
     visit = lane.state.visits.present
     lane.note(reason)
     if visit is None:
@@ -179,7 +202,7 @@ def not_opened(lane: Transition, reason: str) -> None:
     )
     lane.put(lane.state.visits.owing_nothing())
     lane.rest()
-    if lane.state.inputs.gate.position is not GatePosition.CLOSED:
+    if closes and lane.state.inputs.gate.position is not GatePosition.CLOSED:
         closing.begin(lane)
 
 
@@ -240,11 +263,11 @@ def _open(lane: Transition, visit: Visit) -> None:
         answers.decided(lane, visit)
         not_opened(lane, f"the gate's controller is offline: {lane.state.inputs.gate_lost}")
         return
-    close = reopening.close_to_undo(lane.state)
+    replaced, command = reopening.closing_to_replace(lane.state), lane.command(GateAction.OPEN)
     lane.drop_closing()
     deadline = lane.now.at + lane.rules.policy.command_seconds
-    commands_in_flight.send(lane, lane.command(GateAction.OPEN), deadline, instead_of=close)
-    stopping.ended(lane, _LET_IN)
+    commands_in_flight.send(lane, command, deadline, instead_of=replaced)
+    stopping.lifted(lane, command, _LET_IN)
     troubles.right_of_way_began(lane)
     answers.decided(lane, visit)
 

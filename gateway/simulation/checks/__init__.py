@@ -50,7 +50,7 @@ def all_checks(
         DelayCheck(sure_time_lanes=sure_time_lanes),
         ClockCheck(sure_time_lanes=sure_time_lanes, cards_with_days=cards_with_days),
         AccessCheck(),
-        PassagesCheck(),
+        PassagesCheck(command_life=command_life),
         TasksCheck(),
     )
 

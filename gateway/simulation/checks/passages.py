@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gateway.domain.commands import GateAction
 from gateway.domain.passages import Passage, PassageOutcome
 from gateway.simulation import observations as seen
 
@@ -27,13 +28,18 @@ class _Recorded:
 class PassagesCheck:
     """The comparison of vehicles that really passed, while nothing was wrong, with the recorded passages.
 
-    A passage belongs to the vehicle with its card that was at the gate when the passage ended, or had just left.
+    A passage belongs to the vehicle with its card that was at the gate when the passage ended, or had just left. A
+    person's close that goes out takes the vehicle's right of way, and no passage is owed; one that does not changes
+    nothing.
     """
 
     promise = "10 each passage is recorded"
-    wants = (seen.Drove, seen.Acknowledged, seen.Refreshed, seen.Presented, seen.Ended)
+    wants = (seen.Drove, seen.Acknowledged, seen.Refreshed, seen.Presented, seen.Asked, seen.Wrote, seen.Ended)
 
-    def __init__(self) -> None:
+    def __init__(self, *, command_life: float) -> None:
+        self._life = command_life
+        self._close_asked_at: dict[str, float] = {}
+        self._closed_at: dict[str, float] = {}
         self._owed: dict[str, list[seen.Drove]] = {}
         self._recorded: dict[str, list[_Recorded]] = {}
 
@@ -41,7 +47,13 @@ class PassagesCheck:
         """Judge an observation; return a sentence when it breaks the promise, otherwise ""."""
         match observation:
             case seen.Drove(outcome="passed", calm=True):
-                self._owe(observation)
+                if self._closed_at.get(observation.lane, float("-inf")) < observation.began:
+                    self._owe(observation)
+            case seen.Asked(action=GateAction.CLOSE):
+                self._close_asked_at[observation.lane] = observation.at
+            case seen.Wrote(action=GateAction.CLOSE):
+                if observation.at <= self._close_asked_at.get(observation.lane, float("-inf")) + self._life:
+                    self._closed_at[observation.lane] = observation.at
             case seen.Acknowledged():
                 if observation.entry.passage is not None:
                     self._note(observation.entry.passage, observation)

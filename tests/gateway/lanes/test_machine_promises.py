@@ -285,7 +285,10 @@ class LaneLife(RuleBasedStateMachine):
         self.asked[command.command_id] = deadline
         if late or self.away:
             self.late.add(command.command_id)
+        vehicle = self.state.visits.present
         self.do(m.CommandRequested(command, deadline))
+        if action is not GateAction.OPEN:
+            assert self.state.visits.present == vehicle, "no right of way ends by a command that may be refused"
 
     @rule(kind=st.sampled_from([None, *OrderKind]))
     def standing_order(self, kind):
@@ -405,6 +408,17 @@ TestLaneLife = LaneLife.TestCase
 TestLaneLife.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
 
 
+def test_a_gate_that_was_seen_closed_is_not_opened_for_what_comes_later():
+    """Its open may be under way when the gate is seen closed: then the close is over, and only that open counts."""
+    life = LaneLife()
+    life.begin(shape=(False, False, "momentary"))
+    life.something_comes_while_it_closes(heard=False, state=ON, which=(m.Role.CLOSING, 0))
+    life.gate(position=GatePosition.CLOSED)
+    life.gate(position=GatePosition.UNKNOWN)
+    life.close_asked_for_with_one_point_not_free(state=OFF, which=(m.Role.CLOSING, 0))
+    life.teardown()
+
+
 def without(name, part=closing):
     """A `why_not_close` that overlooks one thing."""
 
@@ -476,6 +490,16 @@ def sent_to_nobody():
     return machine, "command_requested", careless
 
 
+def refused_close_ends_the_visit():
+    asked = closing.operator_closes
+
+    def hasty(lane, event):
+        asked(lane, event)
+        lane.rest()
+
+    return closing, "operator_closes", hasty
+
+
 def opens_for_everybody():
     taken = readings.card_read
 
@@ -505,6 +529,7 @@ def opens_for_everybody():
         replayed(),
         sent_to_nobody(),
         opens_for_everybody(),
+        refused_close_ends_the_visit(),
     ],
     ids=lambda planted: getattr(planted[2], "__name__", "bug"),
 )

@@ -387,3 +387,18 @@ def test_undoing_of_a_close_goes_on_after_a_loss_though_the_position_is_not_told
     lane.do(m.GateRegained())
     lane.wait(0.3)
     assert lane.actions() == [OPEN, CLOSE, OPEN, OPEN]
+
+
+def test_a_close_that_two_opens_were_to_undo_is_watched_on_when_neither_went_out(closing, who):
+    """The first vehicle passes meanwhile, since the gate still stood open: a closing that waits hides no close."""
+    lane, first = closing
+    lane.gate(GatePosition.OPEN)
+    lane.drive_through()
+    assert lane.state.closing is not None
+    second = let_in(lane, who)
+    fail(lane, first, sent=False)
+    fail(lane, second, sent=False)
+    lane.gate(GatePosition.CLOSING)
+    lane.safety(ON)
+    assert lane.actions()[-1] is OPEN
+    assert len(lane.actions()) == 5

@@ -519,7 +519,7 @@ def drove(at, *, began, calm=True):
 
 
 def test_a_vehicle_that_passed_in_peace_and_is_not_recorded():
-    check = PassagesCheck()
+    check = PassagesCheck(command_life=5.0)
     check.see(passed(9.0))
     check.see(drove(10.0, began=1.0))
     check.see(drove(20.0, began=11.0))
@@ -534,10 +534,21 @@ def test_a_vehicle_that_passed_in_peace_and_is_not_recorded():
 
 @pytest.mark.parametrize("other", [passed(9.0, card="8"), passed(15.0, card="8"), passed(0.5)])
 def test_the_passage_of_another_vehicle_stands_for_none(other):
-    check = PassagesCheck()
+    check = PassagesCheck(command_life=5.0)
     told = sorted([drove(10.0, began=1.0), other], key=lambda one: one.at)
     assert [check.see(one) for one in told] == ["", ""]
     assert "no passage of it was recorded" in check.see(seen.Refreshed(71.0, LANE, ()))
+
+
+@pytest.mark.parametrize(("asked_at", "wrote_at", "owed"), [(5.0, None, True), (5.0, 7.0, False), (None, 7.0, True)])
+def test_a_close_of_a_person_takes_the_passage_only_if_it_goes_out(asked_at, wrote_at, owed):
+    check = PassagesCheck(command_life=5.0)
+    if asked_at is not None:
+        check.see(seen.Asked(asked_at, LANE, GateAction.CLOSE))
+    if wrote_at is not None:
+        check.see(wrote(wrote_at))
+    check.see(drove(10.0, began=1.0))
+    assert bool(check.see(seen.Refreshed(71.0, LANE, ()))) is owed
 
 
 def test_replayed_and_revived_commands():

@@ -194,6 +194,18 @@ def test_a_gate_that_goes_on_closing_is_found(monkeypatch):
     assert "1 what closes onto something is opened again" in report.violated
 
 
+def test_a_close_that_is_refused_and_ends_the_visit_is_found(monkeypatch):
+    asked = closing.operator_closes
+
+    def hasty(lane, event):
+        asked(lane, event)
+        lane.rest()
+
+    plan = Plan(days=20, lanes=1, seed=7)
+    monkeypatch.setattr(closing, "operator_closes", hasty)
+    assert "10 each passage is recorded" in simulate(plan, enough=broken("10")).violated
+
+
 def stops_and_lost_controllers(plan, number):
     """Hours in which people stop the gate while it opens, and its controller loses power soon after."""
     usual = agenda.day(plan, number)

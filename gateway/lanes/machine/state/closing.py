@@ -32,6 +32,9 @@ class Closing:
         reopen_unsent: whether the last such open did not go out.
         reopens_for: why the gate was asked to open again; "" once its controller has acknowledged that.
         reopens_since: when the gate was asked to open again, in wall micros.
+        seen_closed: whether the gate was seen closed since it was asked to open again; then no other open is sent.
+        of_person: whether its last close is a person's.
+        before: the closing whose place that close took; it goes on if the close is not sent.
     """
 
     since: float
@@ -49,6 +52,9 @@ class Closing:
     reopen_unsent: bool = False
     reopens_for: str = ""
     reopens_since: int = 0
+    seen_closed: bool = False
+    of_person: bool = False
+    before: Closing | None = None
 
     @property
     def is_on_its_way(self) -> bool:
@@ -61,9 +67,14 @@ class Closing:
         return cls(since=at, sent=by_device)
 
     @classmethod
-    def by_person(cls, at: float, *, tries: int, earlier: bool) -> Closing:
-        """Return a closing that a person wants, whose close is on its way and counts as `tries` closes."""
-        return cls(since=at, sent=True, ours=True, tries=tries, earlier=earlier)
+    def by_person(cls, at: float, *, tries: int, earlier: bool, before: Closing | None) -> Closing:
+        """Return a closing that a person wants, whose close is on its way and counts as `tries` closes.
+
+        `before`: the closing until now, None for none.
+        """
+        if before is not None and before.of_person:
+            before = before.before
+        return cls(since=at, sent=True, ours=True, tries=tries, earlier=earlier, of_person=True, before=before)
 
     def seen_closing(self) -> Closing:
         """Return the closing once the gate was seen to close."""
@@ -83,7 +94,16 @@ class Closing:
 
     def close_sent(self, at: float) -> Closing:
         """Return the closing with one more close on its way."""
-        return replace(self, since=at, sent=True, ours=True, tries=self.tries + 1, seen_moving=False)
+        return replace(
+            self,
+            since=at,
+            sent=True,
+            ours=True,
+            tries=self.tries + 1,
+            seen_moving=False,
+            of_person=False,
+            before=None,
+        )
 
     def watched_again(self, at: float) -> Closing:
         """Return the closing after an open that replaced it was not sent, or was given up."""
@@ -97,6 +117,17 @@ class Closing:
         """Return the closing after a close that was not sent: it is no try, and an earlier close is still watched."""
         goes_on = self.earlier
         return replace(self, since=at, sent=goes_on, ours=goes_on, tries=max(0, self.tries - 1))
+
+    def without_close(self, at: float) -> Closing | None:
+        """Return the closing after a close that was not sent, None if nothing is to be closed any more.
+
+        A person's close that was not sent changes nothing: what was before it goes on.
+        """
+        if self.earlier or not self.of_person:
+            return self.close_not_sent(at)
+        if self.before is None:
+            return None
+        return self.before.close_not_sent(at) if self.before.is_on_its_way else self.before.watched_again(at)
 
     def close_overtaken(self, at: float) -> Closing:
         """Return the closing after a close that was not sent because a stop took its place."""
@@ -135,6 +166,10 @@ class Closing:
     def open_due(self, at: float) -> Closing:
         """Return the closing with the next open due at `at`."""
         return replace(self, reopen_at=at)
+
+    def gone_closed(self) -> Closing:
+        """Return the closing once the gate is seen closed though it was asked to open: only that open is awaited."""
+        return replace(self, seen_closed=True)
 
     def open_acknowledged(self) -> Closing:
         """Return the closing once the controller acknowledged an open."""

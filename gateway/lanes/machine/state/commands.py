@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gateway.domain.commands import Command
+from gateway.domain.commands import Command, GateAction
 from gateway.lanes.machine.state.closing import Closing
 
 
@@ -20,8 +20,8 @@ class InFlight:
         acknowledged_at: when the device acknowledged it, None before.
         doubt: why nobody knows whether the device heard it, "" while there is no doubt.
         doubted_at: when the doubt began; a movement seen after that settles it.
-        instead_of: the close that this open undoes; if the open is not sent or not answered, that close is watched
-            again.
+        instead_of: the closing whose place this open took; if the open is not sent or not answered, it goes on.
+        earlier_open: whether an open whose place this one took may have reached the device.
     """
 
     command: Command
@@ -32,6 +32,12 @@ class InFlight:
     doubt: str = ""
     doubted_at: float | None = None
     instead_of: Closing | None = None
+    earlier_open: bool = False
+
+    @property
+    def is_reported(self) -> bool:
+        """True once the driver has reported that the device has, or may have, heard the command."""
+        return self.acknowledged_at is not None or self.doubted_at is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,7 @@ class Superseded:
         reason: what took its place.
         deadline: until when it may go out.
         give_up_at: when its outcome counts as unknown.
-        instead_of: the close that this open was to undo.
+        instead_of: the closing whose place this open took.
     """
 
     command: Command
@@ -75,6 +81,21 @@ class Commands:
         commands = (*flight, *(one.command for one in self.superseded))
         return next((command for command in commands if command.command_id == command_id), None)
 
+    def is_newest(self, command_id: str) -> bool:
+        """Return whether this command is under way and no other has taken its place."""
+        return self.flight is not None and self.flight.command.command_id == command_id
+
+    def is_unreported(self, command_id: str) -> bool:
+        """Return whether nobody knows yet whether this command reaches the device."""
+        if self.flight is not None and self.is_newest(command_id):
+            return not self.flight.is_reported
+        return self.under_way(command_id) is not None
+
+    def may_still_open(self) -> bool:
+        """Return whether an open that the one under way replaced may still open the gate."""
+        earlier = self.flight is not None and self.flight.earlier_open
+        return earlier or any(one.command.action is GateAction.OPEN for one in self.superseded)
+
     def numbered(self) -> Commands:
         """Return the commands with one more made."""
         return replace(self, made=self.made + 1)
@@ -94,11 +115,11 @@ class Commands:
         flight = self.flight if self.flight is None else replace(self.flight, instead_of=None)
         return replace(self, flight=flight, superseded=superseded)
 
-    def close_never_left(self) -> Commands:
+    def close_never_left(self, at: float) -> Commands:
         """Return the commands once a close turned out not to have been sent; they still undo an earlier close."""
 
         def kept(close: Closing | None) -> Closing | None:
-            return close if close is not None and close.earlier else None
+            return close if close is None or close.earlier or not close.is_on_its_way else close.without_close(at)
 
         superseded = tuple(replace(one, instead_of=kept(one.instead_of)) for one in self.superseded)
         flight = self.flight if self.flight is None else replace(self.flight, instead_of=kept(self.flight.instead_of))

@@ -21,6 +21,23 @@ class StopAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class StopLifted:
+    """A stop that a command ends, while nobody knows yet whether that command reaches the device.
+
+    Attributes:
+        by: who stopped the gate.
+        since: when the stop took effect.
+        command_id: the command.
+        why: why the stop ends, for people.
+    """
+
+    by: str
+    since: float
+    command_id: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """The last stop.
 
@@ -29,6 +46,7 @@ class Stop:
         earlier: stops without an answer that `asked` replaced, oldest first; the last counts again if `asked` fails.
         by: who stopped the gate, which stays stopped; "" for nobody.
         since: when that stop took effect.
+        lifted: the stop that the command under way ends; if that command is not sent, the stop holds the gate again.
         overtaken_open: the deadline of an open that was not sent because a stop took its place.
         fire_over_at: when the last fire ended; infinite while a fire from before the start may go on.
     """
@@ -37,6 +55,7 @@ class Stop:
     earlier: tuple[StopAsked, ...] = ()
     by: str = ""
     since: float = float("-inf")
+    lifted: StopLifted | None = None
     overtaken_open: float | None = None
     fire_over_at: float = float("-inf")
 
@@ -70,11 +89,28 @@ class Stop:
 
     def took_effect(self, by: str, at: float, *, during_old_fire: bool = False) -> Stop:
         """Return the stop once it holds the gate; `during_old_fire`: it was given before the start, during a fire."""
-        return replace(self, by=by, since=at, fire_over_at=float("inf") if during_old_fire else self.fire_over_at)
+        fire_over_at = float("inf") if during_old_fire else self.fire_over_at
+        return replace(self, by=by, since=at, lifted=None, fire_over_at=fire_over_at)
 
     def ended(self) -> Stop:
         """Return the stop once the gate may move again."""
-        return replace(self, asked=None, earlier=(), by="") if self.asked or self.earlier or self.by else self
+        return replace(self, asked=None, earlier=(), by="", lifted=None)
+
+    def lifted_by(self, command_id: str, why: str) -> Stop:
+        """Return the stop while a command that ends it is under way."""
+        lifted = StopLifted(self.by, self.since, command_id, why) if self.by else self.lifted
+        if lifted is not None:
+            lifted = replace(lifted, command_id=command_id, why=why)
+        return replace(self, asked=None, earlier=(), by="", lifted=lifted)
+
+    def lifted_for_good(self) -> Stop:
+        """Return the stop once the command that ends it has reached, or may have reached, the device."""
+        return replace(self, lifted=None)
+
+    def holding_again(self) -> Stop:
+        """Return the stop after the command that was to end it was not sent."""
+        lifted = self.lifted
+        return self if lifted is None else replace(self, by=lifted.by, since=lifted.since, lifted=None)
 
     def fire_over(self, at: float) -> Stop:
         """Return the stop after the end of a fire."""

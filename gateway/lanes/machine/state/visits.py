@@ -70,6 +70,10 @@ class Visit:
         """Return the visit as the gate is opened for it, by a person where one is named."""
         return replace(self, opened_by=by or self.opened_by, arming_released=False)
 
+    def not_opening(self) -> Visit:
+        """Return the visit after a person's open for it was not sent."""
+        return replace(self, opened_by="")
+
     def asking(self, credential: Credential, reader_id: int) -> Visit:
         """Return the visit with a reading that is to be decided on."""
         return replace(self, credential=credential, decision=None, asked_by=reader_id)
@@ -135,6 +139,11 @@ class Visits:
     def one_owed_less(self) -> Visits:
         """Return the visits without the passage that was owed first."""
         return replace(self, owed=self.owed[1:])
+
+    def owing_one_less_to(self, source: str) -> Visits:
+        """Return the visits without the last passage that an open of this person was to give."""
+        last = next((visit for visit in reversed(self.owed) if visit.opened_by == source), None)
+        return replace(self, owed=tuple(visit for visit in self.owed if visit is not last))
 
     def owing_nothing(self) -> Visits:
         """Return the visits with no passage owed any more."""
