@@ -66,13 +66,14 @@ class SiteChanges:
     others: Callable[[Site, Difference], Awaitable[None]]
     stop: Callable[[], None]
 
-    async def take(self, site: Site, found: Difference, wait: float) -> None:
+    async def take(self, site: Site, found: Difference, wait: float, are_free: Callable[[], bool]) -> None:
         """Apply a changed site. If it raises ConfigError, nothing was changed.
 
         Args:
             site: the changed site.
             found: its difference from the site in force.
             wait: the seconds to wait for its lanes to be free.
+            are_free: returns whether a person says that nobody is in them, whatever their inputs say.
         """
         kept = Kept(self.field.field, without_links=found.links, without_devices=found.devices)
         build = partial(build_field, site, site_path=self.site_path, clock=self.clock, secrets=self.secrets, kept=kept)
@@ -80,7 +81,7 @@ class SiteChanges:
         if self.locks is not None:
             self.locks.claim(site.links)
         try:
-            await self._lanes_are_free(found.lanes, within=wait)
+            await self._wait_for_lanes(found.lanes, within=wait, are_free=are_free)
         except BaseException:  # also when cancelled: lines that will not be used must not stay locked
             if self.locks is not None:
                 self.locks.keep_only(self.site.links)
@@ -103,12 +104,15 @@ class SiteChanges:
             self.locks.keep_only(site.links)
         await self.others(site, found)
 
-    async def _lanes_are_free(self, lanes: frozenset[str], *, within: float) -> None:
+    async def _wait_for_lanes(self, lanes: frozenset[str], *, within: float, are_free: Callable[[], bool]) -> None:
         """Wait until no vehicle is in these lanes and their gates stand still. Raises ConfigError."""
         until = self.clock.monotonic() + within
-        while waits := self.lanes.why_not_changed(lanes):
+        while waits := self.lanes.why_not_changed(lanes, are_free=are_free()):
             if self.clock.monotonic() >= until:
-                raise ConfigError(f"{waits}; nothing was changed within {within:g} s, try again when it is free")
+                raise ConfigError(
+                    f"{waits}; nothing was changed within {within:g} s: try again when it is free, or if nobody is"
+                    " there and its inputs are wrong, run edge-gateway reload --now"
+                )
             await asyncio.sleep(_LOOK_SECONDS)
 
 

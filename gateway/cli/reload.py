@@ -22,16 +22,20 @@ def reload(
     wait: Annotated[
         float, typer.Option("--wait", min=0, max=600, help="Seconds that lanes may take to be free of vehicles.")
     ] = 30,
+    now: Annotated[
+        bool, typer.Option("--now", help="You have looked: nobody is in the lanes, whatever their inputs say.")
+    ] = False,
 ) -> None:
     """Take over the changes of the site file while the gateway runs.
 
     Only what changed is touched. A lane is changed when no vehicle is in it and its gate stands still. The changes are
-    taken back by themselves if a lane has a new problem within a minute. A file with faults changes nothing, and the
-    exit status is 2; it is 1 when the file was refused or taken back.
+    taken back by themselves if a lane has a new problem within a minute. Where inputs show vehicles that are not there,
+    look, and use --now; an earlier change on trial is then taken back first. A file with faults changes nothing, and
+    the exit status is 2; it is 1 when the file was refused or taken back.
 
     Example: edge-gateway reload --dry-run
     """
-    answer = asyncio.run(_asked(Reload(dry_run=dry_run, wait=wait), data))
+    answer = asyncio.run(_asked(Reload(dry_run=dry_run, wait=wait, now=now), data))
     if as_json:
         shown = answer.model_dump(mode="json", include={"error", "faults", "refused", "changes", "confirmed", "why"})
         typer.echo(json.dumps(shown, indent=2))

@@ -132,10 +132,10 @@ class Lanes:
         while any(runner.closes_its_gate for runner in self.runners) and self._clock.monotonic() < until:
             version = await self._store.changes.beyond(version, within=_LOOK_SECONDS)
 
-    def why_not_changed(self, lane_ids: Collection[str]) -> str:
-        """Return which of these lanes cannot be changed now, and why; "" when all can."""
+    def why_not_changed(self, lane_ids: Collection[str], *, are_free: bool = False) -> str:
+        """Return which of these lanes cannot be changed now, and why; "" when all can. `are_free`: a person says so."""
         for runner in self.runners:
-            if runner.rules.lane.id in lane_ids and (why := runner.why_not_changed()):
+            if runner.rules.lane.id in lane_ids and (why := runner.why_not_changed(is_free=are_free)):
                 return f"lane {runner.rules.lane.id} ({runner.name}) waits: {why}"
         return ""
 

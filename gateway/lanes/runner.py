@@ -122,13 +122,13 @@ class LaneRunner:
         self.figures = before.figures
         self._claims = before._claims
 
-    def why_not_changed(self) -> str:
-        """Return why the lane's settings cannot be changed now, "" when they can."""
+    def why_not_changed(self, *, is_free: bool = False) -> str:
+        """Return why the lane's settings cannot be changed now, "" when they can. `is_free`: a person says so."""
         if self._sending:
             return "a command to its gate is under way"
         if not self._inbox.empty():
             return "it is at work"
-        return why_not_changed(self.rules, self._state, self._clock.monotonic())
+        return why_not_changed(self.rules, self._state, self._clock.monotonic(), is_free=is_free)
 
     def take_access_rules(self, rules: Mapping[str, AccessRules], timetable: Timetable) -> None:
         """Replace the access rules and the schedules, from now on."""

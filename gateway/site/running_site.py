@@ -29,8 +29,11 @@ _GOOD_SECONDS = 5.0
 _LOOK_SECONDS = 0.25
 _AGAIN_SECONDS = 2.0
 
-Take = Callable[[Site, Difference, float], Awaitable[None]]
-"""Applies a changed site; waits up to that many seconds for its lanes. If it raises ConfigError, nothing changed."""
+Take = Callable[[Site, Difference, float, Callable[[], bool]], Awaitable[None]]
+"""Applies a changed site; waits up to that many seconds for its lanes, or until a person says that they are free.
+
+If it raises ConfigError, nothing changed.
+"""
 
 
 class Step(StrEnum):
@@ -164,6 +167,7 @@ class RunningSite:
         self._begun = asyncio.Event()
         self._word: _Word | None = None
         self._outcome = Outcome(confirmed=True, why="")
+        self._lanes_are_free = False
 
     @property
     def path(self) -> Path:
@@ -221,6 +225,7 @@ class RunningSite:
         text: bytes | None = None,
         asks_person: bool = False,
         wait: float = LANE_WAIT_SECONDS,
+        lanes_are_free: bool = False,
     ) -> Reloaded:
         """Read the file, check it, and apply its changes.
 
@@ -229,11 +234,18 @@ class RunningSite:
             text: the text of a new site file, which replaces the old one if it is applied.
             asks_person: whether a person must `confirm` the change.
             wait: the longest time to wait for lanes to be free of vehicles, in seconds.
+            lanes_are_free: a person says that nobody is in the lanes, whatever their inputs say. An earlier change on
+                trial is then taken back first.
         """
+        if lanes_are_free and (trial := self._trial) is not None:
+            self._lanes_are_free = self.take_back(by=by)
+            await trial.over.wait()
         if self._lock.locked() or self._trial is not None:
             return Reloaded(refused=("another change of the site file is under way; confirm it, or wait a minute",))
         async with self._lock:
+            self._lanes_are_free = lanes_are_free
             self._last = await self._reload(by=by, text=text, asks_person=asks_person, wait=wait)
+            self._lanes_are_free = False  # the word is for this moment
             self._read_again()
         return self._last
 
@@ -299,7 +311,7 @@ class RunningSite:
                 changes=result.changes,
             )
         try:
-            await self._take(loaded.site, found, wait)
+            await self._take(loaded.site, found, wait, self._are_free)
         except ConfigError as error:
             if text is not None:
                 await self._put_back(before)
@@ -311,7 +323,8 @@ class RunningSite:
         self._notice = ""
         log.info("site_file_taken", changed=result.sentences())
         if result.changes:
-            self._tell(Step.TAKEN, "; ".join(result.sentences()), by)
+            said = ("somebody says that nobody is in the lanes",) if self._lanes_are_free else ()
+            self._tell(Step.TAKEN, "; ".join((*result.sentences(), *said)), by)
         if not (tried and found.changes):
             return result
         ends = self._monotonic() + TRIAL_SECONDS
@@ -319,6 +332,9 @@ class RunningSite:
         self._trial = Trial(by, asks_person, ends, before, loaded, result.changes, known)
         self._begun.set()
         return Reloaded(changes=result.changes, on_trial=True)
+
+    def _are_free(self) -> bool:
+        return self._lanes_are_free
 
     def _load(self, text: bytes | None) -> tuple[LoadedSite, tuple[str, ...]]:
         """Load the file. Blocks. Raises ConfigError."""
@@ -360,7 +376,7 @@ class RunningSite:
             found = difference(trial.after, trial.before)
             while True:
                 try:
-                    await self._take(trial.before.site, found, LANE_WAIT_SECONDS)
+                    await self._take(trial.before.site, found, LANE_WAIT_SECONDS, self._are_free)
                     break
                 except ConfigError as error:
                     self._notice = f"the site file was taken back and is not in use yet: {error}"

@@ -1,7 +1,9 @@
 """The condition of a change of the lane's settings: nobody is in it, and its gate stands still. Part of the machine.
 
 A gate or an arming loop whose device is offline does not keep a lane from being changed: the very setting that is to be
-corrected may be the cause. After the change the lane knows none of its points, and closes nothing until they are read.
+corrected may be the cause. Where inputs show vehicles that are not there, a person may say that the lane is free; then
+only a command or a close of the gateway keeps it, until it has come to its end. After the change the lane knows none of
+its points, and closes nothing until they are read.
 """
 
 from __future__ import annotations
@@ -18,13 +20,20 @@ from gateway.lanes.snapshots import Phase
 _MOVING = frozenset({GatePosition.OPENING, GatePosition.CLOSING})
 
 
-def why_not_changed(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa: PLR0911 (one per reason)
-    """Return why the lane's settings cannot be changed at `now` (monotonic seconds), "" when they can."""
+def why_not_changed(  # noqa: PLR0911 (one per reason)
+    rules: LaneRules, state: LaneState, now: float, *, is_free: bool = False
+) -> str:
+    """Return why the lane's settings cannot be changed at `now` (monotonic seconds), "" when they can.
+
+    `is_free`: a person says that nobody is in the lane, whatever its inputs say.
+    """
     visits, gate = state.visits, state.inputs.gate
-    if state.inputs.on_fire:
+    if state.inputs.on_fire and not is_free:
         return "its fire input is active"
     if state.commands.flight is not None or state.commands.superseded or state.stop.asked is not None:
         return "a command to its gate is under way"
+    if is_free:
+        return "the gateway closes its gate" if state.closing is not None and state.closing.is_on_its_way else ""
     if state.inputs.gate_lost:
         return ""
     if visits.phase is not Phase.IDLE or visits.present is not None or visits.owed or visits.queued is not None:

@@ -126,12 +126,14 @@ class RemoveKey(_Message):
 class Reload(_Message):
     """A request to read the site file again. It concerns nothing that the register keeps.
 
-    `dry_run`: only report the changes. `wait`: the seconds to wait for lanes to be free of vehicles.
+    `dry_run`: only report the changes. `wait`: the seconds to wait for lanes to be free of vehicles. `now`: a person
+    says that nobody is in them, whatever their inputs say.
     """
 
     do: Literal["reload"] = "reload"
     dry_run: bool = False
     wait: Annotated[float, Field(ge=0, le=600)] = 30
+    now: bool = False
 
 
 OfAccount = (

@@ -107,7 +107,7 @@ async def _answer(register: Register, site_file: RunningSite | None, line: bytes
         return Answer(error="this gateway does not read its site file again")
     if change.dry_run:
         return _of_site_file(await site_file.compare(), Outcome(confirmed=False, why=""))
-    done = await site_file.reload(by="command", wait=change.wait)
+    done = await site_file.reload(by="command", wait=change.wait, lanes_are_free=change.now)
     end = await site_file.outcome() if done.on_trial else Outcome(confirmed=done.is_taken, why="")
     return _of_site_file(done, end)
 

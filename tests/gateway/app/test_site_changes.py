@@ -114,6 +114,23 @@ async def test_a_lane_with_a_vehicle_waits_and_says_so(house):
     assert house.site_file.notices() == ()
 
 
+async def test_a_person_may_say_that_a_lane_is_free_whose_inputs_are_wrong(house, monkeypatch):
+    house.entry.arming(occupied=True)
+    await house.sees(lambda: house.lane("entry").phase.value == "armed")
+    house.edit("held_open_seconds = 60", "held_open_seconds = 90")
+    assert "edge-gateway reload --now" in (await house.site_file.reload(wait=0)).refused[0]
+    assert (await house.site_file.reload(wait=0, lanes_are_free=True)).is_taken
+    assert house.runner("entry").rules.lane.held_open_seconds == 90
+
+    await house.sees(lambda: house.lane("entry").phase.value == "armed")
+    monkeypatch.setattr(running_site, "TRIAL_SECONDS", 0.0)
+    house.edit("held_open_seconds = 90", "held_open_seconds = 120")
+    async with asyncio.timeout(20):  # a change on trial that cannot be taken back ends by the same word
+        again = await house.site_file.reload(wait=0, lanes_are_free=True)
+    assert again.is_taken
+    assert house.runner("entry").rules.lane.held_open_seconds == 120
+
+
 async def test_a_new_address_of_a_link_connects_its_lane_anew(house):
     async with a_barrier() as (_barrier, far_end, port):
         house.edit(f"tcp://127.0.0.1:{house.entry.port}", f"tcp://127.0.0.1:{port}")

@@ -85,6 +85,29 @@ def test_a_gate_that_moves_by_itself_keeps_it(lane):
     assert why(lane) == ""
 
 
+def test_a_person_may_say_that_nobody_is_in_it_but_a_command_ends_first(lane):
+    lane.rules = changed(lane.rules, fire=POINT)
+    lane.ready()
+    for turn in (lane.fire, lane.arming, lane.closing):
+        turn(ON)
+    assert "under way" in why_not_changed(lane.rules, lane.state, lane.at, is_free=True)
+    lane.open_gate()
+    assert why(lane) == "its fire input is active"
+    assert why_not_changed(lane.rules, lane.state, lane.at, is_free=True) == ""
+
+
+def test_a_close_of_the_gateway_is_watched_to_its_end_whatever_a_person_says(lane):
+    lane.arming(ON)
+    lane.card()
+    lane.open_gate()
+    lane.drive_through()
+    lane.acknowledge()
+    lane.gate(GatePosition.CLOSING)
+    assert why_not_changed(lane.rules, lane.state, lane.at, is_free=True) == "the gateway closes its gate"
+    lane.gate(GatePosition.CLOSED)
+    assert why_not_changed(lane.rules, lane.state, lane.at, is_free=True) == ""
+
+
 def test_what_is_away_does_not_keep_the_lane_from_being_mended(lane):
     lane.arming(ON)
     lane.arming(UNKNOWN)
