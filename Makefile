@@ -59,11 +59,12 @@ test-long: gather $(PLAYER) $(GENERATOR) debian  ## the long suite: browsers, br
 
 test-all: test test-long  ## both suites; TESTS=path narrows them
 
-check: $(STAMP)  ## lint, format, types, import contracts
+check: $(STAMP)  ## lint, format, types, import contracts, patterns of linear time
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/linear_patterns.py
 
 wheel:  ## build the wheel twice, equal; install it in a new environment elsewhere, and run it there
 	@PYTHON=$(PYTHON) tests/installation/try-wheel

@@ -20,7 +20,7 @@ _SWITCHED_ON: Final = bytes((0x80, 0xC0, 0xE0, 0xFC, 0xFE, 0xFF))
 """Bytes that a line shows when it is switched on: zeros, then ones. No digit is one or two bits away from one."""
 _HEX: Final = re.compile(r"(?:0[xX])?([0-9A-Fa-f]+)[hH]?")
 _SEPARATORS: Final = re.compile(r"[\s:.-]")
-_WIEGAND: Final = re.compile(r"(\d{3})\s*[,:;/ -]?\s*(\d{5})", re.ASCII)
+_WIEGAND: Final = re.compile(r"(\d{3})\s*+[,:;/-]?\s*+(\d{5})", re.ASCII)
 _FRAME_DIGITS: Final = 12
 _BLANKS: Final = b"\x02\x03\t\r\n \x00"
 _ALPHABETS: Final[dict[Form, bytes]] = {

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+_LONGEST = 64 * 1024
+_LONGEST_LINE = 1024
+_MOST_LINES = 1000
+_MOST_SECTIONS = 16
 _SECTION = re.compile(r"^(?=m=)", re.MULTILINE)
 _H264 = re.compile(r"^a=rtpmap:\d+ H264/90000\s*$", re.MULTILINE | re.IGNORECASE)
-_CANDIDATE = re.compile(r"^a=candidate:(\S+ \d+ \S+ \d+ (\S+) \d+ typ .*?)\s*$")
+_CANDIDATE = re.compile(r"a=candidate:(\S+ \d+ \S+ \d+ (\S+) \d+ typ .*)")
 _UFRAG = re.compile(r"^a=ice-ufrag:(\S+)\s*$", re.MULTILINE)
 _FINGERPRINT = re.compile(r"^a=fingerprint:[\w-]+ [0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2})+\s*$", re.MULTILINE)
 _MID = re.compile(r"^a=mid:(\S+)\s*$")
@@ -45,9 +49,13 @@ def checked_offer(offer: str) -> str:
         SdpRefused: it is no offer to receive video.
         NothingInCommon: it does not accept H.264.
     """
+    _check_size(offer)
     if not offer.startswith("v=0") or "\x00" in offer:
         raise SdpRefused("the body is no SDP: it must begin with v=0")
-    videos = [section for section in _SECTION.split(offer) if section.startswith("m=video ")]
+    sections = _SECTION.split(offer)
+    if len(sections) - 1 > _MOST_SECTIONS:
+        raise SdpRefused("the offer has too many sections")
+    videos = [section for section in sections if section.startswith("m=video ")]
     if not videos:
         raise SdpRefused("the offer has no video section")
     if not any("a=recvonly" in section or "a=sendrecv" in section for section in videos):
@@ -72,13 +80,14 @@ def trickle(fragment: str) -> Trickle:
     Raises SdpRefused when a candidate is invalid, or when it has no candidate, no end-of-candidates and no user
     fragment.
     """
+    _check_size(fragment)
     mid = ""
     candidates: list[tuple[str, str]] = []
     complete = False
     for line in fragment.splitlines():
         if found := _MID.match(line):
             mid = found[1]
-        elif found := _CANDIDATE.match(line):
+        elif found := _candidate(line):
             if not _hidden(line):
                 candidates.append((mid, found[1]))
         elif line.startswith("a=candidate:"):
@@ -91,6 +100,17 @@ def trickle(fragment: str) -> Trickle:
     return Trickle(tuple(candidates), ufrag, complete)
 
 
+def _check_size(text: str) -> None:
+    """Refuse what is longer than any viewer's, before a pattern sees it: strangers write these texts."""
+    lines = text.splitlines() if len(text) <= _LONGEST else []
+    if not 0 < len(lines) <= _MOST_LINES or max(map(len, lines)) > _LONGEST_LINE:
+        raise SdpRefused("the body is longer than SDP of a viewer is, or has a line that is too long")
+
+
+def _candidate(line: str) -> re.Match[str] | None:
+    return _CANDIDATE.fullmatch(line.rstrip())
+
+
 def _hidden(line: str) -> bool:
-    found = _CANDIDATE.match(line)
+    found = _candidate(line)
     return found is not None and found[2].lower().endswith(".local")

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from drivers.http_session import Account
 
-_FIELD = re.compile(r'(\w+)=(?:"([^"]*)"|([^\s,]+))')
+_FIELD = re.compile(r'\b(\w+)=(?:"([^"]*)"|([^\s,]+))')
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ UNKNOWN_TYPE = "application/octet-stream"
 _LONGEST_NAME = 120
 _LONGEST_SUFFIX = 10
 _NAMELESS = "evidence"
-_DRIVE = re.compile(r"\s*[A-Za-z]:")
+_DRIVE = re.compile(r"(?<!\s)\s*[A-Za-z]:")
 _AT_START: tuple[tuple[bytes, str], ...] = (
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"\x89PNG\r\n\x1a\n", "image/png"),

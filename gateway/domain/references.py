@@ -42,7 +42,7 @@ OF_THE_SITE: Final = frozenset(
 )
 """Fields whose ids have a meaning at the site only, or say where a record comes from."""
 
-_NAMED = re.compile(rf'"(?:{"|".join(REFERENCES)})"\s*:\s*(?:\[[^\]]*?)?"?(?:[2-9]\d{{9}}|\d{{11}})')
+_NAMED = re.compile(rf'"(?:{"|".join(REFERENCES)})"\s*:\s*(?:\[[^\[\]]*?)?"?(?:[2-9]\d{{9}}|\d{{11}})')
 _OPTIONAL: Final = frozenset({"access_card"})
 """Kinds whose reference is left out when central will never have the record: a passage counts without its card."""
 

@@ -35,9 +35,9 @@ _MOST_THUMBNAIL_BYTES = 100_000_000
 _MOST_STILL_BYTES = 10_000_000
 _FRESH_SECONDS = 10.0
 _LONGEST_CLIP_SEGMENTS = 1000
-_CLIP_NAME = re.compile(r"\d+(-\d+-\d+)?\.mp4")
-_THUMBNAIL_NAME = re.compile(r"\d+\.jpg")
-_STILL_NAME = re.compile(r"\d+-\d+\.jpg")
+_CLIP_NAME = re.compile(r"[0-9]{1,20}(-[0-9]{1,20}-[0-9]{1,20})?\.mp4")
+_THUMBNAIL_NAME = re.compile(r"[0-9]{1,20}\.jpg")
+_STILL_NAME = re.compile(r"[0-9]{1,20}-[0-9]{1,20}\.jpg")
 
 
 def lead_in(earlier: Sequence[Segment], first: Segment, moment: int) -> tuple[Segment, ...]:

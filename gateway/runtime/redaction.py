@@ -12,14 +12,19 @@ _SHORTEST_VALUE = 6
 """A shorter secret is masked only by its field's name, because its value may occur in ordinary words."""
 
 _MAX_DEPTH = 8
+_LONGEST_TEXT = 16 * 1024
+_LONGEST_LINE = 2048
+_CUT = " …"
 
 _WORDS = "passwo?r?d|passphrase|passwd|session(?:_?id)?|token|authorization|secret|cookie|api_?key|credentials?"
 _SECRET_NAME = re.compile(rf"(?:^|[_\-.]|(?<=[a-z])(?=[A-Z]))(?i:{_WORDS})$")
-_USERINFO = re.compile(r"(?P<scheme>\b[a-z][a-z0-9+.\-]*://)[^\s/?#\"'<>]*@", re.IGNORECASE)
+# Strangers write the texts, so each pattern takes linear time (`make check` tries). None has a repetition before its
+# first fixed word, and each value that has begun is taken, with its closing quote or without.
+_USERINFO = re.compile(r"(?<=://)[^\s/?#\"'<>]*@")
 _BEARER = re.compile(r"\b(?P<scheme>Basic|Bearer|Digest)\s+(?=\S*[0-9=]|\S{16})[A-Za-z0-9+/=._~\-]{8,}", re.IGNORECASE)
 _ASSIGNED = re.compile(
-    rf"(?P<name>(?<![A-Za-z])(?:\w*[_\-])?(?:{_WORDS})[\"']?\s*(?:=|:(?=\s*[\"']))\s*)"
-    r"(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s&;,\"'})\]]+)",
+    rf"(?P<name>(?<![A-Za-z])(?:{_WORDS})[\"']?\s*(?:=|:(?=\s*[\"']))\s*)"
+    r"(?:\"(?:[^\"\\]|\\.)*+(?:\"|\\?$)|'(?:[^'\\]|\\.)*+(?:'|\\?$)|[^\s&;,\"'})\]]+)",
     re.IGNORECASE,
 )
 _HEADER = re.compile(r"(?P<name>\b(?:SessionID|Authorization|Set-Cookie|Cookie)\s*:\s*)[^\r\n\"']+", re.IGNORECASE)
@@ -33,22 +38,42 @@ class Redaction:
         self._pattern: re.Pattern[str] | None = None
 
     def hide(self, secret: str) -> None:
-        """Mask this value wherever it appears from now on, plain or URL-encoded."""
-        if len(secret) < _SHORTEST_VALUE or secret in self._values:
+        """Mask this value wherever it appears from now on, plain or URL-encoded; of several lines, each line too."""
+        found = {one for one in (secret, *secret.splitlines()) if len(one) >= _SHORTEST_VALUE} - self._values
+        if not found:
             return
-        self._values |= {secret, quote(secret, safe=""), quote(secret)}
+        self._values |= {form for one in found for form in (one, quote(one, safe=""), quote(one))}
         longest_first = sorted(self._values, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first)))
 
     def text(self, text: str) -> str:
-        """Mask known secrets, credentials in URLs, authorization headers and assigned secrets in a text."""
+        """Mask the secrets of a text as `whole` does, and cut what is too long: lines to 2 KB, the text to 16 KB.
+
+        Anybody may send what a text quotes, so its length must not decide how long the event loop is held.
+        """
+        if len(text) > _LONGEST_TEXT:
+            kept = text[:_LONGEST_TEXT]
+            text = (kept.rpartition("\n")[0] or kept) + _CUT
+        return "\n".join(self._line(line, most=_LONGEST_LINE) for line in text.split("\n"))
+
+    def whole(self, text: str) -> str:
+        """Mask known secrets, credentials in URLs, authorization headers and assigned secrets, line by line.
+
+        Other threads get their turn between two lines.
+        """
+        return "\n".join(map(self._line, text.split("\n")))
+
+    def _line(self, line: str, *, most: int | None = None) -> str:
         if self._pattern is not None:
-            text = self._pattern.sub(HIDDEN, text)
-        if "://" in text:
-            text = _USERINFO.sub(rf"\g<scheme>{HIDDEN}@", text)
-        text = _HEADER.sub(rf"\g<name>{HIDDEN}", text)
-        text = _BEARER.sub(rf"\g<scheme> {HIDDEN}", text)
-        return _ASSIGNED.sub(rf"\g<name>{HIDDEN}", text)
+            line = self._pattern.sub(HIDDEN, line)
+        if most is not None and len(line) > most:
+            kept = line[:most]
+            line = (kept.rpartition(" ")[0] or kept) + _CUT  # half a word may be half a secret
+        if "://" in line:
+            line = _USERINFO.sub(f"{HIDDEN}@", line)
+        line = _HEADER.sub(rf"\g<name>{HIDDEN}", line)
+        line = _BEARER.sub(rf"\g<scheme> {HIDDEN}", line)
+        return _ASSIGNED.sub(rf"\g<name>{HIDDEN}", line)
 
     def value(self, name: str, value: object) -> object:
         """Mask secrets in a field's value; mask all of it if the field's name says that it is a secret."""

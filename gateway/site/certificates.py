@@ -10,7 +10,7 @@ from pathlib import Path
 from gateway.domain.errors import ConfigError
 from gateway.site.api_section import TlsSection
 
-_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
 _LARGEST = 1024 * 1024
 
 

@@ -7,7 +7,7 @@ import re
 
 from gateway.runtime.redaction import HIDDEN, Redaction
 
-_QUERY = re.compile(r"(://[^\s\"'<>?#]*\?)[^\s\"'<>]+")
+_QUERY = re.compile(r"(://[^\s\"'<>?#]*+)(\?[^\s\"'<>]+)?")
 _HEXADECIMAL = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{32,}(?![0-9A-Fa-f])")
 _BASE32 = re.compile(r"(?<![A-Z2-7])[A-Z2-7]{16,}(?![A-Z2-7])")
 _OPAQUE = re.compile(r"(?<![/\w.+-])[A-Za-z0-9_\-]{40,}")
@@ -15,7 +15,7 @@ _DIGITS = re.compile(r"(?<![0-9])(?![0-9]{4}-[01][0-9]-[0-3][0-9])[0-9]{4,}(?![0
 _KEPT_DIGITS, _LONG_NUMBER = 2, 7
 _NAMED = re.compile(
     r"(?P<name>(?<![\w-])[\"']?[\w-]*(?i:key|keys|pin|pins|seed|pwd|pass|totp|otp)[\"']?\s*=\s*)"
-    r"(?P<value>\"(?:[^\"\\]|\\.)*\"|'[^']*'|\[[^\]]*\]|[^\s,}\]]+)"
+    r"(?P<value>\"(?:[^\"\\]|\\.)*\"|'[^']*'|\[[^\]]*+\]?|[^\s,}\]]+)"
 )
 _NUMBER_NAMES = frozenset({"number", "card", "bits", "pin", "keys", "credential"})
 _SHORTEST_NUMBER = 1000
@@ -29,8 +29,8 @@ class Masking:
 
     def text(self, text: str) -> str:
         """Mask known secrets, accounts and queries in addresses, and everything that looks like a key or a token."""
-        text = self._redaction.text(text)
-        text = _QUERY.sub(rf"\g<1>{HIDDEN}", text)
+        text = self._redaction.whole(text)
+        text = _QUERY.sub(lambda found: found[1] + (f"?{HIDDEN}" if found[2] else ""), text)
         for pattern in (_HEXADECIMAL, _BASE32, _OPAQUE):
             text = pattern.sub(HIDDEN, text)
         return text

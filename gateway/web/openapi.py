@@ -126,7 +126,7 @@ def described(operations: Iterable[Operation], *, release: str) -> Schema:
 
 def places(path: str) -> list[str]:
     """Return the names of a path's parameters, which stand in braces."""
-    return re.findall(r"\{([^}]*)\}", path)
+    return re.findall(r"\{([^{}]*)\}", path)
 
 
 def family(path: str) -> str:

@@ -8,6 +8,7 @@ import hmac
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from urllib.parse import urlsplit
 
 from drivers.contract import ProtocolViolation
@@ -35,7 +36,11 @@ _REASONS = {
     501: "Not Implemented",
     503: "Service Unavailable",
 }
-_DIGEST_PART = re.compile(r'(\w+)="?([^",]*)"?')
+LONGEST_HEAD = 16 * 1024
+_LONGEST_LINE = 4 * 1024
+_MOST_HEADERS = 64
+_LONGEST_NUMBER = 5
+_DIGEST_PART = re.compile(r'(?<!\w)(\w+)\s*=\s*(?:"([^"]*)"|([^",\s]*))')
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,8 @@ class RtspAnswer:
     body: bytes = b""
 
     def to_bytes(self, sequence: str) -> bytes:
-        """Encode the answer. `sequence` is the CSeq of the request."""
+        """Encode the answer. `sequence` is the CSeq of the request; one that is no number is answered as 0."""
+        sequence = sequence if sequence.isascii() and sequence.isdigit() else "0"
         lines = [f"RTSP/1.0 {self.status} {_REASONS.get(self.status, 'Refused')}", f"CSeq: {sequence}"]
         lines += [f"{name}: {value}" for name, value in self.headers.items()]
         if self.body:
@@ -89,9 +95,12 @@ def parse_request(head: bytes) -> RtspRequest:
     """Parse the head of a request, without the empty line behind it.
 
     Raises:
-        ProtocolViolation: the bytes are no RTSP request.
+        ProtocolViolation: the bytes are no RTSP request, or it is longer than requests are.
     """
-    lines = head.decode("utf-8", "replace").split("\r\n")
+    raw = head.split(b"\r\n", _MOST_HEADERS + 1)
+    if len(raw) > _MOST_HEADERS + 1 or max(map(len, raw)) > _LONGEST_LINE:
+        raise ProtocolViolation("an RTSP request with too many headers, or with a line that is too long")
+    lines = [line.decode("utf-8", "replace") for line in raw]
     parts = lines[0].split(" ")
     if len(parts) != 3 or not parts[2].startswith("RTSP/1."):
         raise ProtocolViolation("not an RTSP request")
@@ -177,17 +186,28 @@ def _encoding(described: VideoFormat) -> tuple[str, str]:
     return "H264", f"packetization-mode=1;profile-level-id={profile};sprop-parameter-sets={sps},{pps}"
 
 
-def may_view(request: RtspRequest, credentials: Credentials, *, realm: str, nonce: str) -> bool:
-    """Return whether the request's digest matches the credentials."""
+class Proof(Enum):
+    """The worth of a request's credentials."""
+
+    NONE = auto()
+    """Nothing that proves or guesses: no digest, or one for another challenge."""
+    WRONG = auto()
+    """Another user or password: a guess."""
+    RIGHT = auto()
+
+
+def proof_of(request: RtspRequest, credentials: Credentials, *, realm: str, nonce: str) -> Proof:
+    """Return whether the request's digest answers the challenge of this realm and nonce with the credentials."""
     scheme, _, rest = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "digest":
-        return False
-    given = dict(_DIGEST_PART.findall(rest))
-    if (given.get("username"), given.get("realm"), given.get("nonce")) != (credentials.user, realm, nonce):
-        return False
+    given = {name.lower(): quoted or plain for name, quoted, plain in _DIGEST_PART.findall(rest)}
+    if scheme.lower() != "digest" or (given.get("realm"), given.get("nonce")) != (realm, nonce):
+        return Proof.NONE
+    if not hmac.compare_digest(given.get("username", "").encode(), credentials.user.encode()):
+        return Proof.WRONG
     account = _md5(f"{credentials.user}:{realm}:{credentials.password}")
     asked = _md5(f"{request.method}:{given.get('uri', '')}")
-    return hmac.compare_digest(given.get("response", ""), _md5(f"{account}:{nonce}:{asked}"))
+    is_right = hmac.compare_digest(given.get("response", "").encode(), _md5(f"{account}:{nonce}:{asked}").encode())
+    return Proof.RIGHT if is_right else Proof.WRONG
 
 
 def _md5(text: str) -> str:
@@ -196,7 +216,10 @@ def _md5(text: str) -> str:
 
 def _pair(value: str, *, most: int) -> tuple[int, int] | None:
     first, _, second = value.partition("-")
-    if not first.isdigit() or (second and not second.isdigit()):
-        return None
-    low, high = int(first), int(second or first)
-    return (low, high) if low <= most and high <= most else None
+    low, high = number(first), number(second or first)
+    return None if low is None or high is None or max(low, high) > most else (low, high)
+
+
+def number(text: str) -> int | None:
+    """Return the number that a header gives, None for anything but one to five plain digits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_NUMBER else None

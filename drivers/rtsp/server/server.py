@@ -10,13 +10,15 @@ from typing import Self
 import structlog
 
 from drivers.rtsp.packetizer import LARGEST_PACKET
-from drivers.rtsp.server.messages import Credentials
+from drivers.rtsp.server.messages import LONGEST_HEAD, Credentials
 from drivers.rtsp.server.session import Feed, RtspSession
+from drivers.throttle import Throttle
 
 log = structlog.get_logger(__name__)
 
 _MOST_VIEWERS = 64
 _IDLE_SECONDS = 75.0
+_FREE_GUESSES = 5
 
 
 class ServedStream:
@@ -82,11 +84,12 @@ class RtspServer:
         self._host = host
         self._wanted_port = port
         self._server: asyncio.Server | None = None
+        self._guesses = Throttle(free=_FREE_GUESSES)
         self._connections: dict[asyncio.StreamWriter, asyncio.Task[object] | None] = {}
         self.port = port
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._connected, self._host, self._wanted_port)
+        self._server = await asyncio.start_server(self._connected, self._host, self._wanted_port, limit=LONGEST_HEAD)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -116,11 +119,15 @@ class RtspServer:
             identity=secrets.token_hex(8),
             host=self._host,
             idle_seconds=self._idle_seconds,
+            caller=str(writer.get_extra_info("peername", ("",))[0]),
+            guesses=self._guesses,
         )
         try:
             await session.run()
         except (ConnectionError, TimeoutError, asyncio.IncompleteReadError) as error:
             log.debug("viewer_left", error=str(error))
+        except Exception:  # a fault in serving one viewer must not end the others
+            log.exception("viewer_failed")
         finally:
             del self._connections[writer]
             writer.transport.abort()

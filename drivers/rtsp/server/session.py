@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractContextManager
@@ -12,19 +13,23 @@ from drivers.contract import ProtocolViolation
 from drivers.rtsp.frames import TICKS_PER_SECOND, AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
 from drivers.rtsp.packetizer import Packetizer, SoundPacketizer, sender_report
 from drivers.rtsp.server.messages import (
+    LONGEST_HEAD,
     METHODS,
     SOUND_TRACK,
     TRACK,
     Credentials,
+    Proof,
     RtspAnswer,
     RtspRequest,
     may_be_served,
-    may_view,
+    number,
     parse_request,
     parse_transport,
+    proof_of,
     session_description,
 )
 from drivers.rtsp.server.outlets import Interleaved, Outlet, open_datagrams
+from drivers.throttle import Throttle
 
 _REPORT_TICKS = 5 * TICKS_PER_SECOND
 _BEGIN_SECONDS = 1_600_000_000
@@ -34,7 +39,6 @@ _REALM = "edge-gateway"
 _FORMAT_SECONDS = 5.0
 _SEND_SECONDS = 10.0
 _SESSION_TIMEOUT = 60
-_LONGEST_HEAD = 16_384
 
 
 class Track:
@@ -152,14 +156,18 @@ class RtspSession:
         identity: str,
         host: str,
         idle_seconds: float,
+        caller: str,
+        guesses: Throttle,
     ) -> None:
-        """See RtspServer for `idle_seconds`."""
+        """See RtspServer for `idle_seconds`. `guesses` counts wrong passwords by caller."""
         self._reader = reader
         self._writer = writer
         self._streams = streams
         self._identity = identity
         self._host = host
         self._idle_seconds = idle_seconds
+        self._caller = caller
+        self._guesses = guesses
         self._nonce = secrets.token_hex(16)
         self._stream: Stream | None = None
         self._path = ""
@@ -181,6 +189,7 @@ class RtspSession:
         try:
             async with asyncio.TaskGroup() as group:
                 while not self._ended:
+                    await asyncio.sleep(0)  # requests that came together must not keep others from their turn
                     request = await self._request()
                     answer = await self._answer(request)
                     headers = {**answer.headers, **({"Session": self._session()} if self._tracks else {})}
@@ -217,10 +226,10 @@ class RtspSession:
             except asyncio.LimitOverrunError as error:
                 raise ProtocolViolation("a request without end") from error
             request = parse_request(head[:-4])
-            length = request.headers.get("content-length", "0")
-            if not length.isdigit() or int(length) > _LONGEST_HEAD:
+            length = number(request.headers.get("content-length", "0"))
+            if length is None or length > LONGEST_HEAD:
                 raise ProtocolViolation("a request body of no sensible size")
-            await self._reader.readexactly(int(length))
+            await self._reader.readexactly(length)
             return request
 
     async def _answer(self, request: RtspRequest) -> RtspAnswer:
@@ -248,11 +257,23 @@ class RtspSession:
             return RtspAnswer(404)
         if stream.refuse_with is not None:
             return RtspAnswer(stream.refuse_with)
-        if stream.credentials is not None and not may_view(
-            request, stream.credentials, realm=_REALM, nonce=self._nonce
-        ):
-            return RtspAnswer(401, {"WWW-Authenticate": f'Digest realm="{_REALM}", nonce="{self._nonce}"'})
-        return stream
+        refusal = None if stream.credentials is None else self._refusal(request, stream.credentials)
+        return stream if refusal is None else refusal
+
+    def _refusal(self, request: RtspRequest, credentials: Credentials) -> RtspAnswer | None:
+        """Return the refusal of a request without the right account; after wrong ones the address has to wait."""
+        now = asyncio.get_running_loop().time()
+        proof = proof_of(request, credentials, realm=_REALM, nonce=self._nonce)
+        wait = 0.0 if proof is Proof.NONE else self._guesses.wait(self._caller, now=now)
+        if wait > 0:
+            self._ended = True
+            return RtspAnswer(503, {"Retry-After": str(math.ceil(wait))})
+        if proof is Proof.RIGHT:
+            self._guesses.succeeded(self._caller)
+            return None
+        if proof is Proof.WRONG:
+            self._guesses.failed(self._caller, now=now)
+        return RtspAnswer(401, {"WWW-Authenticate": f'Digest realm="{_REALM}", nonce="{self._nonce}"'})
 
     async def _describe(self, request: RtspRequest) -> RtspAnswer:
         found = self._find(request)

@@ -146,6 +146,8 @@ async def test_rubbish_ends_that_connection_alone():
             b"\xff" * 70_000,
             b"DESCRIBE rtsp://h/gate RTSP/1.0\r\nContent-Length: -1\r\n\r\n",
             b"DESCRIBE rtsp://[bad/gate RTSP/1.0\r\nCSeq: 1\r\n\r\n",
+            "OPTIONS * RTSP/1.0\r\nContent-Length: ²\r\n\r\n".encode(),
+            b"DESCRIBE rtsp://h/gate RTSP/1.0\r\nAuthorization: Digest " + b"a" * 45_000 + b"\r\n\r\n",
         ):
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             writer.write(sent)
@@ -154,3 +156,24 @@ async def test_rubbish_ends_that_connection_alone():
                     assert b"200 OK" not in await reader.read()
             writer.close()
         await asyncio.to_thread(read, RtspSource(url=server.url("/gate")), 1)
+
+
+async def told(reader, writer, headers=""):
+    writer.write(f"DESCRIBE rtsp://h/gate RTSP/1.0\r\nCSeq: 1\r\n{headers}\r\n".encode())
+    async with asyncio.timeout(30):
+        return (await reader.readuntil(b"\r\n\r\n")).decode()
+
+
+async def test_wrong_passwords_make_their_address_wait_on_new_connections_too():
+    """Five are free; a right password must wait like the others, because it may be the next guess."""
+    async with serving(Credentials(user="guard", password="right")) as (server, _stream):
+        answers = []
+        for _ in range(8):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            with closing(writer.transport):
+                nonce = (await told(reader, writer)).partition('nonce="')[2].partition('"')[0]
+                proof = f'username="guard", realm="edge-gateway", nonce="{nonce}", uri="/", response="é"'
+                answers.append((await told(reader, writer, f"Authorization: Digest {proof}\r\n")).split()[1])
+        assert answers == ["401"] * 6 + ["503"] * 2
+        with pytest.raises(CameraRefused):
+            await asyncio.to_thread(read, RtspSource(url=server.url("/gate").replace("//", "//guard:right@")), 1)

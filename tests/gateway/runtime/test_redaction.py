@@ -98,3 +98,33 @@ def test_a_short_value_does_not_black_out_words():
     redaction = Redaction()
     redaction.hide("demo")
     assert redaction.text("the demo runs") == "the demo runs"
+
+
+@pytest.mark.parametrize(
+    "line", ["_" * 9_000, "a." * 4_000 + "://", 'password="' * 900, "://" * 3_000, "token " * 1_500]
+)
+def test_a_long_line_is_cut_and_a_long_text_too(line):
+    text = Redaction().text("\n".join([line] * 40))
+    assert len(text) < 20_000
+    assert max(map(len, text.split("\n"))) <= 2_060
+
+
+def test_a_secret_at_the_place_of_the_cut_does_not_show_in_part():
+    redaction = Redaction()
+    redaction.hide(SECRET)
+    for before in range(2_030, 2_060):
+        assert SECRET[:6] not in redaction.text("x" * before + SECRET + "y" * 50)
+        assert SECRET[:6] not in Redaction().text(
+            "x" * (before - 8) + f" rtsp://a:{SECRET}" + "z" * 40 + "@host/ " + "y" * 50
+        )
+        assert SECRET[:6] not in redaction.text(("z" * 1_000 + "\n") * 16 + "x" * (before - 1_700) + SECRET + "y" * 50)
+
+
+def test_a_secret_of_several_lines_is_hidden_line_by_line():
+    redaction = Redaction()
+    redaction.hide("first-line\nsecond-line")
+    assert redaction.text("a first-line\nb second-line") == f"a {HIDDEN}\nb {HIDDEN}"
+
+
+def test_a_quote_that_never_ends_hides_the_rest():
+    assert Redaction().text('password="abc def ghi') == f"password={HIDDEN}"

@@ -1,6 +1,6 @@
 """Throttling in virtual time."""
 
-from gateway.web.auth.sign_in import Throttle
+from drivers.throttle import Throttle
 
 
 def test_waits_double_up_to_a_minute_after_the_free_ones():
