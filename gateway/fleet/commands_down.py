@@ -20,18 +20,20 @@ from gateway.domain.commands import FINAL_STATES, Command, CommandState, GateAct
 from gateway.domain.errors import CameraUnavailable, CommandRefused, ConfigError, NotFoundError, StoreError
 from gateway.fleet.line import FleetAway, FleetLine, FleetRefused
 from gateway.fleet.names import FleetName
+from gateway.fleet.nonces import LATE, Nonces, is_seal_of, seal_of
 from gateway.fleet.offered_files import FileMaker, OfferedFiles
 from gateway.fleet.signed_commands import (
-    LATE,
+    LONGEST_SECONDS,
     OF_FILES,
     OF_LANES,
     PART,
     Action,
+    AskNonce,
     AskPart,
-    AskTime,
     FleetCommand,
+    Nonce,
     Reply,
-    Time,
+    SiteEdit,
     sender_of,
     why_not_allowed,
 )
@@ -50,8 +52,9 @@ _MOST_AT_ONCE = 32
 _MOST_KNOWN = 1000
 _FOLLOWED_SECONDS = 120.0
 _LOOK_SECONDS = 1.0
-_MESSAGES: TypeAdapter[AskTime | AskPart | FleetCommand] = TypeAdapter(AskTime | AskPart | FleetCommand)
+_MESSAGES: TypeAdapter[AskNonce | AskPart | FleetCommand] = TypeAdapter(AskNonce | AskPart | FleetCommand)
 _BACK: TypeAdapter[list[Edit]] = TypeAdapter(list[Edit])
+_EDITS: TypeAdapter[tuple[SiteEdit, ...]] = TypeAdapter(tuple[SiteEdit, ...])
 _STATES: Mapping[CommandState, Literal["recorded", "sent", "acknowledged", "moved", "refused", "unknown"]] = {
     CommandState.RECORDED: "recorded",
     CommandState.SENT: "sent",
@@ -64,8 +67,12 @@ _STATES: Mapping[CommandState, Literal["recorded", "sent", "acknowledged", "move
 
 @dataclass(slots=True, eq=False)
 class Progress:
-    """Progress of a command: replies on its way, and the last one."""
+    """Progress of a command: replies on its way, and the last one.
 
+    `until`: the end of its life in monotonic seconds, None for a command that is never late.
+    """
+
+    until: float | None = None
     replies: list[Reply] = field(default_factory=list)
     final: Reply | None = None
     changes: Changes = field(default_factory=Changes)
@@ -102,7 +109,7 @@ class CommandsDown:
         tried: returns the end of the trial.
         files: makes the files that commands ask for.
         start: runs a coroutine as an owned task that outlives the line.
-        run_id: names this run of the gateway.
+        seal_key: the secret of this gateway by which it knows its own edits again, after a restart too.
     """
 
     name: str = field(default="commands", init=False)
@@ -119,12 +126,14 @@ class CommandsDown:
     files: FileMaker
     start: Callable[[str, Coroutine[Any, Any, None]], object]
     clock: Clock
-    run_id: str
+    seal_key: bytes = field(repr=False)
+    _nonces: Nonces = field(init=False)
     _known: dict[str, Progress] = field(default_factory=dict, init=False)
     _offered: OfferedFiles = field(init=False)
 
     def __post_init__(self) -> None:
         self._offered = OfferedFiles(clock=self.clock)
+        self._nonces = Nonces(clock=self.clock, longest_seconds=LONGEST_SECONDS)
 
     async def run(self, line: FleetLine, works: Callable[[], None]) -> None:
         """Take commands until cancelled."""
@@ -151,15 +160,15 @@ class CommandsDown:
         except (FleetAway, FleetRefused) as error:
             log.info("fleet_reply_lost", error=str(error))
 
-    async def _taken(self, message: Msg) -> Progress | Part | Reply | Time:
+    async def _taken(self, message: Msg) -> Progress | Part | Reply | Nonce:
         """Check a message, and begin what it commands unless that was begun before."""
-        now, number = Time(run=self.run_id, uptime=self.clock.monotonic()), ""
+        number = ""
         try:
             asked = _read(message.data)
-            if isinstance(asked, AskTime):
-                return now
+            if isinstance(asked, AskNonce):
+                return Nonce(nonce=self._nonces.issue())
             number, account = asked.id, self._account_of(message)
-            command_id = f"fleet-{account}-{asked.id}"
+            command_id = _command_id(account, asked.id)
             if isinstance(asked, AskPart):
                 await self._expect_allowed(account, self._offered.action_of(command_id))
                 return Part(asked.part, await self._offered.part(command_id, asked.part))
@@ -168,7 +177,7 @@ class CommandsDown:
                 return Reply(id=asked.id, state=_STATES[done.state], final=True, detail=done.detail)
             if (known := self._known.get(command_id)) is not None:
                 return Progress(final=known.final) if known.final else known
-            return self._begun(asked, account, command_id, now)
+            return self._begun(asked, account, command_id)
         except (CommandRefused, NotFoundError, StoreError) as error:
             log.warning("fleet_command_refused", id=number, why=str(error))
             return Reply(id=number, state="refused", final=True, detail=str(error))
@@ -185,13 +194,12 @@ class CommandsDown:
         if why := why_not_allowed(action, await self.permissions(account)):
             raise CommandRefused(why)
 
-    def _begun(self, command: FleetCommand, account: str, command_id: str, now: Time) -> Progress:
-        """Begin to carry out a command. Raises CommandRefused for a late one, or one too many."""
-        if why := command.why_late(now):
-            raise CommandRefused(why)
+    def _begun(self, command: FleetCommand, account: str, command_id: str) -> Progress:
+        """Begin to carry out a command. Raises CommandRefused for a late one, or one too many. A stop is never late."""
+        until = None if command.action is Action.STOP else self._nonces.use(command.nonce, seconds=command.seconds)
         if command.action is not Action.STOP and self._busy() >= _MOST_AT_ONCE:
             raise CommandRefused("too many commands are under way; try again in a moment")
-        progress = self._known[command_id] = Progress()
+        progress = self._known[command_id] = Progress(until)
         self._forget_oldest()
         log.info("fleet_command", action=command.action.value, lane=command.lane, account=account, id=command.id)
         self.start(f"fleet-{command.id}", self._carry_out(command, account, command_id, progress))
@@ -235,77 +243,93 @@ class CommandsDown:
                 made = await self.files.make(command, account)
                 last = final(state="done", file=await self._offered.offer(command_id, command.action, made))
             else:
-                last = await self._done(command, account, command_id, progress.tell)
+                last = await self._done(command, account, command_id, progress)
         except (CameraUnavailable, CommandRefused, ConfigError, NotFoundError, StoreError) as error:
             last = final(state="refused", detail=str(error))
         finally:
             progress.tell(last)
 
-    async def _done(self, command: FleetCommand, account: str, command_id: str, tell: Callable[[Reply], None]) -> Reply:
+    async def _done(self, command: FleetCommand, account: str, command_id: str, progress: Progress) -> Reply:
         final, source = partial(Reply, id=command.id, final=True), f"user:{account}"
         if command.action in OF_LANES:
             lane = next((lane for lane in self.lanes.lanes() if lane.lane_id == command.lane), None)
             if lane is None:
                 raise NotFoundError(f"no lane '{command.lane}' at this site")
             if command.action is not Action.HOLD:
-                return await self._moved(command, lane.gate_id, source, command_id, tell)
+                return await self._moved(command, lane.gate_id, source, command_id, progress)
             kind = None if command.order is None else OrderKind(command.order)
             await self.lanes.order(lane_id=lane.lane_id, kind=kind, reason=command.reason, source=source)
             return final(state="done")
-        return await self._of_site(command, source, tell)
+        return await self._of_site(command, account, command_id, progress)
 
-    async def _of_site(self, command: FleetCommand, source: str, tell: Callable[[Reply], None]) -> Reply:
+    async def _of_site(self, command: FleetCommand, account: str, command_id: str, progress: Progress) -> Reply:
         """Carry out a command that is for the whole site."""
-        final = partial(Reply, id=command.id, final=True)
+        final, source = partial(Reply, id=command.id, final=True), f"user:{account}"
         if command.action is Action.SNAPSHOT:
             return final(state="done", result=self.snapshot())
         if command.action is Action.EDIT:
-            return await self._edited(command, source, tell)
+            self._expect_own(command, account)
+            return await self._edited(command, source, command_id, progress)
         done = await self.reload(source)
         if not done.is_taken:
             return final(state="refused", detail="; ".join((*done.faults, *done.refused)))
         return final(state="done", detail="; ".join(done.sentences()) or "nothing is different in the site file")
 
-    async def _edited(self, command: FleetCommand, source: str, tell: Callable[[Reply], None]) -> Reply:
+    def _expect_own(self, command: FleetCommand, account: str) -> None:
+        """Refuse to undo a command by edits that this gateway did not give out for that. Raises CommandRefused."""
+        if command.undoes is None:
+            return
+        undone, edits = _command_id(account, command.undoes), _EDITS.dump_json(command.edits)
+        if not is_seal_of(command.seal, self.seal_key, undone, edits):
+            raise CommandRefused(
+                "these edits are not those that this gateway gave for taking the change back: somebody between it and"
+                " the sender put others there; look at the site file"
+            )
+
+    async def _edited(self, command: FleetCommand, source: str, command_id: str, progress: Progress) -> Reply:
         """Change the site file, and follow its trial: done once it is confirmed, refused if it takes itself back."""
         final = partial(Reply, id=command.id, final=True)
         done, back = await self.edit(source, [one.edit() for one in command.edits])
         if not done.is_taken:
             return final(state="refused", detail="; ".join((*done.faults, *done.refused)))
         if done.on_trial:
-            tell(Reply(id=command.id, state="acknowledged", final=False, detail="on trial"))
+            progress.tell(Reply(id=command.id, state="acknowledged", final=False, detail="on trial"))
             ended = await self.tried()
             if not ended.confirmed:
                 return final(state="refused", detail=f"the change took itself back: {ended.why}")
         said = "; ".join(done.sentences()) or "nothing is different in the site file"
-        return final(state="done", detail=said, result=_BACK.dump_python(list(back), mode="json"))
+        result = _BACK.dump_python(list(back), mode="json")
+        given = _EDITS.dump_json(_EDITS.validate_python(result))
+        return final(state="done", detail=said, result=result, seal=seal_of(self.seal_key, command_id, given))
 
-    async def _moved(
-        self, command: FleetCommand, gate: int, source: str, command_id: str, tell: Callable[[Reply], None]
-    ) -> Reply:
+    async def _moved(self, command: FleetCommand, gate: int, source: str, command_id: str, progress: Progress) -> Reply:
         """Command a gate, and follow the command until its outcome is known."""
-        left = None if command.action is Action.STOP else command.before - self.clock.monotonic()
+        left = None if progress.until is None else progress.until - self.clock.monotonic()
         if left is not None and left <= 0:
             raise CommandRefused(LATE)
         given = await self.lanes.command(
             device_id=gate, action=GateAction(command.action.value), source=source, command_id=command_id, within=left
         )
         state, until, version = given.state, self.clock.monotonic() + _FOLLOWED_SECONDS, -1
-        tell(Reply(id=command.id, state=_STATES[state], final=False))
+        progress.tell(Reply(id=command.id, state=_STATES[state], final=False))
         while self.clock.monotonic() < until:
             now = await self._stored(command_id)
             if now is not None and now.state in FINAL_STATES:
                 return Reply(id=command.id, state=_STATES[now.state], final=True, detail=now.detail)
             if now is not None and now.state is not state:
                 state = now.state
-                tell(Reply(id=command.id, state=_STATES[state], final=False))
+                progress.tell(Reply(id=command.id, state=_STATES[state], final=False))
             version = await self.changes.beyond(version, within=_LOOK_SECONDS)
         return Reply(
             id=command.id, state="unknown", final=True, detail="its outcome is not known yet: look at the gate"
         )
 
 
-def _read(body: bytes) -> AskTime | AskPart | FleetCommand:
+def _command_id(account: str, number: str) -> str:
+    return f"fleet-{account}-{number}"
+
+
+def _read(body: bytes) -> AskNonce | AskPart | FleetCommand:
     """Parse a message. Raises CommandRefused."""
     if len(body) > _LONGEST_BODY:
         raise CommandRefused("the command is too long")

@@ -16,7 +16,7 @@ from gateway.domain.errors import ConfigError, GatewayError, GatewayUnreachable
 from gateway.fleet.heartbeat import Beat
 from gateway.fleet.line import FleetLine, FleetRefused
 from gateway.fleet.names import AREAS_BUCKET, AREAS_STREAM, BUCKET, BUCKET_STREAM, STREAM, STREAM_SUBJECTS, FleetName
-from gateway.fleet.signed_commands import ASK_TIME, Action, FleetCommand, Reply, SiteEdit, Time, signed
+from gateway.fleet.signed_commands import ASK_NONCE, Action, FleetCommand, Nonce, Reply, SiteEdit, signed
 
 log = structlog.get_logger(__name__)
 
@@ -24,7 +24,7 @@ DUPLICATE_SECONDS: Final = 600
 _NANOSECONDS: Final = 1_000_000_000
 _DAY: Final = 86_400
 _REPLY_SECONDS: Final = 130.0
-Told = TypeVar("Told", Time, Reply)
+Told = TypeVar("Told", Nonce, Reply)
 _EXISTS_OTHERWISE = 10058
 
 
@@ -90,6 +90,8 @@ async def command(
     begin: datetime | None = None,
     end: datetime | None = None,
     event: int = 0,
+    undoes: str | None = None,
+    seal: str = "",
     number: str = "",
     seconds: float = 10.0,
 ) -> AsyncIterator[Reply]:
@@ -108,6 +110,8 @@ async def command(
         begin: its beginning.
         end: its end, ten minutes later at most.
         event: the event of a `proof`.
+        undoes: the id of the `edit` that this one takes back.
+        seal: the seal of its reply.
         number: the command's id, "" for a new one.
         seconds: the command's life; a gateway that gets it later refuses.
 
@@ -118,10 +122,10 @@ async def command(
     """
     away = f"{name} is away: the command was not sent"
     try:
-        answer = await line.asked(name.commands, ASK_TIME, refusal=away)
+        answer = await line.asked(name.commands, ASK_NONCE, refusal=away)
     except FleetRefused as error:
         raise GatewayUnreachable(away) from error
-    time = _answer(Time, answer.data, name)
+    nonce = _answer(Nonce, answer.data, name).nonce
     body = (
         FleetCommand(
             id=number or randomness.token_hex(16),
@@ -134,8 +138,10 @@ async def command(
             begin=begin,
             end=end,
             event=event,
-            run=time.run,
-            before=time.uptime + seconds,
+            undoes=undoes,
+            seal=seal,
+            nonce=nonce,
+            seconds=seconds,
         )
         .model_dump_json()
         .encode()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import secrets as randomness
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.fleet import operator
@@ -15,11 +16,23 @@ from gateway.fleet.heartbeat import AWAY_SECONDS
 from gateway.fleet.line import FleetAway, FleetLine, FleetRefused
 from gateway.fleet.names import FleetName
 from gateway.fleet.operator import Seen
-from gateway.fleet.signed_commands import ASK_TIME, Action, Reply, SiteEdit
+from gateway.fleet.signed_commands import ASK_NONCE, Action, Reply, SiteEdit
 from gateway.runtime.clock import Clock
 
 _LOOK_SECONDS = 2.0
 _EDITS = TypeAdapter(tuple[SiteEdit, ...])
+
+
+@dataclass(frozen=True, slots=True)
+class _Back:
+    """Edits that take a change back, as the reply to the command `number` gave them.
+
+    The reply may be anybody's, and the sender signs what it says. By the seal the gateway takes only its own edits.
+    """
+
+    number: str
+    edits: Sequence[SiteEdit]
+    seal: str
 
 
 @dataclass(kw_only=True)
@@ -42,7 +55,7 @@ class Rollout:
     healthy_seconds: float
     told: Callable[[str], None]
     clock: Clock
-    _changed: dict[str, tuple[SiteEdit, ...]] = field(default_factory=dict, init=False)
+    _changed: dict[str, _Back] = field(default_factory=dict, init=False)
 
     async def run(self, names: Sequence[str]) -> None:
         """Change these gateways. Raises ConfigError if it cannot begin, GatewayError once it was taken back."""
@@ -65,22 +78,34 @@ class Rollout:
         for begin in range(self.first, len(names), self.batch):
             yield names[begin : begin + self.batch]
 
-    async def _change(self, name: str, edits: Sequence[SiteEdit]) -> tuple[SiteEdit, ...]:
-        """Change one gateway, and wait for the end of its trial; return the edits that take it back.
+    async def _change(self, name: str, edits: Sequence[SiteEdit], *, undone: _Back | None = None) -> _Back:
+        """Change one gateway, or undo a change; wait for the end of its trial, and return what takes it back.
 
         Raises GatewayError.
         """
         last: Reply | None = None
-        place = FleetName(*name.split("."))
+        place, number = FleetName(*name.split(".")), randomness.token_hex(16)
         try:
-            async for reply in operator.command(self.line, place, seed=self.seed, action=Action.EDIT, edits=edits):
+            async for reply in operator.command(
+                self.line,
+                place,
+                seed=self.seed,
+                action=Action.EDIT,
+                edits=edits,
+                undoes=None if undone is None else undone.number,
+                seal="" if undone is None else undone.seal,
+                number=number,
+            ):
                 last = reply
         except (FleetAway, FleetRefused) as error:
             raise GatewayError(f"{name}: what became of the change is unknown, look at it: {error}") from error
         if last is None or last.state != "done":
             raise GatewayError(f"{name}: {'no reply' if last is None else last.detail or last.state}")
         self.told(f"{name}: {last.detail}")
-        return _EDITS.validate_python(last.result)
+        try:
+            return _Back(number, _EDITS.validate_python(last.result), last.seal)
+        except ValidationError as error:
+            raise GatewayError(f"{name} does not say how its change is taken back; look at it") from error
 
     async def _stay_well(self, before: Mapping[str, Seen]) -> None:
         """Watch the changed gateways for the given time. Raises GatewayError for one that is not well."""
@@ -96,9 +121,9 @@ class Rollout:
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _ask(self, name: str) -> None:
-        """Ask a gateway for its time, whether it lives. Raises GatewayError."""
+        """Ask a gateway for a nonce, whether it lives. Raises GatewayError."""
         try:
-            await self.line.asked(FleetName(*name.split(".")).commands, ASK_TIME, refusal="it is away")
+            await self.line.asked(FleetName(*name.split(".")).commands, ASK_NONCE, refusal="it is away")
         except (FleetAway, FleetRefused) as error:
             raise GatewayError(f"{name} does not answer: {error}") from error
 
@@ -117,7 +142,7 @@ class Rollout:
         """Take the change back wherever it was made, the last first; tell of each gateway where that fails."""
         for name, back in reversed(self._changed.items()):
             try:
-                await self._change(name, back)
+                await self._change(name, back.edits, undone=back)
                 self.told(f"{name}: taken back")
             except GatewayError as error:
                 self.told(f"{name} could not be taken back, look at it: {error}")

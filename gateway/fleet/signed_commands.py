@@ -1,7 +1,8 @@
 """Commands as they come over the fleet: who signed them, when they are too late, and what they need. Pure.
 
-A command is JSON, signed with the sender's NKey over its subject and its bytes. Its deadline is in the gateway's own
-time, for which the sender asks first. So no clock needs to be right, and a command for an earlier run is refused.
+A command is JSON, signed with the sender's NKey over its subject and its bytes. It holds a nonce of the gateway, for
+which the sender asks first; the gateway itself knows its date. So no clock needs to be right, a command for an earlier
+run is refused, and nobody on the way makes a command live longer.
 """
 
 from __future__ import annotations
@@ -20,14 +21,13 @@ from gateway.domain.errors import CommandRefused
 from gateway.site.edits import Edit
 
 LONGEST_SECONDS: Final = 60.0
-"""The longest time from now that a command may name as its deadline."""
+"""The longest life of a command."""
 SENDER: Final = "Fleet-Sender"
 SIGNATURE: Final = "Fleet-Signature"
-LATE: Final = "the command came too late, so it was not carried out"
 PART: Final = "Fleet-Part"
 """The header of a part of a file, with its number."""
-ASK_TIME: Final = b'{"action":"time"}'
-"""The message that asks a gateway for its time."""
+ASK_NONCE: Final = b'{"action":"nonce"}'
+"""The message that asks a gateway for a nonce."""
 _EVERYTHING = "*"
 
 
@@ -66,12 +66,12 @@ LONGEST_CLIP_SECONDS: Final = 600
 CommandId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{8,64}$")]
 
 
-class AskTime(BaseModel):
-    """The question for the gateway's time, which needs no signature."""
+class AskNonce(BaseModel):
+    """The question for a nonce, which needs no signature."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    action: Literal["time"]
+    action: Literal["nonce"]
 
 
 class AskPart(BaseModel):
@@ -84,13 +84,15 @@ class AskPart(BaseModel):
     part: Annotated[int, Field(ge=0, lt=2**31)]
 
 
-class Time(BaseModel):
-    """The gateway's time: `run` names this run of the gateway, `uptime` is in seconds."""
+NonceText = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Nonce(BaseModel):
+    """A nonce for one command. Its date and its proof are the gateway's own; nobody else reads them."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    run: str
-    uptime: float
+    nonce: NonceText
 
 
 class SiteEdit(BaseModel):
@@ -120,9 +122,12 @@ class FleetCommand(BaseModel):
         lane: the lane's id, for `open`, `close`, `stop` and `hold`.
         order: the standing order of `hold`; null to follow the schedule again.
         edits: the changes of the site file, for `edit`.
+        undoes, seal: for an `edit` that takes an earlier one back, the id of that one and the proof from its reply that
+            these edits are the gateway's own: on the way somebody else may have put others there to be signed.
         camera, begin, end: the camera and the time of a `clip`, of ten minutes at most.
         event: the event of a `proof`.
-        run, before: the gateway's time from which on it must not act.
+        nonce: asked for before the command was signed, for this command alone.
+        seconds: the command's life, which begins with the date of its nonce.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -137,20 +142,10 @@ class FleetCommand(BaseModel):
     begin: AwareDatetime | None = None
     end: AwareDatetime | None = None
     event: Annotated[int, Field(ge=0, lt=2**53)] = 0
-    run: Annotated[str, Field(max_length=64)]
-    before: float
-
-    def why_late(self, now: Time) -> str:
-        """Return why it must not act any more, "" if it may. A stop is never late."""
-        if self.action is Action.STOP:
-            return ""
-        if self.run != now.run:
-            return "the gateway was started after the command was made; look at the gate, and command it again"
-        if now.uptime >= self.before:
-            return LATE
-        if self.before - now.uptime > LONGEST_SECONDS:
-            return f"the command's deadline is more than {LONGEST_SECONDS:g} seconds away"
-        return ""
+    undoes: CommandId | None = None
+    seal: Annotated[str, Field(max_length=100)] = ""
+    nonce: NonceText
+    seconds: Annotated[float, Field(gt=0, le=LONGEST_SECONDS)]
 
     def span(self) -> tuple[int, int]:
         """Return begin and end of the clip (wall micros). Raises CommandRefused for a time that is not allowed."""
@@ -195,6 +190,7 @@ class Reply(BaseModel):
         detail: why it was refused, or why its outcome is unknown; or what was done.
         result: what `snapshot` asks for; for `edit`, the edits that take it back.
         file: the file that `bundle`, `clip` and `proof` have made.
+        seal: for `edit`, the gateway's proof of `result`, which a command that takes it back must hold.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -205,6 +201,7 @@ class Reply(BaseModel):
     detail: str = ""
     result: JsonValue = None
     file: FileOffer | None = None
+    seal: str = ""
 
 
 def signed(seed: str, subject: str, body: bytes) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import secrets as randomness
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
@@ -119,7 +120,7 @@ class FleetParts:
             files=desk.files,
             start=desk.start,
             clock=clock,
-            run_id=randomness.token_hex(8),
+            seal_key=_seal_key(name, credentials),
         )
         cards = CardsDown(fleet_name=name, taker=desk.notices)
         shared = desk.lanes.areas.shared
@@ -137,6 +138,13 @@ class FleetParts:
     def status(self) -> FleetStatus:
         """Return the state of the line, with what waits for it. Never waits."""
         return replace(self.connection.status(), waiting=self.events.waiting, sent_to=self.events.sent_to)
+
+
+def _seal_key(name: FleetName, credentials: str) -> bytes:
+    """Return a secret that lasts as long as the gateway's own key for the fleet; for this run alone without one."""
+    if not credentials:
+        return randomness.token_bytes(32)
+    return hmac.digest(credentials.encode(), f"edits of {name}".encode(), "sha256")
 
 
 def _servers(fleet: FleetSection, name: FleetName, credentials: str) -> list[FleetServer]:

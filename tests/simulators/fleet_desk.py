@@ -59,7 +59,7 @@ class Desk:
             ),
             start=supervisor.once,
             clock=SystemClock(),
-            run_id="this-run",
+            seal_key=b"this desk",
         )
 
     async def _permissions(self, account: str) -> frozenset[str] | None:
@@ -101,6 +101,6 @@ async def desk_at(url: str | list[str], folder, *parts, **more) -> AsyncIterator
 async def listens(client: nats.NATS) -> bool:
     """Return whether the gateway answers to this client."""
     try:
-        return bool(await client.request(NAME.commands, b'{"action":"time"}', timeout=5))
+        return bool(await client.request(NAME.commands, b'{"action":"nonce"}', timeout=5))
     except nats.errors.NoRespondersError:
         return False

@@ -113,7 +113,7 @@ class LightSite:
             files=unused,
             start=supervisor.once,
             clock=clock,
-            run_id="this-run",
+            seal_key=b"this site",
         )
         self.events = events
         self.connection = FleetConnection(

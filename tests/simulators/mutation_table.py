@@ -151,6 +151,22 @@ MUTATIONS: tuple[Mutation, ...] = (
     # 2: no command replayed or late
     Mutation(
         2,
+        "the date of a fleet command's nonce is believed without its proof",
+        "gateway/fleet/nonces.py",
+        "if not hmac.compare_digest(seal.encode(), self._seal(said).encode()):",
+        "if False:",
+        tests=("tests/gateway/fleet/test_nonces.py",),
+    ),
+    Mutation(
+        2,
+        "a fleet command's nonce counts twice",
+        "gateway/fleet/nonces.py",
+        "if nonce in self._used:",
+        "if False:",
+        tests=("tests/gateway/fleet/test_nonces.py",),
+    ),
+    Mutation(
+        2,
         "deadline not handed to the driver",
         _RUNNER,
         "self._gate.open(deadline=wish.deadline",

@@ -15,8 +15,10 @@ from drivers.contract import GatePosition
 from gateway.domain.commands import CommandState
 from gateway.domain.errors import GatewayUnreachable
 from gateway.fleet.line import FleetLine
+from gateway.fleet.names import FleetName
+from gateway.fleet.nonces import LATE
 from gateway.fleet.operator import command
-from gateway.fleet.signed_commands import LATE, Action, FleetCommand, Time, sender_of, signed
+from gateway.fleet.signed_commands import ASK_NONCE, Action, sender_of, signed
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Supervisor
 
@@ -36,10 +38,10 @@ async def raw(broker, body: bytes, headers: dict[str, str] | None = None) -> dic
     return json.loads((await broker.request(NAME.commands, body, headers=headers, timeout=20)).data)
 
 
-def made(seed: str = ANNA[0], *, before: float = 5, **changed) -> tuple[bytes, dict[str, str]]:
+async def made(broker, seed: str = ANNA[0], **changed) -> tuple[bytes, dict[str, str]]:
     """A command to open, signed."""
-    values = {"id": "command-1", "action": "open", "lane": "entry", "run": "this-run"} | changed
-    values["before"] = SystemClock().monotonic() + before
+    values = {"id": "command-1", "action": "open", "lane": "entry", "seconds": 5} | changed
+    values.setdefault("nonce", (await raw(broker, ASK_NONCE))["nonce"])
     body = json.dumps(values).encode()
     return body, signed(seed, NAME.commands, body)
 
@@ -66,7 +68,7 @@ async def test_the_same_id_answers_with_the_first_result_and_moves_nothing(broke
 
 @pytest.mark.long("a real NATS server")
 async def test_copies_that_come_at_once_are_one_command(broker, desk):
-    body, headers = made()
+    body, headers = await made(broker)
     replies = await asyncio.gather(*(raw(broker, body, headers) for _ in range(5)))
     assert {reply["id"] for reply in replies} == {"command-1"}
     await desk.lane.sees(lambda shown: shown.position is GatePosition.OPEN)
@@ -78,9 +80,10 @@ async def test_copies_that_come_at_once_are_one_command(broker, desk):
 @pytest.mark.long("a real NATS server")
 async def test_what_is_late_or_not_allowed_is_refused_and_moves_nothing(broker, desk):
     for changed, said in (
-        ({"before": -0.1}, LATE),
-        ({"before": 61}, "more than 60 seconds away"),
-        ({"run": "an-earlier-run"}, "started after the command was made"),
+        ({"seconds": 1e-6}, LATE),
+        ({"seconds": 61}, "cannot be read"),
+        ({"seconds": -1}, "cannot be read"),
+        ({"nonce": "of.an.earlier-run"}, "started after the command was made"),
         ({"lane": "nowhere"}, "no lane 'nowhere'"),
         ({"id": "short"}, "cannot be read"),
         ({"action": "explode"}, "cannot be read"),
@@ -88,7 +91,7 @@ async def test_what_is_late_or_not_allowed_is_refused_and_moves_nothing(broker, 
         ({"seed": GONE[0]}, "does not exist"),
         ({"seed": key()[0]}, "not signed by a sender"),
     ):
-        reply = await raw(broker, *made(**changed))
+        reply = await raw(broker, *await made(broker, **changed))
         assert (reply["state"], reply["final"]) == ("refused", True)
         assert said in reply["detail"]
     assert await desk.commands() == 0
@@ -96,7 +99,7 @@ async def test_what_is_late_or_not_allowed_is_refused_and_moves_nothing(broker, 
 
 @pytest.mark.long("a real NATS server")
 async def test_a_command_that_was_changed_on_the_way_or_meant_for_another_gateway_is_refused(broker, desk):
-    body, headers = made()
+    body, headers = await made(broker)
     for other in (body.replace(b"open", b"close"), body + b" "):
         assert "not signed" in (await raw(broker, other, headers))["detail"]
     elsewhere = signed(ANNA[0], "cmd.north.gate-2", body)
@@ -107,7 +110,7 @@ async def test_a_command_that_was_changed_on_the_way_or_meant_for_another_gatewa
 
 @pytest.mark.long("a real NATS server")
 async def test_a_stop_is_never_late_and_acts_once(broker, desk):
-    body, headers = made(action="stop", run="an-earlier-run", before=-100)
+    body, headers = await made(broker, action="stop", nonce="of.an.earlier-run")
     first = await raw(broker, body, headers)
     assert first["state"] in ("recorded", "refused")
     again = await raw(broker, body, headers)
@@ -133,7 +136,7 @@ async def test_what_the_network_holds_back_is_refused_when_it_comes(server, rela
         await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
         async with running(line.run()):
             await until(lambda: listens(broker))
-            body, headers = made(before=0.3)
+            body, headers = await made(broker, seconds=0.3)
             relay.hold()
             answer = asyncio.get_running_loop().create_task(raw(broker, body, headers))
             await asyncio.sleep(0.4)  # the command's life must be over
@@ -160,11 +163,59 @@ async def test_a_standing_order_a_snapshot_and_a_reload(broker, desk):
         assert (denied.state, denied.detail) == ("refused", "the sender's account lacks *")
 
 
-def test_a_deadline_is_in_the_gateways_own_time():
-    command = FleetCommand(id="12345678", action="open", lane="entry", run="a", before=10)
-    assert command.why_late(Time(run="a", uptime=9.9)) == ""
-    assert command.why_late(Time(run="a", uptime=10)) == LATE
-    assert command.why_late(Time(run="b", uptime=0))
+@pytest.mark.long("a real NATS server")
+async def test_a_nonce_is_good_for_one_command(broker, desk):
+    nonce = (await raw(broker, ASK_NONCE))["nonce"]
+    assert (await raw(broker, *await made(broker, action="snapshot", nonce=nonce)))["state"] == "done"
+    again = await raw(broker, *await made(broker, action="snapshot", nonce=nonce))
+    assert again["state"] == "done", "the same command gets its first result"
+    other = await raw(broker, *await made(broker, id="command-2", nonce=nonce))
+    assert (other["state"], "used for another command" in other["detail"]) == ("refused", True)
+    assert await desk.commands() == 0
+
+
+@pytest.mark.long("a real NATS server")
+@pytest.mark.parametrize(
+    "told",
+    [
+        lambda nonce: {"nonce": f"{int(nonce.split('.')[0]) + 85_000_000}.{nonce.split('.', 1)[1]}"},
+        lambda nonce: {"nonce": nonce, "run": "this-run", "uptime": 1e9},
+        lambda nonce: {"nonce": nonce.replace(".", "9.", 1)},
+    ],
+    ids=["a later date", "a time beside it", "another number"],
+)
+async def test_no_server_makes_a_command_live_longer(broker, desk, told):
+    """A server answers in the gateway's name, takes the signed command, and delivers it after its deadline."""
+    taken: list = []
+    true = (await raw(broker, ASK_NONCE))["nonce"]
+
+    async def server(message) -> None:
+        if message.data == ASK_NONCE:
+            await message.respond(json.dumps(told(true)).encode())
+        else:
+            taken.append(message)
+
+    between = FleetName("north", "between")
+    await broker.subscribe(between.commands, cb=server)
+    asking = command(FleetLine(broker), between, seed=ANNA[0], action=Action.OPEN, lane="entry", seconds=0.3)
+    waiting = asyncio.get_running_loop().create_task(anext(asking))
+    await until(lambda: taken)
+    await asyncio.sleep(0.4)  # the command's life must be over
+    body = taken[0].data
+    reply = await raw(broker, body, signed(ANNA[0], NAME.commands, body))  # as if it had been signed for this gateway
+    assert (reply["state"], await desk.commands()) == ("refused", 0)
+    waiting.cancel()
+
+
+@pytest.mark.long("a real NATS server")
+async def test_a_take_back_of_edits_that_the_gateway_did_not_give_is_refused(broker, desk):
+    edit = {"section": "lanes", "id": "entry", "values": {"hold_open_schedule": "always"}}
+    for seal in ("", "0" * 64):
+        asked = await made(
+            broker, id=f"command-{len(seal)}", action="edit", edits=[edit], undoes="command-1", seal=seal
+        )
+        reply = await raw(broker, *asked)
+        assert (reply["state"], "not those that this gateway gave" in reply["detail"]) == ("refused", True)
 
 
 def test_a_signature_of_nonsense_is_nobodys():
