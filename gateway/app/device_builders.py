@@ -78,7 +78,7 @@ class Parts:
         """Return an account; `password` is the name of the secret that holds it. Raises ConfigError."""
         from drivers.http_session import Account  # noqa: PLC0415  # only a site with HTTP devices loads it
 
-        return Account(username, self.secrets.get(password))
+        return Account(username, self.secrets.get(password, may_be_empty=True))
 
 
 def _modbus_gate(device: ModbusGateDevice, parts: Parts) -> ModbusGate:

@@ -9,8 +9,8 @@ _LONGEST = 64 * 1024
 _LONGEST_LINE = 1024
 _MOST_LINES = 1000
 _MOST_SECTIONS = 16
-_SECTION = re.compile(r"^(?=m=)", re.MULTILINE)
-_H264 = re.compile(r"^a=rtpmap:\d+ H264/90000\s*$", re.MULTILINE | re.IGNORECASE)
+_DIRECTIONS = frozenset({"a=sendrecv", "a=recvonly", "a=sendonly", "a=inactive"})
+_LEVEL = re.compile(r"[0-9a-f]{6}")
 _CANDIDATE = re.compile(r"a=candidate:(\S+ \d+ \S+ \d+ (\S+) \d+ typ .*)")
 _UFRAG = re.compile(r"^a=ice-ufrag:(\S+)\s*$", re.MULTILINE)
 _FINGERPRINT = re.compile(r"^a=fingerprint:[\w-]+ [0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2})+\s*$", re.MULTILINE)
@@ -22,7 +22,7 @@ class SdpRefused(ValueError):
 
 
 class NothingInCommon(SdpRefused):
-    """Valid SDP of a viewer that does not accept H.264."""
+    """Valid SDP of a viewer that does not accept H.264 as the gateway sends it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +43,79 @@ class Trickle:
 def checked_offer(offer: str) -> str:
     """Check an offer, and drop candidates whose names only the viewer's machine can resolve (mDNS).
 
-    A viewer that hides its addresses in this way is still reached, through its own connectivity checks.
+    A viewer that hides its addresses in this way is still reached, through its own connectivity checks. A section
+    without a direction gets the one that it has by RFC 8866, 6.7.
 
     Raises:
         SdpRefused: it is no offer to receive video.
-        NothingInCommon: it does not accept H.264.
+        NothingInCommon: it does not accept H.264 as the gateway sends it.
     """
     _check_size(offer)
     if not offer.startswith("v=0") or "\x00" in offer:
         raise SdpRefused("the body is no SDP: it must begin with v=0")
-    sections = _SECTION.split(offer)
-    if len(sections) - 1 > _MOST_SECTIONS:
+    head, *sections = _sections(offer)
+    if len(sections) > _MOST_SECTIONS:
         raise SdpRefused("the offer has too many sections")
-    videos = [section for section in sections if section.startswith("m=video ")]
+    usual = _direction(head) or "sendrecv"
+    videos = [section for section in sections if section[0].startswith("m=video ")]
     if not videos:
         raise SdpRefused("the offer has no video section")
-    if not any("a=recvonly" in section or "a=sendrecv" in section for section in videos):
+    if not any((_direction(section) or usual) in {"recvonly", "sendrecv"} for section in videos):
         raise SdpRefused("the offer does not ask to receive video (a=recvonly)")
     if not _UFRAG.search(offer) or not _FINGERPRINT.search(offer):
         raise SdpRefused("the offer has no ICE user fragment or no fingerprint: it is not of WebRTC")
-    if not any(_H264.search(section) for section in videos):
+    taken = [parameters for section in videos for parameters in _h264(section)]
+    if not taken:
         raise NothingInCommon("the viewer does not take H.264, and cameras' pictures are not transcoded")
-    visible = [line for line in offer.splitlines() if not _hidden(line)]
+    if not any(map(_is_baseline, taken)):
+        raise NothingInCommon("the viewer takes H.264, but not of the baseline profile with packetization-mode=1")
+    for section in sections:
+        if not _direction(section):
+            section.append(f"a={usual}")
+    visible = [line for section in (head, *sections) for line in section if not _hidden(line)]
     return "\r\n".join(visible) + "\r\n"
+
+
+def _sections(offer: str) -> list[list[str]]:
+    """Return the lines before the first section (`m=`), and those of each section."""
+    found: list[list[str]] = [[]]
+    for line in offer.splitlines():
+        if line.startswith("m="):
+            found.append([])
+        found[-1].append(line)
+    return found
+
+
+def _direction(section: list[str]) -> str:
+    """Return the section's own direction; "" when it has none."""
+    return next((line.strip()[2:] for line in section if line.strip() in _DIRECTIONS), "")
+
+
+def _h264(section: list[str]) -> list[dict[str, str]]:
+    """Return the format parameters of each payload type of H.264 (RFC 6184, 8.1)."""
+    formats: dict[str, dict[str, str]] = {}
+    for line in section:
+        kind, _, rest = line.partition(":")
+        number, _, text = rest.partition(" ")
+        if kind == "a=rtpmap" and text.strip().lower() == "h264/90000":
+            formats.setdefault(number, {})
+    for line in section:
+        kind, _, rest = line.partition(":")
+        number, _, text = rest.partition(" ")
+        if kind == "a=fmtp" and number in formats:
+            pairs = (part.partition("=") for part in text.split(";"))
+            formats[number] = {name.strip().lower(): value.strip().lower() for name, _, value in pairs}
+    return list(formats.values())
+
+
+def _is_baseline(parameters: dict[str, str]) -> bool:
+    """Return whether these parameters are of the (constrained) baseline profile, the only one that is answered."""
+    level = parameters.get("profile-level-id", "42e01f")
+    if parameters.get("packetization-mode", "0") != "1" or not _LEVEL.fullmatch(level):
+        return False
+    profile, constraints = int(level[:2], 16), int(level[2:4], 16)
+    # Table 5 of RFC 6184; the first constraint makes the main and the extended profile a baseline too
+    return not constraints & 0x0F and (profile == 0x42 or (profile in {0x4D, 0x58} and constraints >= 0x80))
 
 
 def user_fragment(offer: str) -> str:

@@ -20,6 +20,7 @@ from gateway.recording.worker_pool import CameraWorker
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Progress
 from gateway.site import Camera, Secrets, Site
+from gateway.site.addresses import PLACE
 
 log = structlog.get_logger(__name__)
 
@@ -70,7 +71,10 @@ def worker_camera(camera: Camera, secrets: Secrets, *, segment_seconds: float, c
 
 def _with_account(url: str, camera: Camera, secrets: Secrets) -> str:
     if camera.username is not None and camera.password is not None:
-        account = f"{quote(camera.username, safe='')}:{quote(secrets.get(camera.password), safe='')}"
+        values = {"username": camera.username, "password": secrets.get(camera.password, may_be_empty=True)}
+        quoted = {name: quote(value, safe="") for name, value in values.items()}
+        account = f"{quoted['username']}:{quoted['password']}"
+        url = PLACE.sub(lambda found: quoted[found[1]], url)
     elif camera.token is not None:
         account = f":{quote(secrets.get(camera.token), safe='')}"
     else:

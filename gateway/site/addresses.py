@@ -49,14 +49,21 @@ class Endpoint:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def endpoint_of(url: str, *, schemes: Collection[str]) -> Endpoint:
+PLACE = re.compile(r"\{(username|password)\}")
+"""The place of the account, or of its password, in the address of a camera that takes them there."""
+_PLACED = re.compile(rf"(?:[A-Za-z]{{1,12}}=)?{PLACE.pattern}")
+
+
+def endpoint_of(url: str, *, schemes: Collection[str], has_places: bool = False) -> Endpoint:
     """Return host and port of a URL with one of these schemes; the port defaults to that of the scheme.
+
+    `has_places`: whether it may have a `PLACE` where other URLs would have credentials.
 
     Raises ValueError, without the URL in its text, for any other URL and for one with credentials, because secrets
     do not belong in the site file.
     """
     wanted = " or ".join(", ".join(f"{scheme}://…" for scheme in schemes).rsplit(", ", 1))
-    parts, port = _split(url, wanted)
+    parts, port = _split(_PLACED.sub("", url) if has_places else url, wanted)
     if parts.scheme not in schemes or not parts.hostname or not _is_connectable(parts.hostname):
         raise ValueError(f"must be {wanted}")
     if port == 0:
@@ -199,8 +206,9 @@ def _split(url: str, wanted: str) -> tuple[SplitResult, int | None]:
         parts = urlsplit(url)
     except ValueError as error:  # its text may repeat a part of the URL, and with it a password
         raise ValueError(f"must be {wanted}") from error
-    # Some cameras take credentials within the path: rtsp://host/user=admin&password=…
-    asked = parse_qsl(f"{parts.query}&{parts.path.rpartition('/')[2]}", keep_blank_values=True)
+    # some cameras take credentials within the path: rtsp://host/user=admin&password=… or user=admin_password=…
+    last = parts.path.rpartition("/")[2]
+    asked = parse_qsl(f"{parts.query}&{last}&{last.replace('_', '&')}", keep_blank_values=True)
     if "@" in parts.netloc or any(name.lower() in _SECRET_NAMES for name, _ in asked):
         raise ValueError("must not hold credentials; name a secret in 'password'")
     try:

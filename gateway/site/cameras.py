@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from gateway.site.addresses import Endpoint, endpoint_of
+from gateway.site.addresses import PLACE, Endpoint, endpoint_of
 from gateway.site.fields import Name, RecordId, SecretName, Section
 
 _RTSP = ("rtsp", "rtsps")
@@ -21,7 +21,7 @@ class Camera(Section):
 
     id: RecordId
     name: Name
-    url: str
+    url: str = Field(description="`{username}` and `{password}` stand for an account that its path or query holds")
     live_url: str | None = Field(default=None, description="a smaller H.264 stream of the same camera, for live view")
     username: str | None = None
     password: SecretName | None = None
@@ -35,13 +35,15 @@ class Camera(Section):
     @classmethod
     def _video(cls, value: str | None) -> str | None:
         if value is not None:
-            endpoint_of(value, schemes=(*_RTSP, *_WHEP))
+            endpoint_of(value, schemes=(*_RTSP, *_WHEP), has_places=True)
         return value
 
     @model_validator(mode="after")
     def _one_account(self) -> Self:
         if (self.username is None) != (self.password is None):
             raise ValueError("'username' and 'password' go together")
+        if self.password is None and any(PLACE.search(url) for url in self._urls()):
+            raise ValueError("'url' has a place for the account, so 'username' and 'password' are needed")
         if self.token is not None and not all(_scheme(url) in _WHEP for url in self._urls()):
             raise ValueError("only what is at whep:// or wheps:// takes a 'token'")
         if self.token is not None and self.username is not None:
@@ -56,11 +58,11 @@ class Camera(Section):
 
     def endpoint(self) -> Endpoint:
         """Return host and port of the camera's stream."""
-        return endpoint_of(self.url, schemes=(*_RTSP, *_WHEP))
+        return endpoint_of(self.url, schemes=(*_RTSP, *_WHEP), has_places=True)
 
     def live_endpoint(self) -> Endpoint:
         """Return host and port of the stream for live view: of `live_url`, else of `url`."""
-        return endpoint_of(self.live_url or self.url, schemes=(*_RTSP, *_WHEP))
+        return endpoint_of(self.live_url or self.url, schemes=(*_RTSP, *_WHEP), has_places=True)
 
     def _urls(self) -> tuple[str, ...]:
         return (self.url,) if self.live_url is None else (self.url, self.live_url)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import ssl
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -38,6 +39,9 @@ from gateway.site.profile_faults import profile_faults
 from gateway.site.secrets import Secrets
 from gateway.site.serial_devices import SerialDevice, SerialGateDevice
 from gateway.site.tracing_section import TRACES_MISSING, can_send_traces
+
+_MAY_BE_EMPTY = re.compile(r"(?:cameras|devices)\[\d+\]\.password")
+"""Secrets that may be empty: some cameras and devices have accounts without a password."""
 
 
 def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True, text: bytes | None = None) -> Site:
@@ -170,7 +174,7 @@ def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
         named += [(f"devices[{index}].{key}", name) for key, name in device_secrets(device)]
     for place, name in named:
         try:
-            secret = secrets.get(name)
+            secret = secrets.get(name, may_be_empty=_MAY_BE_EMPTY.fullmatch(place) is not None)
         except ConfigError as error:
             yield Fault(place, str(error))
             continue

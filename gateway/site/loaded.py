@@ -82,6 +82,6 @@ def _digests(site: Site, secrets: Secrets) -> Iterator[tuple[str, str]]:
     names |= {name for _, name in site.backup.secrets()}
     for name in sorted(names):
         try:
-            yield name, hashlib.sha256(secrets.get(name).encode()).hexdigest()
+            yield name, hashlib.sha256(secrets.get(name, may_be_empty=True).encode()).hexdigest()
         except ConfigError:
             continue  # it was there when the file was checked; the part that needs it reports the error

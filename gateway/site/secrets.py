@@ -32,10 +32,13 @@ class Secrets:
         self._environ = environ
         self._report = report
 
-    def get(self, name: str) -> str:
-        """Return the secret's text without a final line ending. Raises ConfigError with one sentence."""
+    def get(self, name: str, *, may_be_empty: bool = False) -> str:
+        """Return the secret's text without a final line ending. Raises ConfigError with one sentence.
+
+        `may_be_empty`: for the password of a device or camera, some of which have accounts without one.
+        """
         secret = self._find(name)
-        if not secret:
+        if not secret and not may_be_empty:
             raise ConfigError(f"secret {name!r} is empty")
         self._report(secret)
         return secret

@@ -10,7 +10,7 @@ OFFER = (
     "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\n"
     "m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=ice-ufrag:abcd\r\na=ice-pwd:aaaaaaaaaaaaaaaaaaaaaaaa\r\n"
     f"a=fingerprint:sha-256 {':'.join(['AA'] * 32)}\r\na=setup:actpass\r\na=mid:0\r\na=recvonly\r\n"
-    "a=rtpmap:96 H264/90000\r\n"
+    "a=rtpmap:96 H264/90000\r\na=fmtp:96 packetization-mode=1\r\n"
 )
 
 

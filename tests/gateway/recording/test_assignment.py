@@ -18,7 +18,7 @@ def test_one_worker_for_every_few_cameras():
     assert groups((), most=4) == ()
 
 
-@pytest.mark.parametrize("password", ["plain", "p@ss:w/rd?#%&ü "])
+@pytest.mark.parametrize("password", ["plain", "p@ss:w/rd?#%&ü ", ""])
 def test_credentials_are_put_into_the_url_whatever_they_hold(tmp_path, password):
     secrets = Secrets(folder=tmp_path, environ={"EDGE_GATEWAY_SECRET_GATE": password})
     camera = CAMERA.model_copy(update={"username": "us@er", "password": "gate"})
@@ -27,6 +27,34 @@ def test_credentials_are_put_into_the_url_whatever_they_hold(tmp_path, password)
     parts = urlsplit(assigned.url)
     assert (parts.hostname, parts.port, parts.path, parts.query) == ("10.0.0.8", 554, "/stream", "channel=1")
     assert (unquote(parts.username), unquote(parts.password)) == ("us@er", password)
+
+
+def test_an_account_stands_in_the_address_where_the_camera_takes_it_there(tmp_path):
+    secrets = Secrets(folder=tmp_path, environ={"EDGE_GATEWAY_SECRET_GATE": "{username}&x"})
+    camera = Camera(
+        id=7,
+        name="Gate",
+        url="rtsp://10.0.0.8/user={username}&password={password}&channel=1",
+        live_url="rtsp://10.0.0.8/user={username}_password={password}_stream=1.sdp?real_stream",
+        username="ad min",
+        password="gate",
+    )
+    assigned = worker_camera(camera, secrets, segment_seconds=2)
+    assert assigned.url.endswith("@10.0.0.8/user=ad%20min&password=%7Busername%7D%26x&channel=1")
+    assert assigned.live_url.endswith("/user=ad%20min_password=%7Busername%7D%26x_stream=1.sdp?real_stream")
+
+
+def test_an_account_in_the_address_is_named_and_never_written_there():
+    with pytest.raises(ValueError, match="has a place for the account"):
+        Camera(id=7, name="Gate", url="rtsp://10.0.0.8/password={password}")
+    for url in (
+        "rtsp://10.0.0.8/user={username}&password=word",
+        "rtsp://10.0.0.8/user=admin_password=word_channel=1",
+        "rtsp://10.0.0.8/live?user={username}&pwd=word",
+        "rtsp://{username}:{password}@10.0.0.8/live",
+    ):
+        with pytest.raises(ValueError, match="must not hold credentials"):
+            Camera(id=7, name="Gate", url=url, username="me", password="gate")
 
 
 def test_the_live_stream_has_the_same_account(tmp_path):

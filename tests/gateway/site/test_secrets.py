@@ -32,6 +32,13 @@ def test_credentials_come_before_the_environment_and_that_before_the_file(tmp_pa
     ]
 
 
+def test_only_a_secret_that_may_be_empty_is_taken_without_a_text(tmp_path):
+    secrets = Secrets(folder=tmp_path, environ={"EDGE_GATEWAY_SECRET_CAM": ""})
+    assert secrets.get("cam", may_be_empty=True) == ""
+    with pytest.raises(ConfigError, match="is empty"):
+        secrets.get("cam")
+
+
 @pytest.mark.parametrize(
     ("data", "secret"), [(b"a b", "a b"), (b"ab\r\n", "ab"), (b"ab\n\n", "ab\n"), ("é".encode(), "é")]
 )

@@ -286,6 +286,24 @@ async def test_a_viewer_without_h264_is_told(live):
         assert "H.264" in text
 
 
+@pytest.mark.parametrize(
+    "spoil", [(r"profile-level-id=\w+", "profile-level-id=640c1f"), ("packetization-mode=1", "x=1")]
+)
+async def test_a_viewer_without_the_baseline_profile_is_told(live, spoil):
+    async with live() as site, Player() as player:
+        status, text, _ = await site.ask("POST", site.url, re.sub(*spoil, player.offer))
+        assert status == 406
+        assert "baseline profile" in text
+
+
+async def test_a_viewer_that_names_no_direction_gets_pictures(live):
+    async with live() as site, Player() as player:
+        status, answer, _ = await site.ask("POST", site.url, player.offer.replace("a=recvonly\r\n", ""))
+        assert status == 201, answer
+        await player.take(answer)
+        assert len(await player.pictures(3)) == 3
+
+
 async def test_a_camera_that_sends_nothing_is_a_conflict_for_now(live):
     async with live() as site, Player() as player:
         site.feed.lost()
