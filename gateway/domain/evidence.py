@@ -124,6 +124,14 @@ class TooLarge(Exception):
     """A file is larger than the limit."""
 
 
+class Maker(StrEnum):
+    """Kinds of callers who make links to evidence. Names of one kind say nothing about those of another."""
+
+    SITE = "site"
+    CENTRAL = "central"
+    LOCAL = "local"
+
+
 @dataclass(frozen=True, slots=True)
 class EvidenceLink:
     """A link that gives access to evidence without a session. Times are wall micros UTC.
@@ -131,6 +139,7 @@ class EvidenceLink:
     Attributes:
         username: who made it.
         revoked_at: when it was revoked, None if it was not.
+        maker: the kind of caller whose right it has.
     """
 
     id: int
@@ -139,9 +148,10 @@ class EvidenceLink:
     created_at: int
     expires_at: int
     revoked_at: int | None = None
+    maker: Maker = Maker.SITE
 
     def is_good(self, *, now: int) -> bool:
-        """Return whether the link gives access."""
+        """Return whether the link gives access, if its maker still has the right."""
         return self.revoked_at is None and now < self.expires_at
 
 

@@ -17,6 +17,7 @@ class ProblemKind(StrEnum):
     READERS_OFFLINE = "readers_offline"
     GATE_STOPPED = "gate_stopped"
     GATE_DOES_NOT_MOVE = "gate_does_not_move"
+    GATE_TOO_SLOW = "gate_too_slow"
     GATE_SLOWER = "gate_slower"
     GATE_HELD_OPEN = "gate_held_open"
     GATE_FORCED_OPEN = "gate_forced_open"

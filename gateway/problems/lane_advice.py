@@ -60,6 +60,16 @@ LANE_ADVICE: Mapping[K, Advice] = MappingProxyType(
                 "Open it by hand until then.",
             ),
         ),
+        K.GATE_TOO_SLOW: Advice(
+            "Gate moves too slowly",
+            Severity.WARNING,
+            "An opening that takes longer than `opening_seconds` is given up, so that its vehicle is not let in.",
+            (
+                "Watch it move: look whether it hangs or scrapes, and whether its limit switch is reached.",
+                "If it has always been as slow, raise `opening_seconds` or `closing_seconds` of the lane.",
+                "If not, check its spring or counterweight, its gear, and the supply of the motor under load.",
+            ),
+        ),
         K.GATE_SLOWER: Advice(
             "Gate moves more slowly than it used to",
             Severity.WARNING,

@@ -35,6 +35,8 @@ _TOLD_BY_OWNER = frozenset(
         K.GATE_POSITION_UNKNOWN,
         K.GATE_LIMITS_BOTH_ON,
         K.GATE_STOPPED,
+        K.GATE_DOES_NOT_MOVE,
+        K.GATE_TOO_SLOW,
         K.GATE_HELD_OPEN,
         K.GATE_FORCED_OPEN,
         K.VEHICLE_STUCK,

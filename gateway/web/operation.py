@@ -89,6 +89,7 @@ SIGNED_IN = Rule()
 UNCONFIRMED = Rule(confirmed=False)
 HALF_SIGNED_IN = Rule(whole=False)
 """Needs a session; its second factor need not be proven yet."""
+ADMINISTRATORS = Rule(everything=True)
 
 
 def needs(*permissions: str) -> Rule:

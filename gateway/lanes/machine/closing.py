@@ -246,10 +246,13 @@ def _again(lane: Transition, job: Closing, reason: str) -> None:
         lane.drop_closing()  # the gate must be open for this visit, and closes when it ends
         return
     if job.tries >= CLOSE_TRIES:
+        is_slow = lane.state.inputs.gate.position is GatePosition.CLOSING
+        slowly = f"the gate moves, but is not closed after {lane.rules.lane.closing_seconds:g} s"
+        text = slowly if is_slow else f"the gate did not close: {reason}"
         lane.drop_closing()
-        lane.note(f"the gate did not close: {reason}")
-        lane.put(lane.state.troubles.gate_unmoved(f"the gate did not close: {reason}"))
-        lane.tell(EventKind.CLOSING_TIMED_OUT, f"the gate did not close: {reason}", tries=job.tries)
+        lane.note("")  # the trouble says it until it is over
+        lane.put(lane.state.troubles.gate_unmoved(text, is_slow=is_slow))
+        lane.tell(EventKind.CLOSING_TIMED_OUT, text, tries=job.tries)
         return
     stopped = lane.state.inputs.gate.position is GatePosition.STOPPED
     lane.put(job.after_failure(lane.now.at, pause=PAUSE_SECONDS, stopped=stopped))

@@ -163,7 +163,8 @@ def watch(lane: Transition) -> None:
     reason = "acknowledged, but the gate did not move (locked?)" if taken else "no answer from the controller"
     reason = flight.doubt or reason
     lane.put(lane.state.commands.ended())
-    lane.note(reason)
+    if not lane.state.troubles.unmoved:  # which says it until it is over
+        lane.note(reason)
     _give_up(lane, flight, reason)
 
 

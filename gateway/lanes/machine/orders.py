@@ -80,12 +80,12 @@ def watch(lane: Transition) -> None:
     opens = state.orders.opens
     if lane.rules.has_position and opens.tries >= OPEN_TRIES and not state.troubles.unmoved:
         lane.put(state.troubles.gate_unmoved(f"the gate did not open, though {state.reason_kept_open}"))
+    if opens.tries >= OPEN_TRIES and not opens.reported and (lane.rules.has_position or not state.inputs.on_fire):
+        lane.put(lane.state.orders.reported_in_vain())
+        lane.note("the gate could not be held open")
+        text = f"the gate is not open after {opens.tries} commands, though {state.reason_kept_open}"
+        lane.tell(EventKind.HOLD_FAILED, text, tries=opens.tries)
     if not state.inputs.on_fire and opens.tries >= OPEN_TRIES:
-        if not opens.reported:
-            lane.put(state.orders.reported_in_vain())
-            lane.note("the gate could not be held open")
-            text = f"the gate is not open after {opens.tries} commands, though {state.reason_kept_open}"
-            lane.tell(EventKind.HOLD_FAILED, text, tries=opens.tries)
         return
     pause = lane.rules.lane.opening_seconds + PAUSE_SECONDS
     lane.put(state.orders.tried(not_before=now + pause))

@@ -17,6 +17,8 @@ LEAVING_SECONDS = 10.0
 """How long a vehicle that has just passed may need to leave the loops: until then a loop may be on because of it."""
 DOUBTED_SECONDS = 60.0
 """How long the clock must be untrusted before a lane with schedules reports it: at each start it is for a moment."""
+RESTING_STUCK_SECONDS = 60.0
+"""How long an input under the gate is on in a lane at rest until it counts as stuck, if the site file allows more."""
 LATE_OPENING_SECONDS = 60.0
 """How long after an unanswered open an opening without a cause counts as its late effect."""
 

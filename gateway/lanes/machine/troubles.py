@@ -13,7 +13,7 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.machine import closing
-from gateway.lanes.machine.rules import DOUBTED_SECONDS, LATE_OPENING_SECONDS, LaneRules
+from gateway.lanes.machine.rules import DOUBTED_SECONDS, LATE_OPENING_SECONDS, RESTING_STUCK_SECONDS, LaneRules
 from gateway.lanes.machine.safety import obstructions, points_that_forbid
 from gateway.lanes.machine.state.inputs import NEVER, InputReading
 from gateway.lanes.machine.state.lane import LaneState
@@ -88,7 +88,9 @@ def follow_gate(lane: Transition, before: GatePosition) -> None:
     position, now = lane.state.inputs.gate.position, lane.now.at
     if position is GatePosition.UNKNOWN:
         return
-    if lane.state.troubles.unmoved and position is not before and position in _LIMITS:
+    unmoved = lane.state.troubles.unmoved
+    if unmoved and position is not before and position in _LIMITS:
+        lane.tell(EventKind.TROUBLE_ENDED, f"over: {unmoved}", trouble="gate_unmoved", subject="")
         lane.put(lane.state.troubles.gate_unmoved(""))
     if position is GatePosition.CLOSED:
         lane.put(lane.state.troubles.closed())
@@ -114,11 +116,27 @@ def _conditions(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
         yield _condition(EventKind.VEHICLE_STUCK, text, state.visits.since + rules.lane.vehicle_stuck_seconds)
     for name, point in _inputs(rules, state):
         if point.is_on():
-            text = f"{name} has been on for {_span(rules.lane.stuck_seconds)}"
-            yield _condition(EventKind.INPUT_STUCK, text, point.since + rules.lane.stuck_seconds, subject=name)
+            seconds, at = _stuck_at(rules, state, name, point)
+            yield _condition(EventKind.INPUT_STUCK, f"{name} has been on for {_span(seconds)}", at, subject=name)
         if point.changes and point.chatters_until() > point.changes[-1]:
             chatter = Trouble(EventKind.INPUT_CHATTERS, name, f"{name} changes too often to be trusted")
             yield _Condition(chatter, point.changes[-1], point.chatters_until())
+
+
+def _stuck_at(rules: LaneRules, state: LaneState, name: str, point: InputReading) -> tuple[float, float]:
+    """Return after how many seconds an input that is on counts as stuck, and from when.
+
+    While the lane rests, nobody drives over its closing loop or through its photocell, so that a minute is enough.
+    """
+    if any(one.kind is EventKind.INPUT_STUCK and one.subject == name for one in state.troubles.present):
+        return rules.lane.stuck_seconds, point.since
+    rests = state.visits.phase is Phase.IDLE and not state.reason_kept_open
+    if rests and name in {obstruction for obstruction, _, _ in obstructions(rules, state)}:
+        resting = min(RESTING_STUCK_SECONDS, rules.lane.stuck_seconds)
+        at = max(point.since, state.visits.since, state.orders.last_reason.until) + resting
+        if at < point.since + rules.lane.stuck_seconds:
+            return resting, at
+    return rules.lane.stuck_seconds, point.since + rules.lane.stuck_seconds
 
 
 def _of_switches(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
@@ -217,10 +235,11 @@ def why_unable(rules: LaneRules, state: LaneState, now: float) -> Iterator[LaneT
 
 
 def lasting(state: LaneState) -> Iterator[LaneTrouble]:
-    """Yield what is wrong and lasts; first that a person stopped the gate, or that it does not move."""
+    """Yield what is wrong and lasts; first that a person stopped the gate, or that it does not reach its limit."""
     if state.stop.by:
         yield LaneTrouble(ProblemKind.GATE_STOPPED, state.stop_sentence)
     if state.troubles.unmoved:
-        yield LaneTrouble(ProblemKind.GATE_DOES_NOT_MOVE, state.troubles.unmoved)
+        kind = ProblemKind.GATE_TOO_SLOW if state.troubles.is_slow else ProblemKind.GATE_DOES_NOT_MOVE
+        yield LaneTrouble(kind, state.troubles.unmoved)
     for one in state.troubles.present:
         yield LaneTrouble(_PROBLEMS[one.kind], one.text, one.subject)

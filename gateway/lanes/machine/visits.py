@@ -187,15 +187,18 @@ def open_not_sent(lane: Transition, command: Command, reason: str, *, may_still_
         lane.rest()
 
 
-def not_opened(lane: Transition, reason: str, *, closes: bool = True) -> None:
-    """End a visit for which the gate did not open; `closes`: it may have moved, so it is closed again."""
+def not_opened(lane: Transition, reason: str, *, text: str = "", closes: bool = True) -> None:
+    """End a visit for which the gate did not open. `text`: a sentence with the reason, if there is a truer one.
+
+    `closes`: the gate may have moved, so it is closed again.
+    """
     visit = lane.state.visits.present
-    lane.note(reason)
+    lane.note("" if lane.state.troubles.unmoved else reason)  # a trouble says it until it is over
     if visit is None:
         return
     lane.tell(
         EventKind.OPENING_TIMED_OUT,
-        f"the gate did not open: {reason}",
+        text or f"the gate did not open: {reason}",
         passage=lane.passage(visit, PassageOutcome.NOT_OPENED),
         filmed_from=lane.now.stamp.micros,
         position=lane.state.inputs.gate.position,
@@ -222,10 +225,13 @@ def watch(lane: Transition) -> None:
         if lane.state.stop.by:
             not_opened(lane, f"stopped by {lane.state.stop.by}")
         else:
+            is_slow = lane.state.inputs.gate.position is GatePosition.OPENING
             late = f"not seen open within {lane.rules.lane.opening_seconds:g} s"
-            reason = commands_in_flight.why_not_moved(lane) or late
-            lane.put(lane.state.troubles.gate_unmoved(f"the gate did not open: {reason}"))
-            not_opened(lane, reason)
+            reason = late if is_slow else commands_in_flight.why_not_moved(lane) or late
+            slowly = f"the gate moves, but is not open after {lane.rules.lane.opening_seconds:g} s"
+            text = slowly if is_slow else f"the gate did not open: {reason}"
+            lane.put(lane.state.troubles.gate_unmoved(text, is_slow=is_slow))
+            not_opened(lane, reason, text=text)
     elif state.visits.phase is Phase.OPEN and now >= _given_up_at(lane.rules, state):
         _give_up(lane)
     leaving = lane.state.visits.leaving

@@ -77,6 +77,7 @@ class Accounts:
                 (username, password_hash, role, now),
             )
             _end_sessions(connection, username)  # an account of central with this name gives way to this one
+            _end_links(connection, username)
             self._log.account(connection, username)
 
         await self._database.write(job)
@@ -96,8 +97,15 @@ class Accounts:
         await self._database.write(job)
 
     async def set_disabled(self, username: str, *, disabled: bool) -> None:
-        """Allow or forbid sign-ins, and end the account's sessions."""
-        await self._change(username, "disabled = ?", int(disabled))
+        """Allow or forbid sign-ins, and end the account's sessions; forbidding also ends the links that it made."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            _update(connection, username, "disabled = ?", int(disabled))
+            if disabled:
+                _end_links(connection, username)
+            self._log.account(connection, username)
+
+        await self._database.write(job)
 
     async def set_second_factor(self, username: str, secret: str, *, step: int, codes: Iterable[bytes]) -> None:
         """Set or remove a second factor, replace the recovery codes, and end the account's sessions.
@@ -163,13 +171,14 @@ class Accounts:
         return await self._database.write(job)
 
     async def remove(self, username: str) -> None:
-        """Remove an account and its sessions."""
+        """Remove an account, its sessions and the links that it made."""
 
         def job(connection: sqlite3.Connection) -> None:
             if connection.execute("DELETE FROM account WHERE username = ?", (username,)).rowcount == 0:
                 raise NotFoundError(f"there is no account '{username}'")
             _put_codes(connection, username, ())
             _end_sessions(connection, username)
+            _end_links(connection, username)
             self._log.account(connection, username)
 
         await self._database.write(job)
@@ -228,6 +237,8 @@ class Accounts:
             changed = tuple(name for name, password_hash in known.items() if hashes.get(name) != password_hash)
             for username in changed:
                 _end_sessions(connection, username)
+                if username not in hashes:
+                    _end_links(connection, username)
             if known != hashes:
                 connection.execute("DELETE FROM site_file_account")
                 connection.executemany("INSERT INTO site_file_account VALUES (?, ?)", hashes.items())
@@ -252,6 +263,11 @@ def _update(connection: sqlite3.Connection, username: str, assignment: str, *val
 
 def _end_sessions(connection: sqlite3.Connection, username: str) -> None:
     connection.execute("DELETE FROM session WHERE username = ?", (username,))
+
+
+def _end_links(connection: sqlite3.Connection, username: str) -> None:
+    """End the links to evidence that an account made: a later account of this name is another person's."""
+    connection.execute("DELETE FROM evidence_link WHERE username = ?", (username,))
 
 
 def _put_codes(connection: sqlite3.Connection, username: str, hashes: tuple[bytes, ...]) -> None:

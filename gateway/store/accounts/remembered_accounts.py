@@ -45,6 +45,20 @@ class RememberedAccounts:
 
         return await self._database.read(query)
 
+    async def rights(self, username: str, *, now: int, verified_after: int) -> frozenset[str]:
+        """Return the permissions of an account of central: by its live sessions, and by its last sign-in if recent."""
+
+        def query(connection: sqlite3.Connection) -> frozenset[str]:
+            found = connection.execute(
+                "SELECT permissions FROM remembered WHERE username = ? AND verified_at > ?"
+                " UNION ALL SELECT permissions FROM session"
+                " WHERE username = ? AND central AND NOT mfa_pending AND expires_at > ?",
+                (username, verified_after, username, now),
+            )
+            return frozenset(name for (permissions,) in found for name in json.loads(permissions))
+
+        return await self._database.read(query)
+
     async def put(self, account: RememberedAccount) -> None:
         """Remember an account that has just signed in at central."""
         row = (
@@ -67,12 +81,13 @@ class RememberedAccounts:
         await self._database.write(job)
 
     async def forget(self, username: str, *, sessions: bool) -> None:
-        """Forget an account that central refuses. With `sessions`, end its sessions here in the same commit."""
+        """Forget an account that central refuses. `sessions`: end its sessions and links here in the same commit."""
 
         def job(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM remembered WHERE username = ?", (username,))
             if sessions:
                 connection.execute("DELETE FROM session WHERE username = ? AND central", (username,))
+                connection.execute("DELETE FROM evidence_link WHERE username = ? AND maker = 'central'", (username,))
 
         await self._database.write(job)
 

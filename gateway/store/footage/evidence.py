@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event
-from gateway.domain.evidence import Evidence, EvidenceLink, KeptAs
+from gateway.domain.evidence import Evidence, EvidenceLink, KeptAs, Maker
 from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database, is_id
 from gateway.store.events.events import insert_event
@@ -22,7 +22,7 @@ _COLUMNS = (
     "id, camera_event_id, name, description, kept_as, media_type, size, sha256, file, created_at, clock_trusted,"
     " username, central_id, delivered, missing"
 )
-_LINK_COLUMNS = "id, evidence_id, username, created_at, expires_at, revoked_at"
+_LINK_COLUMNS = "id, evidence_id, username, created_at, expires_at, revoked_at, maker"
 _MOST_LINKS = 100
 
 
@@ -218,9 +218,9 @@ class EvidenceRows:
             if count >= _MOST_LINKS:
                 raise TooMany
             cursor = connection.execute(
-                "INSERT INTO evidence_link (evidence_id, token_hash, username, created_at, expires_at)"
-                " VALUES (?, ?, ?, ?, ?)",
-                (link.evidence_id, _hashed(token), link.username, link.created_at, link.expires_at),
+                "INSERT INTO evidence_link (evidence_id, token_hash, username, created_at, expires_at, maker)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                (link.evidence_id, _hashed(token), link.username, link.created_at, link.expires_at, link.maker.value),
             )
             return replace(link, id=int(cursor.lastrowid or 0))
 
@@ -233,11 +233,20 @@ class EvidenceRows:
                 f"SELECT {_LINK_COLUMNS} FROM evidence_link WHERE token_hash = ?", (_hashed(token),)
             ).fetchone()
         )
-        return EvidenceLink(*row) if row else None
+        return None if row is None else replace(EvidenceLink(*row[:-1]), maker=Maker(row[-1]))
 
-    async def revoke(self, evidence_id: int, *, link_id: int | None, now: int) -> int:
-        """Revoke one link of a piece of evidence, or all (`link_id` None); return how many were valid until now."""
-        only, values = ("", ()) if link_id is None else (" AND id = ?", (link_id,))
+    async def revoke(
+        self, evidence_id: int, *, link_id: int | None, made_by: tuple[str, Maker] | None, now: int
+    ) -> int:
+        """Revoke one link of a piece of evidence, or all (`link_id` None); return how many were valid until now.
+
+        `made_by`: the name and kind of the maker whose links alone are revoked; None: anybody's.
+        """
+        only, values = "", list[int | str]()
+        if link_id is not None:
+            only, values = " AND id = ?", [link_id]
+        if made_by is not None:
+            only, values = f"{only} AND username = ? AND maker = ?", [*values, *made_by]
         return await self._database.write(
             lambda connection: (
                 connection.execute(

@@ -21,6 +21,7 @@ from gateway.web.auth.accounts import Roster
 from gateway.web.auth.api_keys import ApiKeys
 from gateway.web.auth.central_sessions import CentralSessions
 from gateway.web.auth.central_sign_in import CentralAccounts, CentralSignIn
+from gateway.web.auth.link_makers import LinkMakers
 from gateway.web.auth.memory_sessions import MemorySessions
 from gateway.web.auth.second_factor import SecondFactor
 from gateway.web.auth.sessions import Sessions
@@ -107,7 +108,15 @@ class Authentication:
     def viewers(self) -> Viewers:
         """Access for players without a session."""
         tokens = ViewTokens(monotonic=self.clock.monotonic)
-        return Viewers(tokens=tokens, sessions=self.sessions, keys=self.keys)
+        section = self.site.central
+        signs_in = self.central_accounts is not None and section is not None and section.accounts.sign_in
+        makers = LinkMakers(
+            roster=self.roster,
+            remembered=self.remembered_accounts,
+            remember_days=section.accounts.remember_days if section is not None and signs_in else None,
+            clock=self.clock,
+        )
+        return Viewers(makers=makers, tokens=tokens, sessions=self.sessions, keys=self.keys)
 
     @cached_property
     def register(self) -> Register:

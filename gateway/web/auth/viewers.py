@@ -8,6 +8,7 @@ from aiohttp import web
 
 from gateway.web.auth.api_keys import ApiKeys
 from gateway.web.auth.callers import NOBODY, Caller, Carrier
+from gateway.web.auth.link_makers import LinkMakers
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.view_tokens import TOKEN, Issued, View, ViewTokens
 from gateway.web.http.public_address import public_origin
@@ -18,6 +19,7 @@ from gateway.web.operation import Rule
 class Viewers:
     """Addresses with tokens, and the callers behind them."""
 
+    makers: LinkMakers
     tokens: ViewTokens
     sessions: Sessions
     keys: ApiKeys

@@ -26,6 +26,7 @@ from gateway.store.footage.camera_events import CameraEvents
 from gateway.store.footage.evidence import EvidenceRows
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
+from gateway.web.auth.link_makers import LinkMakers, maker_of
 from gateway.web.http.bodies import Body, Id, Text, path_id, read_body, validated
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
@@ -33,7 +34,7 @@ from gateway.web.http.files import as_guarded_file
 from gateway.web.http.forwarded import address_of
 from gateway.web.http.public_address import public_origin
 from gateway.web.http.uploads import Form, UploadPlaces, receive_form
-from gateway.web.operation import MULTIPART, OPEN, Operation, needs
+from gateway.web.operation import ADMINISTRATORS, MULTIPART, OPEN, Operation, needs
 from gateway.web.operations.answers import Answer
 
 _SHA256 = "^([0-9a-fA-F]{64})?$"
@@ -89,7 +90,10 @@ class EvidenceAnswer(Answer):
 
 
 class EvidenceAccessBody(Body):
-    """A request for a link valid for `minutes`; or, with `revoke`, to revoke one link or all of this evidence."""
+    """A request for a link valid for `minutes`; or, with `revoke`, to revoke one link or all of this evidence.
+
+    An administrator revokes anybody's links, others their own. A link also ends with its maker's right to make it.
+    """
 
     minutes: Annotated[int, Field(strict=True, ge=1, le=LONGEST_LINK_MINUTES)] = 60
     revoke: Annotated[bool, Field(strict=True)] = False
@@ -186,12 +190,14 @@ class EvidenceFamily:
         journal: Journal,
         files: EvidenceFiles,
         writes: RecordWriter,
+        makers: LinkMakers,
         clock: Clock,
     ) -> None:
         self._rows = evidence
         self._camera_events = camera_events
         self._journal = journal
         self._writes = writes
+        self._makers = makers
         self._files = files
         self._clock = clock
         self._places = UploadPlaces()
@@ -240,7 +246,7 @@ class EvidenceFamily:
             return success(access=await self._revoked(evidence, wanted.link_id, caller, now))
         token = secrets.token_urlsafe(32)
         until = now.micros + wanted.minutes * _MINUTE
-        draft = EvidenceLink(0, evidence.id, caller.username, now.micros, until)
+        draft = EvidenceLink(0, evidence.id, caller.username, now.micros, until, maker=maker_of(caller))
         try:
             link = await self._rows.add_link(draft, token)
         except TooMany as error:
@@ -262,9 +268,11 @@ class EvidenceFamily:
         return success(access=access)
 
     async def _revoked(self, evidence: Evidence, link_id: int | None, caller: Caller, now: Stamp) -> EvidenceAccess:
-        revoked = await self._rows.revoke(evidence.id, link_id=link_id, now=now.micros)
+        only = None if caller.may(ADMINISTRATORS) else (caller.username, maker_of(caller))
+        revoked = await self._rows.revoke(evidence.id, link_id=link_id, made_by=only, now=now.micros)
         if link_id is not None and not revoked:
-            raise NotFoundError(f"evidence {evidence.id} has no valid link {link_id}")
+            yours = "" if only is None else " that you made"
+            raise NotFoundError(f"evidence {evidence.id} has no valid link {link_id}{yours}")
         if revoked:
             text = f"{caller.username} revoked {revoked} links to evidence {evidence.id}."
             await self._tell(EventKind.EVIDENCE_LINK_REVOKED, evidence, now, text, {"revoked": revoked})
@@ -274,7 +282,8 @@ class EvidenceFamily:
         token = request.match_info["token"]
         now = self._clock.wall()
         link = await self._rows.link(token) if _TOKEN.fullmatch(token) else None
-        if link is None or not link.is_good(now=now.micros):
+        good = link is not None and link.is_good(now=now.micros)
+        if link is None or not good or not await self._makers.may(link, EVIDENCE_ACCESS.rule):
             raise NotFoundError("there is no such link, or it is good no more")
         evidence = await self._evidence(link.evidence_id)
         path = self._files.path(evidence)

@@ -155,6 +155,7 @@ def camera_routes(
             journal=store.journal,
             files=recording.evidence_files,
             writes=writes,
+            makers=viewers.makers,
             clock=clock,
         ).routes(),
     )

@@ -25,9 +25,8 @@ from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, Text, Word, Yes, read_body
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
-from gateway.web.operation import Operation, Rule
+from gateway.web.operation import ADMINISTRATORS, Operation
 
-ADMINISTRATORS = Rule(everything=True)
 SETTINGS = Operation("GET", "/status/settings/file", ADMINISTRATORS, "settings")
 SETTINGS_TRY = Operation("POST", "/status/settings/try", ADMINISTRATORS, "settings", reads=True)
 SETTINGS_APPLY = Operation("POST", "/status/settings/apply", ADMINISTRATORS, "settings")

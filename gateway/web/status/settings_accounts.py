@@ -15,7 +15,7 @@ from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, Word, read_body
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
-from gateway.web.operation import Operation
+from gateway.web.operation import ADMINISTRATORS, Operation
 from gateway.web.register.changes import (
     AddAccount,
     Answer,
@@ -30,7 +30,6 @@ from gateway.web.register.changes import (
 )
 from gateway.web.register.passwords import LONGEST_PASSWORD, password_fault
 from gateway.web.register.register import Register
-from gateway.web.status.settings import ADMINISTRATORS
 
 ACCOUNT_LIST = Operation("GET", "/status/settings/accounts", ADMINISTRATORS, "accounts")
 ACCOUNT_CHANGE = Operation("POST", "/status/settings/account", ADMINISTRATORS, "accounts")

@@ -27,6 +27,7 @@ from gateway.recording.forecast import StorageForecast
 from gateway.runtime.clock import iso_utc
 from gateway.store import Books
 from gateway.web.auth.callers import Caller
+from gateway.web.operation import ADMINISTRATORS
 from gateway.web.operations.camera_events.operations import CAMERA_EVENT
 from gateway.web.operations.cameras.operations import CAMERA_LIST
 from gateway.web.operations.cards.operations import ACCESS_DELETE, ACCESS_LIST, ACCESS_PATCH, ACCESS_PUT
@@ -35,7 +36,6 @@ from gateway.web.operations.events import EVENT_LIST
 from gateway.web.problems import problem_fields
 from gateway.web.status.consumers import ConsumerShown
 from gateway.web.status.orders import AREA_COUNT
-from gateway.web.status.settings import ADMINISTRATORS
 from gateway.web.status.sync import SYNC_REFRESH
 
 

@@ -78,6 +78,46 @@ def test_gate_that_a_fire_does_not_open_is_a_trouble(lane):
     assert trouble.text == "the gate did not open, though the fire input is active"
 
 
+def test_a_gate_that_opens_slowly_is_told_as_slow_once_and_until_it_is_at_a_limit(lane):
+    lane.arming(PointState.ON)
+    lane.card()
+    lane.acknowledge()
+    lane.gate(GatePosition.OPENING)
+    lane.wait(lane.rules.lane.opening_seconds + 1)
+    text = "the gate moves, but is not open after 8 s"
+    assert list(lasting(lane.state)) == [LaneTrouble(K.GATE_TOO_SLOW, text)]
+    assert (lane.texts.count(text), lane.state.note) == (1, "")
+    lane.gate(GatePosition.OPEN)
+    assert list(lasting(lane.state)) == []
+    assert lane.texts.count(f"over: {text}") == 1
+
+
+def test_a_gate_that_closes_slowly_is_told_as_slow(lane):
+    lane.arming(PointState.ON)
+    lane.card()
+    lane.open_gate()
+    lane.drive_through()
+    lane.acknowledge()
+    lane.gate(GatePosition.CLOSING)
+    lane.wait(100)
+    text = "the gate moves, but is not closed after 15 s"
+    assert LaneTrouble(K.GATE_TOO_SLOW, text) in lasting(lane.state)
+    assert (lane.texts.count(text), lane.state.note) == (1, "")
+
+
+def test_a_gate_that_does_not_move_is_told_once_and_leaves_no_note_behind(lane):
+    lane.arming(PointState.ON)
+    lane.card()
+    lane.acknowledge()
+    lane.wait(lane.rules.lane.opening_seconds + 1)
+    (trouble,) = unmoved(lane)
+    assert (lane.texts.count(trouble.text), lane.state.note) == (1, "")
+    lane.gate(GatePosition.OPENING)
+    lane.gate(GatePosition.OPEN)
+    assert lane.texts.count(f"over: {trouble.text}") == 1
+    assert lane.state.note == ""
+
+
 @pytest.mark.parametrize(
     ("opened", "kind"),
     [

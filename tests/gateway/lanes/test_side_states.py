@@ -197,14 +197,42 @@ def test_vehicle_stuck_under_the_gate(lane):
 
 
 def test_stuck_input_is_named_with_its_time(lane):
-    lane.closing(ON)
+    lane.arming(ON)
     lane.wait(299)
+    assert lane.events == [E.VEHICLE_ARRIVED]
+    lane.wait(1)
+    assert lane.events[1:] == [E.INPUT_STUCK]
+    assert lane.texts[1:] == ["the arming loop has been on for 5 minutes"]
+    lane.arming(OFF)
+    assert lane.events[1:] == [E.INPUT_STUCK, E.TROUBLE_ENDED]
+
+
+@pytest.mark.parametrize("turn", [lambda lane, state: lane.closing(state), lambda lane, state: lane.safety(state)])
+def test_an_input_under_the_gate_is_stuck_after_a_minute_while_the_lane_rests(lane, turn):
+    turn(lane, ON)
+    lane.wait(59)
     assert lane.events == []
     lane.wait(1)
     assert lane.events == [E.INPUT_STUCK]
-    assert lane.texts == ["the closing loop has been on for 5 minutes"]
-    lane.closing(OFF)
-    assert lane.events == [E.INPUT_STUCK, E.TROUBLE_ENDED]
+    assert lane.texts[0].endswith(" has been on for 60 s")
+    lane.arming(ON)
+    lane.wait(60)
+    assert lane.events == [E.INPUT_STUCK, E.VEHICLE_ARRIVED], "it is stuck until it is off, whoever comes"
+    turn(lane, OFF)
+    assert lane.events[2:] == [E.TROUBLE_ENDED]
+
+
+def test_a_queue_through_a_gate_that_is_held_open_is_not_stuck_after_a_minute(lane):
+    lane.order(OrderKind.HOLD_OPEN)
+    lane.open_gate()
+    lane.closing(ON)
+    lane.wait(290)
+    assert E.INPUT_STUCK not in lane.events
+    lane.order(None)
+    lane.wait(9)
+    assert E.INPUT_STUCK not in lane.events
+    lane.wait(2)
+    assert E.INPUT_STUCK in lane.events
 
 
 def test_chattering_input_is_named_forbids_closing_and_is_believed_again_when_quiet(lane):

@@ -14,6 +14,7 @@ _NOT_MADE_AT_A_SITE = {
     K.ARMING_LOOP_UNKNOWN: "while its device answers an input is known; it is between a start and the first answer",
     K.CLOSING_LOOP_UNKNOWN: "as the arming loop",
     K.SAFETY_INPUT_UNKNOWN: "as the arming loop",
+    K.GATE_TOO_SLOW: "`lanes/test_hindrances.py` has a gate that moves and is late",
     K.GATE_SLOWER: "takes 36 travels; `app/test_readiness.py` has them in a store",
     K.READERS_OFFLINE: "told as the reader's own problem, which names the lane",
     K.SCHEDULE_DOUBTED: "needs a clock that loses its trust",

@@ -8,7 +8,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
-from aiohttp import web
+from aiohttp import FormData, web
 from waiting import until
 
 from gateway.central.client.accounts import CentralPeople, RoleMap
@@ -17,17 +17,21 @@ from gateway.demo.central import Central, CentralAccount, Faults, RoleForm
 from gateway.demo.central.accounts import totp
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock
+from gateway.web.register.changes import AddAccount
+from gateway.web.register.socket import ask
 
+EVIDENCE = "/v1/camera/event/evidence"
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 LOOK = frozenset({"can_view_devices"})
 GUARD = CentralAccount("porter", "porter's", permissions=LOOK, role_name="Porter", role_form=RoleForm.FLAGS)
 MANAGER = CentralAccount("manager", "manager's", role_name="Manager", mfa_secret=SECRET)
+CLERK = CentralAccount("clerk", "clerk's", permissions=frozenset({"can_view_camera_events"}), role_name="Clerk")
 DAY = 86_400
 
 
 @pytest.fixture
 async def central():
-    service = Central(clock=SystemClock(), accounts=(CentralAccount("gateway", "gateway"), GUARD, MANAGER))
+    service = Central(clock=SystemClock(), accounts=(CentralAccount("gateway", "gateway"), GUARD, MANAGER, CLERK))
     await service.start()
     yield service
     await service.stop()
@@ -326,3 +330,58 @@ async def test_after_a_restart_a_session_goes_on_without_central(open_gateway, c
         assert (await sent(gateway, half, "/v1/auth/mfa", {"token": "123456"}))[0] == 500
     assert central.open_sessions == 0
     await client.close()
+
+
+@pytest.fixture
+async def links(gateway):
+    """Make a link to evidence as an account of central, and fetch it."""
+    sample = FormData()
+    sample.add_field("id", str(gateway.camera_event_id))
+    sample.add_field("file", b"a dent", filename="dent.txt")
+    headers = await gateway.sign_in()
+    async with gateway.client.post(f"{gateway.url}{EVIDENCE}", data=sample, headers=headers) as answer:
+        evidence_id = (await answer.json())["evidence"]["id"]
+
+    async def make(headers):
+        status, answer = await sent(gateway, headers, f"{EVIDENCE}/{evidence_id}/access")
+        assert status == 200, answer
+        return answer["access"]["url"]
+
+    async def status_of(url):
+        async with gateway.client.get(url) as answer:
+            return answer.status
+
+    return make, status_of
+
+
+async def test_a_link_of_centrals_account_lasts_as_long_as_the_account_is_remembered(gateway, links):
+    make, status_of = links
+    headers = await signed_in(gateway, username="clerk", password="clerk's")
+    url = await make(headers)
+    assert (await sent(gateway, headers, "/v1/auth/logout"))[0] == 200
+    assert await status_of(url) == 200
+    await gateway.store.remembered_accounts.forget("porter", sessions=True)
+    assert await status_of(url) == 200
+    await gateway.store.remembered_accounts.forget("clerk", sessions=True)
+    assert await status_of(url) == 404
+    await signed_in(gateway, username="clerk", password="clerk's")
+    assert await status_of(url) == 404, "a link that ended stays so"
+
+
+async def test_a_link_of_centrals_account_ends_when_nobody_by_that_name_signs_in_for_long(gateway, links):
+    make, status_of = links
+    headers = await signed_in(gateway, username="clerk", password="clerk's")
+    url = await make(headers)
+    assert (await sent(gateway, headers, "/v1/auth/logout"))[0] == 200
+    gateway.clock.pushed += 20 * DAY
+    assert await status_of(url) == 404
+
+
+async def test_a_link_of_centrals_account_is_not_kept_alive_by_an_account_of_the_site(
+    gateway, links, cheap_hash, tmp_path
+):
+    make, status_of = links
+    url = await make(await signed_in(gateway, username="clerk", password="clerk's"))
+    added = AddAccount(username="clerk", password_hash=cheap_hash("x"), role="administrator")
+    assert not (await ask(added, run_folder=tmp_path / "run")).error
+    assert await status_of(url) == 404

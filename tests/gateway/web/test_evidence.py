@@ -8,13 +8,15 @@ from io import BytesIO
 from urllib.parse import urlsplit
 
 import pytest
-from aiohttp import FormData
+from aiohttp import ClientSession, FormData, UnixConnector
 from structlog.testing import capture_logs
 from waiting import until
 
 from gateway.domain.events import EventKind
 from gateway.recording.evidence_files import FOLDER
 from gateway.store import EventFilter
+from gateway.web.register.changes import AddAccount, PutRole, RemoveAccount, SetDisabled, SetRole
+from gateway.web.register.socket import ask
 
 UPLOAD = "/v1/camera/event/evidence"
 JPEG = b"\xff\xd8\xff\xe0" + b"picture" * 1000
@@ -370,3 +372,83 @@ async def test_a_link_that_is_used_without_end_is_slowed_down(gateway, uploaded,
     assert (await fetched(gateway, other["url"]))[0] == 200
     gateway.clock.pushed += 61
     assert (await fetched(gateway, access["url"]))[0] == 200
+
+
+@pytest.fixture
+async def makers(gateway, cheap_hash, tmp_path):
+    """Two accounts that may make links, with roles of their own, and a way to change accounts as the command does."""
+
+    async def change(*changes):
+        for each in changes:
+            answer = await ask(each, run_folder=tmp_path / "run")
+            assert not answer.error, answer
+
+    for name in ("eve", "adam"):
+        await change(
+            PutRole(name=f"role-{name}", permissions=frozenset({"can_view_camera_events"})),
+            AddAccount(username=name, password_hash=cheap_hash(name), role=f"role-{name}"),
+        )
+    return change
+
+
+async def link_of(gateway, evidence, user, **wanted):
+    status, answer = await gateway.call(f"{UPLOAD}/{evidence['id']}/access", wanted, user=user)
+    assert status == 200, answer
+    return answer["access"]
+
+
+def _again(cheap_hash):
+    return AddAccount(username="eve", password_hash=cheap_hash("other"), role="role-eve")
+
+
+@pytest.mark.parametrize(
+    ("lost", "back"),
+    [
+        ([SetDisabled(username="eve", disabled=True)], [SetDisabled(username="eve", disabled=False)]),
+        ([RemoveAccount(username="eve")], "another person of that name"),
+        ([PutRole(name="idle", permissions=frozenset()), SetRole(username="eve", role="idle")], None),
+        ([PutRole(name="role-eve", permissions=frozenset({"can_view_cameras"}))], None),
+    ],
+    ids=["disabled", "removed", "role", "permission"],
+)
+async def test_a_link_ends_with_its_makers_right(gateway, makers, uploaded, cheap_hash, lost, back):
+    evidence = await uploaded()
+    by_eve, by_adam = [await link_of(gateway, evidence, user) for user in ("eve", "adam")]
+    assert (await fetched(gateway, by_eve["url"]))[0] == 200
+    await makers(*lost)
+    status, _, body = await fetched(gateway, by_eve["url"])
+    assert (status, JPEG in body) == (404, False)
+    assert (await fetched(gateway, by_eve["url"], method="HEAD"))[0] == 404
+    assert (await fetched(gateway, by_adam["url"]))[0] == 200
+    if back is not None:
+        await makers(*([_again(cheap_hash)] if isinstance(back, str) else back))
+        assert (await fetched(gateway, by_eve["url"]))[0] == 404
+
+
+async def test_only_its_maker_or_an_administrator_revokes_a_link(gateway, makers, uploaded):
+    evidence = await uploaded()
+    one, two, three = [await link_of(gateway, evidence, user) for user in ("eve", "eve", "chief")]
+    assert (await link_of(gateway, evidence, "adam", revoke=True))["revoked"] == 0
+    status, answer = await gateway.call(
+        f"{UPLOAD}/{evidence['id']}/access", {"revoke": True, "link_id": one["link_id"]}, user="adam"
+    )
+    assert status == 404
+    assert answer["error"] == f"evidence {evidence['id']} has no valid link {one['link_id']} that you made"
+    assert [(await fetched(gateway, link["url"]))[0] for link in (one, two, three)] == [200, 200, 200]
+    assert (await link_of(gateway, evidence, "eve", revoke=True, link_id=one["link_id"]))["revoked"] == 1
+    assert [(await fetched(gateway, link["url"]))[0] for link in (one, two, three)] == [404, 200, 200]
+    assert (await link_of(gateway, evidence, "chief", revoke=True))["revoked"] == 2
+
+
+async def test_a_link_of_the_local_socket_is_revoked_by_no_account_of_that_name(gateway, makers, uploaded, tmp_path):
+    """Nobody at the machine itself has an account; an account that is called alike is somebody else."""
+    evidence = await uploaded()
+    here = UnixConnector(path=str(tmp_path / "run" / "interface.sock"))
+    async with (
+        ClientSession(connector=here) as local,
+        local.post(f"http://127.0.0.1{UPLOAD}/{evidence['id']}/access", json={}) as answer,
+    ):
+        link = (await answer.json())["access"]
+    assert (await link_of(gateway, evidence, "eve", revoke=True))["revoked"] == 0
+    async with gateway.client.get(f"{gateway.url}{urlsplit(link['url']).path}") as answer:
+        assert answer.status == 200

@@ -24,13 +24,15 @@ class Troubles:
         present: those that an event reported and that are not over.
         off_closed_at: when the gate left its closed limit, or the last vehicle was let in or passed since.
         forced_at: since when it is off the limit without a reason, None if it is not.
-        unmoved: why a command did not move the gate, "" once the gate has reached a limit again.
+        unmoved: that a command did not bring the gate to its limit, "" once the gate has reached a limit again.
+        is_slow: whether the gate was seen to move all the same.
     """
 
     present: tuple[Trouble, ...] = ()
     off_closed_at: float | None = None
     forced_at: float | None = None
     unmoved: str = ""
+    is_slow: bool = False
 
     def with_present(self, present: tuple[Trouble, ...]) -> Troubles:
         """Return the troubles with these present."""
@@ -48,6 +50,6 @@ class Troubles:
         """Return the troubles with the gate off its limit without a reason since `at`, None if there is a reason."""
         return self if at == self.forced_at else replace(self, forced_at=at)
 
-    def gate_unmoved(self, reason: str) -> Troubles:
-        """Return the troubles after a command did not move the gate, for this reason; "" once it moves again."""
-        return replace(self, unmoved=reason)
+    def gate_unmoved(self, text: str, *, is_slow: bool = False) -> Troubles:
+        """Return the troubles after a command did not bring the gate to its limit. `is_slow`: it moves all the same."""
+        return replace(self, unmoved=text, is_slow=is_slow)

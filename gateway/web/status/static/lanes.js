@@ -12,7 +12,12 @@ const PHASES = {
 let orderNumber = 0;
 export const addressOf = (lane) => `/status/lanes/${encodeURIComponent(lane.lane_id)}`;
 const CANNOT_WORK = "Cannot work";
-const DOES_NOT_MOVE = "Gate does not move"; // it stands open
+// What is said of a lane at rest in place of "Idle".
+const AT_REST = new Map([
+  ["gate_does_not_move", "Gate does not move"], ["gate_too_slow", "Gate moves too slowly"], ["input_stuck", "Input stuck"],
+  ["input_chatters", "Input chatters"], ["gate_forced_open", "Gate opened without a command"], ["gate_held_open", "Gate open too long"],
+  ["gate_stopped", "Gate stopped by a person"],
+]);
 const NO_WORK = new Set(["idle", "armed", "fault"]);
 const LOOPS = { on: "occupied", off: "free", unknown: "unknown" };
 const GATES = {
@@ -129,7 +134,8 @@ export const decisionOf = (lane) => decisions.get(lane.lane_id);
 // The word for a lane's state, and its colour.
 export function stateOf(lane) {
   if (isUnable(lane) && NO_WORK.has(lane.phase)) return [CANNOT_WORK, "bad"];
-  if (lane.phase === "idle" && lane.troubles.some((one) => one.kind === "gate_does_not_move")) return [DOES_NOT_MOVE, "bad"];
+  const trouble = lane.phase === "idle" && lane.troubles.find((one) => AT_REST.has(one.kind));
+  if (trouble) return [AT_REST.get(trouble.kind), "bad"];
   return PHASES[lane.phase] || [lane.phase, ""];
 }
 
@@ -146,7 +152,7 @@ export function showScene(scene, lane) {
 
 export function ageOf(node) {
   const pill = node.querySelector(".phase");
-  const since = [CANNOT_WORK, DOES_NOT_MOVE].includes(pill.dataset.word) ? "" : ` · ${lasting(seconds(node.lane.since))}`; // of the vehicle's phase
+  const since = CANNOT_WORK === pill.dataset.word || [...AT_REST.values()].includes(pill.dataset.word) ? "" : ` · ${lasting(seconds(node.lane.since))}`; // of the vehicle's phase
   setText(pill, `${pill.dataset.word}${since}`);
   showFollowed(node.querySelector(".followed"), node.lane);
 }
