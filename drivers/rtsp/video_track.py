@@ -18,6 +18,7 @@ from drivers.rtsp.errors import CameraRefused, CodecNotSupported
 from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedFrame, Picture, VideoCodec, VideoFormat
 from drivers.rtsp.rtp_packets import payload_offset
 from drivers.rtsp.sdp import Encoding, Media
+from drivers.rtsp.silence import Silence
 from drivers.rtsp.timestamps import Timestamps
 
 _CODECS = {"H264": VideoCodec.H264, "H265": VideoCodec.H265, "HEVC": VideoCodec.H265}
@@ -85,8 +86,8 @@ class VideoTrack:
         self._latest: tuple[int, float, int, float] | None = None
         self.has_output = False
         """True once a frame came out."""
-        self.received_at = now
-        """When the last picture came, complete or not."""
+        self.silence = Silence(now)
+        """The silence since the last picture, complete or not."""
         self.came_through_at = now
         """When the last frame came out."""
         self.keeps_time = True
@@ -131,8 +132,9 @@ class VideoTrack:
 
     def _take_pictures(self, pictures: list[Picture], now: float, found: list[EncodedFrame | FootageLost]) -> None:
         """Add the frames of these pictures to those found."""
+        if pictures:
+            self.silence.heard(now)
         for picture in pictures:
-            self.received_at = now
             if self._looked_at is None:
                 self._take_picture(picture, now, found)
                 continue

@@ -105,9 +105,9 @@ class WhepSource:
                 yield frames
             wants_keyframe = wants_keyframe or track.damaged > damaged
             damaged = track.damaged
-            if now - track.received_at > self._stall_seconds:
-                raise CameraStalled(f"no video for {self._stall_seconds:g} s")
-            if now - track.came_through_at > LONGEST_DAMAGED_SECONDS:
+            if track.silence.is_too_long(now, seconds=self._stall_seconds):
+                raise CameraStalled(f"no video for {now - track.silence.heard_at:.0f} s")
+            if track.silence.heard_at - track.came_through_at > LONGEST_DAMAGED_SECONDS:
                 raise CameraStalled("no picture came through whole: the network loses too many packets")
 
     def gather(self, size: int) -> None:

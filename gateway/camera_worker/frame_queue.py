@@ -69,9 +69,10 @@ class WritingAllowed:
 
 @dataclass(frozen=True, slots=True)
 class PartsWanted:
-    """A request for parts of about `part_seconds`, until a monotonic time."""
+    """A request for parts of about `part_seconds` in segments below `longest_seconds`, until a monotonic time."""
 
     part_seconds: float
+    longest_seconds: float
     until: float
 
 

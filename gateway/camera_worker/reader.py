@@ -38,6 +38,7 @@ _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 10.0
 _GOOD_SECONDS = 5.0
 """A connection that gave pictures for this long does not count as a failure, so the backoff starts again."""
+_MOST_DOUBLINGS = 2
 _ACCOUNT_WAIT = 30.0
 _LONGEST_ACCOUNT_WAIT = 300.0
 GATHER_BYTES = 262_144
@@ -102,6 +103,7 @@ class CameraReader:
         self._live = live
         self._audio = audio
         self._why_silent = ""
+        self._silent = 0
         self._pictures: tuple[float, float] | None = None
         self._clock = clock
         self._stopping = threading.Event()
@@ -131,6 +133,8 @@ class CameraReader:
                 lost, is_refused = _lost(error), True
             except DriverError as error:
                 lost = _lost(error)
+                is_silent = isinstance(error, CameraStalled) and self._pictures is None
+                self._silent = self._silent + 1 if is_silent else 0
             except Exception as error:  # noqa: BLE001  # a fault in reading one camera must not silence it for good
                 # the text may hold the camera's URL
                 log.error("camera_reading_failed", camera_id=self._camera.camera_id, error=type(error).__name__)  # noqa: TRY400
@@ -155,7 +159,8 @@ class CameraReader:
             self._url,
             transport=self._camera.transport,
             audio=self._audio,
-            stall_seconds=self._camera.stall_seconds,
+            # a camera that sends rarely may have sent nothing yet
+            stall_seconds=self._camera.stall_seconds * 2 ** min(self._silent, _MOST_DOUBLINGS),
             habits=self._habits,
             buffers=self._buffers,
             monotonic=self._clock.monotonic,

@@ -10,6 +10,7 @@ import structlog
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedAudio, EncodedFrame, Entry
+from drivers.rtsp.silence import Silence
 from gateway.camera_worker.frame_queue import (
     CameraConnected,
     CameraLost,
@@ -116,7 +117,7 @@ class CameraRecorder:
         self._connections = 0
         self._bytes_since_report = 0
         self._reported_at = clock.monotonic()
-        self._received_at = clock.monotonic()
+        self._silence = Silence(clock.monotonic())
         self._now, self._wall = self._both_clocks()
         self._disk_failures = 0
         self._disk_retry_at = 0.0
@@ -140,13 +141,14 @@ class CameraRecorder:
         if self.camera.record == "events":
             self._queue.put(WritingAllowed(may_write))
 
-    def want_parts(self, *, part_seconds: float, seconds: float) -> None:
+    def want_parts(self, *, part_seconds: float, longest_seconds: float, seconds: float) -> None:
         """Report parts of about `part_seconds` for some seconds; no effect on a camera recorded for events only.
 
-        Until then the camera is read, and its frames are written, as they come.
+        Until then the camera is read, and its frames are written, as they come, into segments below `longest_seconds`.
         """
         if self.camera.record != "events":
-            self._queue.put(PartsWanted(part_seconds=part_seconds, until=self._clock.monotonic() + seconds))
+            until = self._clock.monotonic() + seconds
+            self._queue.put(PartsWanted(part_seconds=part_seconds, longest_seconds=longest_seconds, until=until))
 
     def stop(self) -> None:
         """Have the recording end soon, with its open segment made durable. Returns at once; see `join`."""
@@ -195,7 +197,7 @@ class CameraRecorder:
             if self._record(segmenter, items):
                 return
             if segmenter.part_ticks and self._clock.monotonic() >= self._parts_until:
-                self._hurry(segmenter, part_seconds=0.0)
+                self._hurry(segmenter, part_seconds=0.0, longest_seconds=0.0)
             self._mind_time(began, received=bool(items))
             if self._pre_roll is not None:
                 self._mind_disk(self._pre_roll)
@@ -256,18 +258,19 @@ class CameraRecorder:
                 segmenter.lose(gap)
             case FootagePinned() | WritingAllowed():
                 self._tell_ring(item)
-            case PartsWanted(part_seconds=part_seconds, until=until):
+            case PartsWanted(part_seconds=part_seconds, longest_seconds=longest_seconds, until=until):
                 self._parts_until = until
-                self._hurry(segmenter, part_seconds=part_seconds)
+                self._hurry(segmenter, part_seconds=part_seconds, longest_seconds=longest_seconds)
             case RecordingStopped():
                 segmenter.disconnect(GapReason.NONE)
                 self._tell_ring(item)
                 return True
         return False
 
-    def _hurry(self, segmenter: Segmenter, *, part_seconds: float) -> None:
+    def _hurry(self, segmenter: Segmenter, *, part_seconds: float, longest_seconds: float) -> None:
         """Read, write and report parts of this duration as frames come; with 0, in larger pieces and without parts."""
         segmenter.part_ticks = int(part_seconds * TICKS_PER_SECOND)
+        segmenter.longest_ticks = int(longest_seconds * TICKS_PER_SECOND)
         self._queue.hurried = part_seconds > 0
         if self._live is not None:
             self._live.hurried = part_seconds > 0
@@ -282,8 +285,10 @@ class CameraRecorder:
         if hung:
             log.warning("media_folder_hung", camera_id=self.camera.camera_id, seconds=round(now - began, 1))
             self._disk_hung_at = now
-        if hung or received:
-            self._received_at = now
+        if hung:
+            self._silence = Silence(now)
+        elif received:
+            self._silence.heard(now)
 
     def _why_dropped(self, gap: GapReason) -> GapReason:
         hung = self._clock.monotonic() - self._disk_hung_at < _DISK_BLAMED_SECONDS
@@ -384,9 +389,8 @@ class CameraRecorder:
 
     def _refresh(self) -> None:
         now = self._clock.monotonic()
-        silent = now - self._received_at
         hopeful = self._condition in (CameraCondition.RECORDING, CameraCondition.STARTING)
-        if hopeful and silent > self.camera.stall_seconds + _HUNG_SECONDS:
+        if hopeful and self._silence.is_too_long(now, seconds=self.camera.stall_seconds + _HUNG_SECONDS):
             self._set(CameraCondition.STALLED, "the camera sends nothing that can be recorded, or reading it hangs")
         faults = self._faults.present(now)
         if faults != self._faults_reported or now - self._reported_at >= _REFRESH_SECONDS:

@@ -31,8 +31,10 @@ from gateway.runtime.clock import Stamp
 
 _LONGEST_GROUP_TICKS = 10 * TICKS_PER_SECOND
 LARGEST_SEGMENT_BYTES = 256_000_000
+_ROOM_TICKS = TICKS_PER_SECOND // 50
 _MOST_HELD_BYTES = 1_000_000
 _LONGEST_STEP_TICKS = 10 * TICKS_PER_SECOND
+_LONGEST_REGULAR_TICKS = 120 * TICKS_PER_SECOND
 _FARTHEST_SOUND_TICKS = 2 * TICKS_PER_SECOND
 
 
@@ -105,6 +107,8 @@ class Segmenter:
         self._part_written = part_written
         self.part_ticks = 0
         """The wanted duration of parts; 0 while nobody wants parts."""
+        self.longest_ticks = 0
+        """The duration below which segments must stay, because a playlist promises it; 0 while nobody watches."""
         self._marker = media / marker if marker else None
         self._boot_id = boot_id
         self._camera_id = camera_id
@@ -124,6 +128,7 @@ class Segmenter:
         self._first_of_run = True
         self._last_dts = 0
         self._step = TICKS_PER_SECOND // 25
+        self._longest_step = _LONGEST_STEP_TICKS
 
     @property
     def writing(self) -> bool:
@@ -174,6 +179,8 @@ class Segmenter:
             ProtocolViolation: the frame is invalid; the caller should end the connection's segments.
         """
         if self._timeline is not None and not self._continues(frame):
+            # pictures of a camera that sends one in a quarter of a minute are regular from the second on
+            self._longest_step = max(_LONGEST_STEP_TICKS, min(2 * (frame.dts - self._last_dts), _LONGEST_REGULAR_TICKS))
             self.disconnect(GapReason.CAMERA)
         if self._muxer is not None and self._muxer.codec is not frame.codec:
             self.disconnect(GapReason.NONE)
@@ -256,7 +263,10 @@ class Segmenter:
             self.flush()
 
     def _continues(self, frame: EncodedFrame) -> bool:
-        return self._last_dts < frame.dts < self._last_dts + _LONGEST_STEP_TICKS
+        step = frame.dts - self._last_dts
+        if step < _LONGEST_STEP_TICKS:
+            self._longest_step = _LONGEST_STEP_TICKS
+        return 0 < step < self._longest_step
 
     def _is_boundary(self, frame: EncodedFrame) -> bool:
         current = self._open
@@ -270,10 +280,14 @@ class Segmenter:
 
     def _is_overlong(self, frame: EncodedFrame) -> bool:
         current = self._open
-        return current is not None and (
-            frame.pts - current.first_pts > self._segment_ticks + _LONGEST_GROUP_TICKS
-            or current.file.size + self._held > LARGEST_SEGMENT_BYTES
-        )
+        if current is None:
+            return False
+        lasts = frame.pts - current.first_pts
+        if lasts > self._segment_ticks + _LONGEST_GROUP_TICKS:
+            return True
+        # with one frame more it would be too long
+        breaks_promise = 0 < self.longest_ticks <= lasts + self._step + _ROOM_TICKS and current.frames > 1
+        return breaks_promise or current.file.size + self._held > LARGEST_SEGMENT_BYTES
 
     def _begin(self, frame: EncodedFrame, arrived: Stamp) -> bool:
         told = formats.told_by(frame, known=self._format)

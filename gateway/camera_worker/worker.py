@@ -95,7 +95,9 @@ class CameraWorker:
     def want_parts(self, wanted: WantParts) -> None:
         """Report a camera's parts for some seconds; no effect for a camera that is not assigned."""
         if (recorder := self._recorders.get(wanted.camera_id)) is not None:
-            recorder.want_parts(part_seconds=wanted.part_seconds, seconds=wanted.seconds)
+            recorder.want_parts(
+                part_seconds=wanted.part_seconds, longest_seconds=wanted.longest_seconds, seconds=wanted.seconds
+            )
 
     async def stop(self, seconds: float) -> None:
         """End all recordings. Wait up to `seconds` until their open segments are durable."""

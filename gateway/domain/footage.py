@@ -215,6 +215,7 @@ class WantParts(_Wire):
 
     camera_id: int
     part_seconds: float = Field(gt=0, le=30, description="how long each part should last")
+    longest_seconds: float = Field(gt=0, description="a segment must be shorter, also within a group of pictures")
     seconds: float = Field(gt=0, le=60)
 
 

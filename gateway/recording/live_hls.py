@@ -241,7 +241,9 @@ class LiveHls:
         """Have parts reported, if the camera's segments have any; return whether they were not until now."""
         if live.parts is None or live.ended:
             return False
-        return await self.parts.want(camera_id, part_seconds=live.part_length / _MICROS)
+        return await self.parts.want(
+            camera_id, part_seconds=live.part_length / _MICROS, longest_seconds=live.target + 0.5
+        )
 
     def _text(self, camera_id: int, live: _Live) -> str:
         """Write the media playlist once for all who wait for the same one."""

@@ -100,14 +100,23 @@ class LiveParts:
         self._changed = changed
         self._cameras: dict[int, _Camera] = {}
 
-    async def want(self, camera_id: int, *, part_seconds: float) -> bool:
-        """Have the camera's parts reported for ten seconds; return whether they were not wanted until now."""
+    async def want(self, camera_id: int, *, part_seconds: float, longest_seconds: float) -> bool:
+        """Have the camera's parts reported for ten seconds; return whether they were not wanted until now.
+
+        Meanwhile its segments stay shorter than `longest_seconds`.
+        """
         camera, now = self._camera(camera_id), self._clock.monotonic()
         is_new = now - camera.wanted_at > _LEASE_SECONDS
         camera.wanted_at = now
         if now - camera.renewed_at >= _RENEWED_SECONDS:
             camera.renewed_at = now
-            await self._ask(WantParts(camera_id=camera_id, part_seconds=part_seconds, seconds=_LEASE_SECONDS))
+            wanted = WantParts(
+                camera_id=camera_id,
+                part_seconds=part_seconds,
+                longest_seconds=longest_seconds,
+                seconds=_LEASE_SECONDS,
+            )
+            await self._ask(wanted)
         return is_new
 
     def hear(self, report: PartWritten | SegmentFinished) -> None:

@@ -99,7 +99,8 @@ class RtspSource:
         """Iterate over what arrives together: complete access units in decoding order from a keyframe on, and sound.
 
         Raises:
-            CameraStalled: no picture came within `stall_seconds`, or no complete one within half a minute.
+            CameraStalled: no picture came within `stall_seconds`, or longer where the camera sends rarely, or no
+                complete one within half a minute.
             CameraEnded: the camera ended the stream.
             CameraUnreachable: the connection broke.
         """
@@ -120,11 +121,11 @@ class RtspSource:
                     batch += self._sound.sounds(came.packets, now, track.latest)
             if batch:
                 yield batch
-            if now - track.received_at > self._stall_seconds:
+            if track.silence.is_too_long(now, seconds=self._stall_seconds):
                 self._viewing.fell_silent(had_pictures=track.has_output)
                 hint = "" if track.has_output else self._viewing.why_nothing_came
-                raise CameraStalled(f"no video for {self._stall_seconds:g} s{hint}")
-            if now - track.came_through_at > LONGEST_DAMAGED_SECONDS:
+                raise CameraStalled(f"no video for {now - track.silence.heard_at:.0f} s{hint}")
+            if track.silence.heard_at - track.came_through_at > LONGEST_DAMAGED_SECONDS:
                 self._viewing.fell_silent(had_pictures=track.has_output)
                 raise CameraStalled("no picture came through whole for half a minute")
 

@@ -154,7 +154,7 @@ def test_parts_are_reported_as_long_as_somebody_wants_them(written):
     written.drain()
     assert not parts(written)
     assert not written.queue.hurried
-    written.recorder.want_parts(part_seconds=0.4, seconds=10.0)
+    written.recorder.want_parts(part_seconds=0.4, longest_seconds=2.5, seconds=10.0)
     written.push(2)
     written.drain()
     told = len(parts(written))

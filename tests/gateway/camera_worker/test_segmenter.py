@@ -63,6 +63,22 @@ def test_both_clocks_go_with_each_segment_and_a_set_one_moves_one_alone(tmp_path
     assert {s.boot_id for s in recording.segments} == {"run"}
 
 
+def test_groups_that_get_longer_are_cut_below_what_a_playlist_promises(recording, encoded):
+    """The playlist's target duration is 2 s, so each segment must be shorter than 2.5 s (RFC 8216, 4.3.3.1)."""
+    frames = [replace(frame, keyframe=number % 80 == 0) for number, frame in enumerate(encoded(26))]
+    recording.push(frames[:90])
+    recording.segmenter.longest_ticks = 225_000
+    recording.push(frames[90:170], wall=START + 9_000_000, uptime=UPTIME + 9)
+    recording.segmenter.longest_ticks = 0
+    recording.push(frames[170:], wall=START + 17_000_000, uptime=UPTIME + 17)
+    recording.segmenter.disconnect(GapReason.NONE)
+    assert [segment.duration // 100_000 for segment in recording.segments] == [80, 24, 24, 24, 8, 80, 20]
+    entries = [segment.entry for segment in recording.segments]
+    assert entries == [Entry.IDR, Entry.IDR, *[Entry.NONE] * 3, Entry.IDR, Entry.IDR]
+    assert all(a.started_at + a.duration == b.started_at for a, b in pairwise(recording.segments))
+    assert sum(segment.frames for segment in recording.segments) == 260
+
+
 @pytest.mark.long("ffmpeg")
 def test_parameter_sets_are_put_before_a_keyframe_that_lacks_them(recording, encoded, judge):
     frames = encoded(2)
@@ -99,6 +115,14 @@ def test_a_jump_of_the_timestamps_is_a_gap(recording, encoded):
         GapReason.STARTED, GapReason.NONE, GapReason.CAMERA, GapReason.NONE,
     ]  # fmt: skip
     assert recording.segments[2].started_at == START + 5_000_000
+
+
+def test_pictures_that_come_rarely_are_no_gap(recording, encoded):
+    (first, *_) = encoded(1)
+    rare = [replace(first, pts=number * 2_000_000, dts=number * 2_000_000) for number in range(8)]
+    recording.push(rare)
+    recording.segmenter.disconnect(GapReason.NONE)
+    assert [s.gap for s in recording.segments] == [GapReason.STARTED, GapReason.CAMERA, *[GapReason.NONE] * 6]
 
 
 def test_a_stepped_clock_is_a_gap_and_nothing_is_dropped(recording, encoded):
