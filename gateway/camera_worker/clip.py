@@ -6,8 +6,11 @@ pictures that are decoded later; then to copy them. libav only examines the firs
 
 from __future__ import annotations
 
+import io
+import os
+import shutil
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import compress
@@ -21,11 +24,13 @@ from av.packet import Packet
 from av.stream import Stream
 from av.video.stream import VideoStream
 
-from drivers.rtsp.formats import entry_of
-from drivers.rtsp.frames import TICKS_PER_SECOND, VideoCodec
+from drivers.contract import ProtocolViolation
+from drivers.rtsp.formats import entry_of, of_units
+from drivers.rtsp.frames import TICKS_PER_SECOND, VideoCodec, VideoFormat
 from gateway.camera_worker.access_units import AccessUnit, access_units, picture_times
 from gateway.camera_worker.clip_times import Footage, Placed, Plan, plan
 from gateway.camera_worker.cut_orders import BadRequest, MediaMissing, inside, written_whole
+from gateway.camera_worker.sample_descriptions import Run, first_description, movie_with
 from gateway.camera_worker.sound_stream import announces_sound, sound_ticks, video_type
 from gateway.domain.clip_codec import fits
 from gateway.domain.footage import ClipCut, CutClip, parse_segment_path
@@ -40,6 +45,8 @@ _TIME_BASE = Fraction(1, TICKS_PER_SECOND)
 _HEAD_BYTES = 4 * 188
 _HARDLY_DECODED = {"skip_frame": "nokey", "skip_loop_filter": "all"}
 """Options with which libav examines a segment by its keyframes alone, because pictures take most of the time."""
+_MOST_FORMATS = 50
+_COPIED_AT_ONCE = 1_048_576
 _LONGEST_SOUND_TICKS = TICKS_PER_SECOND
 _LEAST_SOUND_TICKS = 90
 """Two pieces of sound that begin closer together than this are the same one; a piece always lasts longer."""
@@ -122,8 +129,12 @@ def cut_clip(media: Path, request: CutClip) -> ClipCut:
         target = av.open(str(temporary), "w", format="mp4", options={"movflags": "+faststart"})
         try:
             planned = plan([Footage(each.duration, _times(each.path)) for each in sources], skip=skip, end=end)
-            _copy_all(sources, target, planned)
+            tracks = _copy_all(sources, target, planned)
             target.close()
+            if len(tracks.formats) > 1:
+                describe_all(temporary, [_description(each) for each in tracks.formats[1:]], tracks.runs)
+        except ProtocolViolation as error:
+            raise MediaMissing(f"the clip cannot be made from these segments ({error})") from error
         except av.error.FFmpegError as error:
             if isinstance(error, OSError):
                 raise OSError(error.errno, error.strerror) from error
@@ -179,12 +190,56 @@ def _in_one_codec(sources: list[_Source], *, skip: int, leave_off: int) -> tuple
     return list(compress(sources, fitting)), skipped, skipped + sum(compress(lasting, fitting))
 
 
-def _copy_all(sources: list[_Source], target: OutputContainer, planned: Plan) -> None:
+def describe_all(file: Path, more: Sequence[bytes], runs: Sequence[Run]) -> None:
+    """Add sample descriptions to an MP4 whose movie box stands before the data.
+
+    Raises:
+        ProtocolViolation: the file is not as libav writes it.
+    """
+    written = file.with_name(f"{file.name}.described")
+    try:
+        with file.open("rb") as source, written.open("wb") as target:
+            while head := source.read(_BOX.size):
+                size, kind = _BOX.unpack(head)
+                if kind == b"moov":
+                    source.seek(-_BOX.size, os.SEEK_CUR)
+                    target.write(movie_with(source.read(size), more=more, runs=runs))
+                    break
+                target.write(head + source.read(size - _BOX.size))
+            shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
+        written.rename(file)
+    finally:
+        written.unlink(missing_ok=True)
+
+
+def _description(path: Path) -> bytes:
+    """Return the sample description of a segment's pictures, as libav writes it."""
+    movie = io.BytesIO()
+    with _opened(path) as source, av.open(movie, "w", format="mp4") as target:
+        track = _track(target, source.streams.video[0])
+        packet = Packet(next(unit.data for unit in access_units(_read(path)) if not unit.is_sound))
+        packet.pts = packet.dts = 0
+        packet.time_base = _TIME_BASE
+        packet.stream = track
+        target.mux_one(packet)
+    return first_description(movie.getvalue())
+
+
+def _track(target: OutputContainer, pictures: VideoStream) -> Stream:
+    """Add a track for the pictures of a segment."""
+    track = target.add_stream_from_template(pictures)
+    if pictures.codec_context.name == "hevc":
+        track.codec_context.codec_tag = "hvc1"  # hev1, the other, is not played by Apple's players
+    return track
+
+
+def _copy_all(sources: list[_Source], target: OutputContainer, planned: Plan) -> _Tracks:
     sounding = next((source.path for source in sources if announces_sound(source.head)), None)
     with _opened(sources[0].path) as source:
         tracks = _Tracks(target, pictures=source.streams.video[0], sounding=sounding)
     for segment, place in zip(sources, planned.places, strict=True):
-        tracks.copy(_read(segment.path), place)
+        tracks.copy(segment.path, place)
+    return tracks
 
 
 def _times(path: Path) -> list[int]:
@@ -215,9 +270,12 @@ class _Tracks:
 
     def __init__(self, target: OutputContainer, *, pictures: VideoStream, sounding: Path | None) -> None:
         self._target = target
-        self._pictures: Stream = target.add_stream_from_template(pictures)
-        if pictures.codec_context.name == "hevc":
-            self._pictures.codec_context.codec_tag = "hvc1"  # hev1, the other, is not played by Apple's players
+        self._pictures = _track(target, pictures)
+        self._known: list[VideoFormat | None] = []
+        self.formats: list[Path] = []
+        """For each format of the pictures, a segment that has it."""
+        self.runs: list[Run] = []
+        """The pictures, by the number of their format from 1 on."""
         self._codec = VideoCodec.H265 if pictures.codec_context.name == "hevc" else VideoCodec.H264
         self._has_pictures = False
         self._sound: Stream | None = None
@@ -227,17 +285,38 @@ class _Tracks:
                 if source.streams.audio and source.streams.audio[0].codec_context.sample_rate:
                     self._sound = target.add_stream_from_template(source.streams.audio[0])
 
-    def copy(self, segment: bytes, place: Placed) -> None:
+    def copy(self, segment: Path, place: Placed) -> None:
         """Copy the pictures and the sound of a segment that belong to the clip."""
         pictures = iter(place.pictures)
-        for unit in access_units(segment):
+        format_ = written = 0
+        for unit in access_units(_read(segment)):
             if unit.is_sound:
                 self._hear(unit, place)
             elif (picture := next(pictures, None)) is not None and unit.data:
+                format_ = format_ or self._number_of_format(segment, unit)
+                written += 1
                 packet = Packet(unit.data)
                 packet.pts, packet.dts, packet.duration = picture.pts, picture.dts, picture.lasts
                 packet.is_keyframe = self._is_point_to_begin(unit)
                 self._write(packet, self._pictures)
+        if written:
+            self.runs.append(Run(format_, written))
+
+    def _number_of_format(self, segment: Path, first: AccessUnit) -> int:
+        """Return the number of the format of a segment, from 1 on, by its first picture, which has parameter sets."""
+        try:
+            told = of_units(self._codec, first.data)
+        except ProtocolViolation:
+            told = None
+        before = self.runs[-1].description if self.runs else 1
+        if told is None and self._known:
+            return before
+        if told not in self._known:
+            if len(self._known) >= _MOST_FORMATS:
+                return before
+            self._known.append(told)
+            self.formats.append(segment)
+        return self._known.index(told) + 1
 
     def _is_point_to_begin(self, unit: AccessUnit) -> bool:
         """Return whether a player that begins at this picture shows it complete.

@@ -153,6 +153,31 @@ def test_pictures_of_another_size_are_in_the_same_clip(tmp_path, record_film, ju
     assert len(judge.frames(tmp_path / "x.mp4")) == 100
 
 
+def changes_of_description(file):
+    """The numbers of the pictures at which an MP4 names another sample description, as libav reads it."""
+    with av.open(str(file)) as opened:
+        packets = [packet for packet in opened.demux(video=0) if packet.size]
+        kinds = [[side.data_type for side in packet.iter_sidedata()] for packet in packets]
+    return [number for number, found in enumerate(kinds) if "new_extradata" in found]
+
+
+@pytest.mark.parametrize("codec", ["h264", "h265"])
+@pytest.mark.parametrize("turns", [2, 5])
+def test_each_size_of_the_pictures_has_a_sample_description(tmp_path, record_film, codec, turns):
+    """Players set up their decoder by it. Only the first one's would show the other pictures green, or not at all."""
+    small, large = film(codec, frames=50), film(codec, frames=50, width=320, height=192)
+    paths = record_film(joined(*(large if turn % 2 else small for turn in range(turns))))
+    cut_clip(tmp_path, CutClip(segments=paths, output="x.mp4"))
+    data = (tmp_path / "x.mp4").read_bytes()
+    movie = data[data.index(b"moov") - 4 :]
+    assert movie.count(b"avcC" if codec == "h264" else b"hvcC") == 2
+    assert [path.name for path in tmp_path.glob("*.mp4*")] == ["x.mp4"]
+    with av.open(str(tmp_path / "x.mp4")) as opened:
+        shown = [(frame.width, frame.height) for frame in opened.decode(video=0)]
+    assert shown == [(320, 192) if turn % 2 else (160, 96) for turn in range(turns) for _ in range(50)]
+    assert changes_of_description(tmp_path / "x.mp4") == [50 * turn for turn in range(1, turns)]
+
+
 @pytest.mark.parametrize(("codec", "b_frames"), [("h264", 0), ("h264", 2), ("h265", 0), ("h265", 2)])
 def test_pictures_are_read_as_libav_reads_them(tmp_path, record_film, codec, b_frames):
     paths = record_film(film(codec, frames=75, b_frames=b_frames))
