@@ -7,13 +7,17 @@ after the scheme in Authorization. Every message is answered at once; its conten
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable
+from functools import partial
 
 import structlog
 from aiohttp import web
 
 from drivers.contract import ProtocolViolation
 from drivers.link import reconnect_wait
+from drivers.listening.http import PROVED, HttpListener, HttpPlaces, PlainHandler
+from drivers.listening.places import Bounds, Crowd, Places
 from drivers.plates.multipart import Part, PartSplitter
 from drivers.plates.pushed import PushedPlates
 from drivers.plates.readings import PlateReading
@@ -25,7 +29,8 @@ _LARGEST_MESSAGE = 16 * 1024 * 1024
 _LARGEST_WHOLE = 4 * 1024 * 1024
 _READ_IN_THREAD = 32 * 1024
 _MESSAGE_SECONDS = 5.0
-_MOST_CONNECTIONS = 64
+_BOUNDS = Bounds(most=64, per_address=16, for_known=8, for_configured=32)
+"""The places of a port; configured are the sources of its cameras. Some cameras leave connections open."""
 _SHUTDOWN_SECONDS = 0.3
 _LONGEST_WAIT = 5.0
 
@@ -45,11 +50,17 @@ class PushListener:
         self._cameras = {str(camera.device_id): camera for camera in cameras}
         self._bound_port = 0
         self._turned_away = 0
+        self._places = Places(bounds=_BOUNDS, monotonic=time.monotonic, is_configured=self._is_source)
 
     @property
     def port(self) -> int:
         """The port in use; 0 while it does not listen."""
         return self._bound_port
+
+    @property
+    def crowd(self) -> Crowd | None:
+        """The callers for whom there was no room in the last minute, None for none."""
+        return self._places.crowd
 
     async def run(self) -> None:
         """Listen until cancelled. While the port cannot be opened, the cameras count as lost."""
@@ -65,7 +76,8 @@ class PushListener:
             await asyncio.sleep(reconnect_wait(failures, longest=_LONGEST_WAIT))
 
     async def _listen(self) -> None:
-        app = web.Application(client_max_size=_LARGEST_MESSAGE)
+        places = HttpPlaces(self._places, monotonic=time.monotonic)
+        app = web.Application(middlewares=[places.asking], client_max_size=_LARGEST_MESSAGE)
         app.router.add_post("/plates/{device}", self._answer)
         runner = web.AppRunner(
             app,
@@ -80,19 +92,27 @@ class PushListener:
             if answering is None:
                 raise AssertionError("the runner was set up")
 
-            def connection() -> asyncio.Protocol:
-                return answering() if len(answering.connections) < _MOST_CONNECTIONS else _Full()
-
-            listening = await asyncio.get_running_loop().create_server(connection, self._host, self._port)
-            try:
-                self._bound_port = listening.sockets[0].getsockname()[1]
-                self._tell("")
-                await asyncio.get_running_loop().create_future()
-            finally:
-                self._bound_port = 0
-                listening.close()
+            handler = partial(
+                PlainHandler,
+                answering,
+                loop=asyncio.get_running_loop(),
+                headers={},
+                access_log=None,
+                lingering_time=_SHUTDOWN_SECONDS,
+            )
+            await HttpListener(places=places, answering=handler).run(
+                host=self._host, port=self._port, started=self._started
+            )
         finally:
+            self._bound_port = 0
             await runner.cleanup()
+
+    def _started(self, port: int) -> None:
+        self._bound_port = port
+        self._tell("")
+
+    def _is_source(self, address: str) -> bool:
+        return any(camera.comes_from(address) for camera in self._cameras.values())
 
     def _tell(self, fault: str) -> None:
         for camera in self._cameras.values():
@@ -108,6 +128,7 @@ class PushListener:
             self._turned_away += 1
             log.warning("push_turned_away", source=request.remote, count=self._turned_away)
             return web.Response(status=403)
+        request[PROVED] = True
         try:
             async with asyncio.timeout(_MESSAGE_SECONDS):
                 parts = await _parts(request, camera)
@@ -156,10 +177,3 @@ async def _read(part: Part, camera: PushedPlates) -> tuple[PlateReading, ...]:
 def _token(request: web.Request) -> str:
     given = request.query.get("token")
     return given if given is not None else request.headers.get("Authorization", "").partition(" ")[2].strip()
-
-
-class _Full(asyncio.Protocol):
-    """The protocol of a connection beyond the limit, which is closed at once."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.close()

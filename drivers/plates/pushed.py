@@ -74,6 +74,10 @@ class PushedPlates:
             return f"a push from {address} had no token, or another one"
         return ""
 
+    def comes_from(self, address: str) -> bool:
+        """Return whether this address is the camera's configured source."""
+        return self._source is not None and _address(address) == self._source
+
     def listening(self, *, fault: str = "") -> None:
         """Note that the listener listens; with a `fault`, that it cannot, for this reason."""
         self._listening, self._fault = not fault, fault

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from drivers.listening.places import Crowd
 from gateway.app.running_field import ended
 from gateway.domain.errors import StoreError
 from gateway.runtime.clock import Clock
@@ -46,6 +47,7 @@ class ServedInterface:
         is_changing: whether it is about to be served anew; its fault is then the previous one.
         port: the interface's port; 0 until it is served.
         site_accounts: the site file's accounts; None before the first run.
+        crowd: reads the callers for whom there was no room in the last minute.
     """
 
     site: Site
@@ -59,6 +61,7 @@ class ServedInterface:
     is_changing: bool = field(default=False, init=False)
     port: int = field(default=0, init=False)
     site_accounts: SiteFileAccounts | None = field(default=None, init=False)
+    crowd: Callable[[], Crowd | None] = field(default=lambda: None, init=False)
     _begun_at: float = field(init=False)
     _services: Supervisor | None = field(default=None, init=False)
     _task: asyncio.Task[None] | None = field(default=None, init=False)
@@ -92,12 +95,13 @@ class ServedInterface:
         """Serve until cancelled. A port that the system chose (port 0 in the site file) is used again by later runs."""
         await asyncio.to_thread(import_beside, "gateway.web.app")
         from gateway.web.auth.site_file_accounts import hash_accounts  # noqa: PLC0415  # imported by the line above
-        from gateway.web.http.server import serve  # noqa: PLC0415  # likewise
+        from gateway.web.http.server import PLACES, serve  # noqa: PLC0415  # likewise
 
         api = self.site.api
         accounts = await hash_accounts(api.accounts, self.secrets.get, await self._known_hashes())
         self.site_accounts = accounts
         app = await asyncio.to_thread(loop_first, lambda: self.make(accounts).build())  # it compresses the page's files
+        self.crowd = lambda: app[PLACES].places.crowd
         await serve(
             app,
             host=api.listens_on,

@@ -32,6 +32,7 @@ from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
 from gateway.lanes.incidents import Incidents
 from gateway.lines.site_lines import SiteLines
+from gateway.problems.found import CrowdedListener
 from gateway.problems.watch import BeginsFile, ProblemWatch
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.data_folder import DataFolder
@@ -219,7 +220,17 @@ class Services:
             loop=self._loop_watch,
             data=self._folder.path,
             site_file_accounts=lambda: self.interface.site_accounts,
+            crowded=self._crowded,
         )
+
+    def _crowded(self) -> tuple[CrowdedListener, ...]:
+        """Return the listeners of the site that had no room for somebody in the last minute."""
+        crowds = {
+            "the page and the interface": self.interface.crowd(),
+            **{f"plate cameras ({name})": one.crowd for name, one in self._field.field.listeners.items()},
+            "viewers by RTSP": self._recording.rtsp_crowd(),
+        }
+        return tuple(CrowdedListener(name, crowd) for name, crowd in crowds.items() if crowd is not None)
 
     def _interface_for(self, accounts: Accounts) -> Interface:
         from gateway.web.app import Interface  # noqa: PLC0415  # lanes start without it

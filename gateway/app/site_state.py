@@ -22,7 +22,7 @@ from gateway.domain.travels import TRAVEL_EVENTS, SlowGate, most_travels, slow_g
 from gateway.lanes import Lanes
 from gateway.problems.accounts import WeakAccounts, weak_accounts
 from gateway.problems.backups import LastBackup
-from gateway.problems.found import SiteState
+from gateway.problems.found import CrowdedListener, SiteState
 from gateway.problems.lines import SiteLine
 from gateway.problems.machine import MachineState
 from gateway.recording import Recording
@@ -65,6 +65,7 @@ class SiteStateReader:
         loop: LoopWatch,
         data: Path,
         site_file_accounts: Callable[[], SiteFileAccounts | None],
+        crowded: Callable[[], tuple[CrowdedListener, ...]],
     ) -> None:
         """`central`: None for a site without central. `lines` are by the id of their link."""
         self._site_file = site_file
@@ -81,6 +82,7 @@ class SiteStateReader:
         self._data = data
         self._backup: LastBackup | None = None
         self._site_file_accounts = site_file_accounts
+        self._crowded = crowded
         self._weak_accounts = WeakAccounts()
         self._books = Books(accepted=0, delivered=0, dropped=0, waiting=0, parked=0)
         self._disabled_webhooks: tuple[tuple[str, str], ...] = ()
@@ -121,6 +123,7 @@ class SiteStateReader:
             store_damaged=self._store.damaged,
             interface_fault=self._interface_fault(),
             site_notices=self._site_file.notices(),
+            crowded=self._crowded(),
             machine=self._machine_state(),
             backup=self._backup,
             backup_overdue_hours=self._site.backup.overdue_hours,

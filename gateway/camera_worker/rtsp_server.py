@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import contextmanager
 
 import structlog
 
 from drivers.contract import ProtocolViolation
+from drivers.listening.places import Crowd
 from drivers.rtsp import formats
 from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
 from drivers.rtsp.server.messages import Credentials
@@ -97,7 +98,12 @@ class CameraRtspServer:
     def __init__(self, *, feed_of: Callable[[int], LiveFeed | None]) -> None:
         self._feed_of = feed_of
         self._asked: RtspServing | None = None
-        self._server: AbstractAsyncContextManager[RtspServer] | None = None
+        self._server: RtspServer | None = None
+
+    @property
+    def crowd(self) -> Crowd | None:
+        """The callers for whom there was no room in the last minute, None for none."""
+        return None if self._server is None else self._server.crowd
 
     async def serve(self, asked: RtspServing | None) -> None:
         """Serve with these settings from now on; None ends the server.

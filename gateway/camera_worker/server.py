@@ -186,6 +186,7 @@ class WorkerServer:
                     cameras=self._worker.cameras,
                     viewers=self._views.count,
                     unreported_segments=self._reports.unreported_segments,
+                    rtsp_crowd=self._rtsp_server.crowd,
                 )
                 yield _lines([*self._reports.take(), beat])
                 if self._ending:

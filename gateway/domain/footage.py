@@ -17,6 +17,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from drivers.listening.places import Crowd
 from drivers.rtsp.frames import Entry
 from gateway.domain.viewing import LiveViewing
 from gateway.runtime.clock import ClockOffset
@@ -256,6 +257,7 @@ class WorkerBeat(_Wire):
     cameras: int
     viewers: int = 0
     unreported_segments: int = Field(default=0, description="their reports were given up; adopt the files")
+    rtsp_crowd: Crowd | None = Field(default=None, description="those for whom its RTSP server had no room")
 
 
 class WorkerHealth(_Wire):

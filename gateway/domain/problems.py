@@ -69,6 +69,7 @@ class ProblemKind(StrEnum):
     LOOP_HELD = "loop_held"
     MEMORY_HIGH = "memory_high"
     INTERFACE_NOT_SERVED = "interface_not_served"
+    PORT_FULL = "port_full"
     SITE_FILE_NOTICE = "site_file_notice"
     ACCOUNT_GUESSABLE = "account_guessable"
     ACCOUNT_SINGLE_FACTOR = "account_single_factor"

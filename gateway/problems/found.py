@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from drivers.listening.places import Crowd
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
@@ -31,6 +32,14 @@ _HOUR = 3600
 _CERTIFICATE_SECONDS = 14 * 24 * _HOUR
 
 
+@dataclass(frozen=True, slots=True)
+class CrowdedListener:
+    """A port that had no room for somebody in the last minute: for whom it is, and the crowd."""
+
+    name: str
+    crowd: Crowd
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SiteState:
     """The state of the site's parts, from which the problems follow.
@@ -54,6 +63,7 @@ class SiteState:
         waiting_records: the number of records that wait to be sent to central.
         disabled_webhooks: the disabled webhooks, each with its name and the reason.
         failing_webhooks: the webhooks whose deliveries fail, each with its name and the reason.
+        crowded: the ports that had no room for somebody in the last minute.
         certificate_ends: when the certificate of the interface expires (wall micros), None without one.
         certificate_fault: why the files of the certificate cannot be used, "" if they can.
         slow_gates: gates that have become slower.
@@ -81,6 +91,7 @@ class SiteState:
     waiting_records: int = 0
     disabled_webhooks: tuple[tuple[str, str], ...] = ()
     failing_webhooks: tuple[tuple[str, str], ...] = ()
+    crowded: tuple[CrowdedListener, ...] = ()
     certificate_ends: int | None = None
     certificate_fault: str = ""
     slow_gates: tuple[SlowGate, ...] = ()
@@ -167,6 +178,9 @@ def _of_gateway(site: SiteState) -> Iterator[Problem]:
         yield _gateway(ProblemKind.STORE_DAMAGED, f"part of a database cannot be read: {site.store_damaged}")
     if site.interface_fault:
         yield _gateway(ProblemKind.INTERFACE_NOT_SERVED, site.interface_fault)
+    for port in site.crowded:
+        text = f"the port for {port.name} is full: {port.crowd.places} connections are of {port.crowd.address}"
+        yield _gateway(ProblemKind.PORT_FULL, text, subject=port.name)
     if not site.clock_trusted:
         yield _gateway(ProblemKind.CLOCK_NOT_SET, "the clock is not set by a time server")
     yield from problems_of_machine(site.machine)

@@ -134,6 +134,15 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
                 "Look in the system's log for errors of the disk, and replace it.",
             ),
         ),
+        K.PORT_FULL: Advice(
+            "A port is full",
+            Severity.WARNING,
+            "Connections of strangers are closed for others; configured addresses and this machine keep places.",
+            (
+                "Find what has this address: a scanner, a faulty program, or a camera that keeps connections.",
+                "Keep strangers away from the port with a firewall, or a network of its own for devices.",
+            ),
+        ),
         K.INTERFACE_NOT_SERVED: Advice(
             "Interface not served",
             Severity.ALARM,

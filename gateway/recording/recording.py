@@ -11,6 +11,7 @@ from pathlib import Path
 
 import structlog
 
+from drivers.listening.places import Crowd
 from gateway.domain.errors import CameraUnavailable, NotFoundError, StoreError
 from gateway.domain.footage import CameraCondition, Missing
 from gateway.domain.passages import CameraEvent
@@ -328,6 +329,10 @@ class Recording:
     def restarting_workers(self) -> tuple[RestartingWorker, ...]:
         """Return the workers that stop repeatedly."""
         return tuple(found for worker in self._fleet.workers if (found := worker.restarting) is not None)
+
+    def rtsp_crowd(self) -> Crowd | None:
+        """Return those for whom an RTSP server of the workers had no room in the last minute, None for none."""
+        return next((worker.rtsp_crowd for worker in self._fleet.workers if worker.rtsp_crowd is not None), None)
 
     def worker_pids(self) -> tuple[int, ...]:
         """Return the process ids of the living workers, for diagnostics."""

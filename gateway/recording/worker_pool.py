@@ -12,6 +12,7 @@ from typing import Protocol
 
 import structlog
 
+from drivers.listening.places import Crowd
 from gateway.domain.errors import CameraUnavailable
 from gateway.domain.footage import (
     Pin,
@@ -92,6 +93,7 @@ class CameraWorker:
         self.cameras = cameras
         self.pid = 0
         self.viewers = 0
+        self.rtsp_crowd: Crowd | None = None
         self._media = media
         self._marker = marker
         self._socket = socket
@@ -232,7 +234,7 @@ class CameraWorker:
             async for report in client.reports():
                 self._progress.beat(self.name)
                 if isinstance(report, WorkerBeat):
-                    self.viewers = report.viewers
+                    self.viewers, self.rtsp_crowd = report.viewers, report.rtsp_crowd
                 self._listener.worker_reported(self, report)
         except (WorkerSilent, CameraUnavailable) as error:
             return error

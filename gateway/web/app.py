@@ -14,6 +14,9 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
+from drivers.listening.addresses import is_this_machine, parsed_address
+from drivers.listening.http import HttpPlaces
+from drivers.listening.places import Places
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.fleet_seen import FleetSeen
 from gateway.domain.writes import RecordWriter
@@ -39,11 +42,10 @@ from gateway.web.auth.central_sign_in import CentralAccounts
 from gateway.web.auth.external_sign_in import ExternalSignIn
 from gateway.web.auth.site_file_accounts import Accounts
 from gateway.web.catalogue import OPERATIONS
-from gateway.web.http.connection_limits import ConnectionLimits
-from gateway.web.http.forwarded import TRUSTED_PROXIES
+from gateway.web.http.forwarded import TRUSTED_PROXIES, is_trusted
 from gateway.web.http.public_address import HOST_NAMES, PUBLIC_URL, served_names
 from gateway.web.http.segments import SegmentFiles
-from gateway.web.http.server import assembled
+from gateway.web.http.server import BOUNDS, assembled
 from gateway.web.http.times import Moments
 from gateway.web.legacy.routes import legacy_routes
 from gateway.web.legacy.webhooks import WebhookActions
@@ -156,8 +158,16 @@ class Interface:
             raise AssertionError("every operation of the catalogue has exactly one handler")
         admission = Admission(sessions=self._auth.sessions, viewers=self._auth.viewers, keys=self._auth.keys)
         proxies = self.site.api.proxies()
-        limits = ConnectionLimits(clock=self.clock, proxies=proxies)
-        app = assembled((*routes, *self._relayed_routes(), *self.extra_routes), admission, self._live, limits)
+        places = HttpPlaces(
+            Places(
+                bounds=BOUNDS,
+                monotonic=self.clock.monotonic,
+                is_configured=is_this_machine,
+                is_proxy=lambda host: (found := parsed_address(host)) is not None and is_trusted(found, proxies),
+            ),
+            monotonic=self.clock.monotonic,
+        )
+        app = assembled((*routes, *self._relayed_routes(), *self.extra_routes), admission, self._live, places)
         app[TRUSTED_PROXIES] = proxies
         app[HOST_NAMES] = served_names(self.site.api, machine=socket.gethostname())
         app[PUBLIC_URL] = self.site.api.public_url or ""

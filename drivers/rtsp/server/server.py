@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Mapping
 from typing import Self
 
 import structlog
 
+from drivers.listening.addresses import is_this_machine
+from drivers.listening.places import Bounds, Crowd, Places
 from drivers.rtsp.packetizer import LARGEST_PACKET
 from drivers.rtsp.server.messages import LONGEST_HEAD, Credentials
 from drivers.rtsp.server.session import Feed, RtspSession
@@ -16,7 +19,8 @@ from drivers.throttle import Throttle
 
 log = structlog.get_logger(__name__)
 
-_MOST_VIEWERS = 64
+_BOUNDS = Bounds(most=64, per_address=32, for_known=16, for_configured=16)
+"""The places; configured is this machine, known is an address with the right password."""
 _IDLE_SECONDS = 75.0
 _FREE_GUESSES = 5
 
@@ -85,17 +89,24 @@ class RtspServer:
         self._wanted_port = port
         self._server: asyncio.Server | None = None
         self._guesses = Throttle(free=_FREE_GUESSES)
+        self._places = Places(
+            bounds=_BOUNDS, monotonic=time.monotonic, is_configured=is_this_machine, is_proxy=is_this_machine
+        )
+        self._watching: asyncio.Task[None] | None = None
         self._connections: dict[asyncio.StreamWriter, asyncio.Task[object] | None] = {}
         self.port = port
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._connected, self._host, self._wanted_port, limit=LONGEST_HEAD)
         self.port = self._server.sockets[0].getsockname()[1]
+        self._watching = asyncio.get_running_loop().create_task(self._places.run(), name="places of the RTSP server")
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
         if self._server is None:
             return
+        if self._watching is not None:
+            self._watching.cancel()
         self._server.close()
         tasks = [task for task in self._connections.values() if task is not None]
         for writer in self._connections:
@@ -103,12 +114,18 @@ class RtspServer:
         await self._server.wait_closed()
         await asyncio.gather(*tasks)
 
+    @property
+    def crowd(self) -> Crowd | None:
+        """The callers for whom there was no room in the last minute, None for none."""
+        return self._places.crowd
+
     def url(self, path: str) -> str:
         """Return the URL of the stream at this path."""
         return f"rtsp://{self._host}:{self.port}{path}"
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._connections) >= _MOST_VIEWERS:
+        place = self._places.admit(writer.transport) if isinstance(writer.transport, asyncio.Transport) else None
+        if place is None:
             writer.transport.abort()
             return
         self._connections[writer] = asyncio.current_task()
@@ -119,7 +136,8 @@ class RtspServer:
             identity=secrets.token_hex(8),
             host=self._host,
             idle_seconds=self._idle_seconds,
-            caller=str(writer.get_extra_info("peername", ("",))[0]),
+            place=place,
+            places=self._places,
             guesses=self._guesses,
         )
         try:
@@ -130,4 +148,5 @@ class RtspServer:
             log.exception("viewer_failed")
         finally:
             del self._connections[writer]
+            self._places.leave(place)
             writer.transport.abort()

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from drivers.contract import ProtocolViolation
+from drivers.listening.places import HEAD_SECONDS, Place, Places, Stage
 from drivers.rtsp.frames import TICKS_PER_SECOND, AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
 from drivers.rtsp.packetizer import Packetizer, SoundPacketizer, sender_report
 from drivers.rtsp.server.messages import (
@@ -156,17 +157,19 @@ class RtspSession:
         identity: str,
         host: str,
         idle_seconds: float,
-        caller: str,
+        place: Place,
+        places: Places,
         guesses: Throttle,
     ) -> None:
-        """See RtspServer for `idle_seconds`. `guesses` counts wrong passwords by caller."""
+        """See RtspServer for `idle_seconds`. `guesses` counts wrong passwords by the address of the place."""
         self._reader = reader
         self._writer = writer
         self._streams = streams
         self._identity = identity
         self._host = host
         self._idle_seconds = idle_seconds
-        self._caller = caller
+        self._place = place
+        self._places = places
         self._guesses = guesses
         self._nonce = secrets.token_hex(16)
         self._stream: Stream | None = None
@@ -191,6 +194,7 @@ class RtspSession:
                 while not self._ended:
                     await asyncio.sleep(0)  # requests that came together must not keep others from their turn
                     request = await self._request()
+                    self._move(Stage.ANSWER)
                     answer = await self._answer(request)
                     headers = {**answer.headers, **({"Session": self._session()} if self._tracks else {})}
                     await self._write(
@@ -198,6 +202,7 @@ class RtspSession:
                     )
                     if request.method == "PLAY" and answer.status == 200 and self._sending is None:
                         self._sending = group.create_task(self._send())
+                    self._move(Stage.IDLE if self._sending is None else Stage.ANSWER)
                 if self._sending is not None:
                     self._sending.cancel()
         except* (ConnectionError, TimeoutError, asyncio.IncompleteReadError, ProtocolViolation) as errors:
@@ -208,6 +213,9 @@ class RtspSession:
                 track.close()
             if self._stream is not None:
                 self._stream.left(self)
+
+    def _move(self, stage: Stage) -> None:
+        self._place.move(stage, now=self._places.now())
 
     def _session(self) -> str:
         return f"{self._identity};timeout={_SESSION_TIMEOUT}"
@@ -221,6 +229,7 @@ class RtspSession:
                     header = await self._reader.readexactly(3)
                     await self._reader.readexactly(int.from_bytes(header[1:], "big"))
                     limit.reschedule(loop.time() + self._idle_seconds)
+        async with asyncio.timeout(HEAD_SECONDS):
             try:
                 head = first + await self._reader.readuntil(b"\r\n\r\n")
             except asyncio.LimitOverrunError as error:
@@ -264,15 +273,16 @@ class RtspSession:
         """Return the refusal of a request without the right account; after wrong ones the address has to wait."""
         now = asyncio.get_running_loop().time()
         proof = proof_of(request, credentials, realm=_REALM, nonce=self._nonce)
-        wait = 0.0 if proof is Proof.NONE else self._guesses.wait(self._caller, now=now)
+        wait = 0.0 if proof is Proof.NONE else self._guesses.wait(self._place.host, now=now)
         if wait > 0:
             self._ended = True
             return RtspAnswer(503, {"Retry-After": str(math.ceil(wait))})
         if proof is Proof.RIGHT:
-            self._guesses.succeeded(self._caller)
+            self._guesses.succeeded(self._place.host)
+            self._places.know(self._place.host)
             return None
         if proof is Proof.WRONG:
-            self._guesses.failed(self._caller, now=now)
+            self._guesses.failed(self._place.host, now=now)
         return RtspAnswer(401, {"WWW-Authenticate": f'Digest realm="{_REALM}", nonce="{self._nonce}"'})
 
     async def _describe(self, request: RtspRequest) -> RtspAnswer:

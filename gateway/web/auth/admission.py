@@ -12,8 +12,9 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
+from drivers.listening.http import PROVED
 from gateway.web.auth.api_keys import ApiKeys, bearer
-from gateway.web.auth.callers import NOBODY, SIGNED_IN, Caller, Carrier, from_foreign_page
+from gateway.web.auth.callers import NOBODY, Caller, Carrier, from_foreign_page
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
@@ -71,7 +72,7 @@ class Admission:
                 if operation.rule.session:
                     raise RequestRefused(403, "another site's page may not use the session cookie")
                 caller = NOBODY
-            request[SIGNED_IN] = caller.signed_in
+            request[PROVED] = caller.signed_in
             if operation.rule.session and not caller.signed_in:
                 raise authentication_required()
             if operation.rule.whole and caller.mfa_pending:
@@ -101,7 +102,7 @@ class Admission:
                     "a valid API key is needed, as 'Authorization: Bearer <API_KEY>'",
                     headers={"WWW-Authenticate": "Bearer"},
                 )
-            request[SIGNED_IN] = True
+            request[PROVED] = True
             if group := rule.missing(key.permissions):
                 raise RequestRefused(403, f"permission denied: this needs {' or '.join(group)}")
             caller = Caller(

@@ -11,8 +11,6 @@ from gateway.web.http.public_address import is_own_origin, is_secure
 from gateway.web.operation import Rule
 
 COOKIE = "session"
-SIGNED_IN = web.RequestKey("signed_in", bool)
-"""Mark of a request that came with a live session or a valid API key."""
 
 
 class Carrier(Enum):

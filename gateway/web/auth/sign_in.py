@@ -22,6 +22,7 @@ from weakref import WeakValueDictionary
 import structlog
 from pydantic import JsonValue
 
+from drivers.listening.addresses import counted_as
 from drivers.throttle import Throttle
 from gateway.domain.accounts import LONGEST_NAME, CentralAdmission
 from gateway.domain.errors import StoreError
@@ -38,7 +39,6 @@ from gateway.web.auth.second_factor import Proof, SecondFactor, recovery_hash
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.site_file_accounts import KnownAccount
 from gateway.web.http.errors import RequestRefused
-from gateway.web.http.forwarded import counted_as
 
 log = structlog.get_logger(__name__)
 

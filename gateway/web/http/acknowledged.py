@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
-from gateway.web.http.http_errors import PlainHandler
+from drivers.listening.http import PlainHandler
 
 _WITHIN_SECONDS = 1.0
 FIRST_LOOK_SECONDS = 0.001

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address
 
 from aiohttp import web
 
+from drivers.listening.addresses import parsed_address
 from gateway.site.addresses import Network
 
 TRUSTED_PROXIES = web.AppKey("trusted_proxies", tuple[Network, ...])
 """`[api] trusted_proxies` of the site file."""
 _UNKNOWN = "unknown"
-_OF_ONE_HOST = 64
 
 
 def client_address(request: web.BaseRequest, trusted: tuple[Network, ...]) -> str:
@@ -50,25 +50,3 @@ def address_of(request: web.Request) -> str:
 def is_trusted(address: IPv4Address | IPv6Address, trusted: tuple[Network, ...]) -> bool:
     """Return whether the address is a trusted proxy's."""
     return any(address in network for network in trusted)
-
-
-def parsed_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Parse an address without its port, and an IPv4-mapped IPv6 address as IPv4. None for anything else."""
-    bare = text.strip()
-    if bare.startswith("["):
-        bare = bare[1:].partition("]")[0]
-    elif bare.count(":") == 1:
-        bare = bare.partition(":")[0]
-    try:
-        address = ip_address(bare)
-    except ValueError:
-        return None
-    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
-
-
-def counted_as(address: str) -> str:
-    """Return the key under which an address is counted for limits: an IPv6 address as its /64 network."""
-    parsed = parsed_address(address)
-    if isinstance(parsed, IPv6Address) and not parsed.is_loopback:
-        return str(IPv6Network((int(parsed), _OF_ONE_HOST), strict=False))
-    return address if parsed is None else str(parsed)

@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from drivers.listening.addresses import parsed_address
 from gateway.site.api_section import ApiSection
 from gateway.web.http.errors import RequestRefused
-from gateway.web.http.forwarded import TRUSTED_PROXIES, client_scheme, is_trusted, parsed_address
+from gateway.web.http.forwarded import TRUSTED_PROXIES, client_scheme, is_trusted
 
 PUBLIC_URL = web.AppKey("public_url", str)
 """`[api] public_url` of the site file, "" when it is not set."""

@@ -13,6 +13,8 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
+from drivers.listening.http import HttpListener, HttpPlaces, PlainHandler
+from drivers.listening.places import KEEP_ALIVE_SECONDS, Bounds
 from drivers.system_messages import system_words
 from gateway.domain.errors import ConfigError
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET, listen
@@ -21,10 +23,7 @@ from gateway.web.auth.admission import Admission, Route, errors_as_envelopes
 from gateway.web.auth.view_tokens import TOKEN
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.http.bodies import LARGEST_BODY
-from gateway.web.http.connection_limits import KEEP_ALIVE_SECONDS, ConnectionLimits
 from gateway.web.http.envelope import failure
-from gateway.web.http.http_errors import PlainHandler
-from gateway.web.http.new_connections import Listener
 from gateway.web.http.served_certificate import ServedCertificate
 from gateway.web.operation import Operation
 from gateway.web.operations.cameras.whep import CORS, PREFIX
@@ -34,8 +33,10 @@ from gateway.web.status.page_files import page_files
 
 _SHUTDOWN_SECONDS = 5.0
 SERVE_AGAIN_SECONDS = 3.0
-LIMITS = web.AppKey("limits", ConnectionLimits)
-"""The application's connection limits."""
+PLACES = web.AppKey("places", HttpPlaces)
+"""The application's places for connections."""
+BOUNDS = Bounds(most=256, per_address=128, for_known=48, for_configured=16)
+"""The places of the interface; configured are this machine and trusted proxies."""
 _AGAIN_SECONDS = "5"
 _KEEP_ALIVE = f"timeout={KEEP_ALIVE_SECONDS}"
 _SECURITY = {
@@ -65,12 +66,12 @@ log = structlog.get_logger(__name__)
 _GROUP_TOO = 0o660
 
 
-def assembled(routes: Sequence[Route], admission: Admission, live: Live, limits: ConnectionLimits) -> web.Application:
+def assembled(routes: Sequence[Route], admission: Admission, live: Live, places: HttpPlaces) -> web.Application:
     """Build the application: routes behind their rules, the page's files, error envelopes, and the end of streams."""
     app = web.Application(
-        middlewares=[limits.asking, errors_as_envelopes, _wrong_addresses], client_max_size=LARGEST_BODY
+        middlewares=[places.asking, errors_as_envelopes, _wrong_addresses], client_max_size=LARGEST_BODY
     )
-    app[LIMITS] = limits
+    app[PLACES] = places
     for route in routes:
         operation, handler = route.operation, admission.guarded(route)
         expected = partial(_expected, operation)
@@ -107,8 +108,8 @@ async def serve(
     """Serve until cancelled, then give running requests at most 5 s to end.
 
     If the port or the certificate cannot be used, that is tried again every 3 s; the local socket is served meanwhile.
-    Connections are limited (`connection_limits`), so that clients cannot use up the file descriptors that lanes and
-    the store need.
+    Connections are limited (`drivers.listening.places`), so that clients cannot use up the file descriptors that
+    lanes and the store need.
 
     Args:
         app: from `Interface.build`.
@@ -129,7 +130,7 @@ async def serve(
             while True:
                 try:
                     certificate = None if tls is None else await ServedCertificate.read(tls)
-                    listener = Listener(limits=app[LIMITS], answering=answering, certificate=certificate)
+                    listener = HttpListener(places=app[PLACES], answering=answering, certificate=certificate)
                     await listener.run(host=host, port=port, started=started)
                 except ConfigError as error:
                     failed(str(error))

@@ -208,3 +208,44 @@ async def test_message_before_the_driver_runs_is_not_taken(running):
     async with running(listening.run()), aiohttp.ClientSession() as session:
         await until(lambda: listening.port)
         assert await Site(listening.port, session).push(41, axis_message("AB12", car=5)) == 503
+
+
+async def test_silent_connections_and_half_heads_keep_no_camera_out(running, listener, monkeypatch):
+    """Also those of the camera's own address: some cameras leave what they opened."""
+    monkeypatch.setattr("drivers.listening.places.SLOW_SECONDS", 0.0)
+    pushing = cameras(source="127.0.0.1")
+    port = PushListener(host="127.0.0.1", port=0, cameras=pushing)
+    drivers = [camera.run(listener) for camera in pushing]
+    held = []
+    async with running(port.run(), *drivers), aiohttp.ClientSession() as session:
+        await until(lambda: port.port)
+        for number in range(120):
+            _, writer = await asyncio.open_connection(
+                "127.0.0.1", port.port, local_addr=(f"127.0.0.{number % 6 + 1}", 0)
+            )
+            writer.write((b"", b"POST /plates/41 HTTP/1.1\r\nHost: x\r\nX: y")[number % 2])
+            held.append(writer)
+        assert port.crowd is not None
+        assert await Site(port.port, session).push(41, axis_message("AB-12", car=5)) == 200
+    for writer in held:
+        writer.transport.abort()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"POST /plates/41 HTTP/1.1\r\nHost: x\r\nX: " + b"_" * 8_000 + b"\x01\r\n\r\n",
+        b"POST /plates/41 " + b"_" * 8_000 + b"\r\n\r\n",
+        b"POST /plates/41 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + b"_" * 8_000 + b"\r\n",
+        b"POST /plates/41 HTTP/1.1\r\nHost: x\r\nContent-Length: " + b"_" * 8_000 + b"\r\n\r\n",
+        b"POST /plates/41 HTTP/1.1\r\n" + b"A: b\r\n" * 5_000 + b"\r\n",
+    ],
+)
+async def test_what_is_no_http_is_refused_and_no_byte_of_it_logged(site, sent, caplog):
+    async with site() as gateway:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.split(":")[2].partition("/")[0]))
+        writer.write(sent)
+        async with asyncio.timeout(30):
+            assert (await reader.read()).split()[1] in {b"400", b"403"}
+        writer.close()
+    assert "____" not in caplog.text

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 from idle_lane import GATE, IDLE
 
+from drivers.listening.places import Crowd
 from gateway.domain.central_status import CentralNotice, CentralStatus
 from gateway.domain.events import Severity
 from gateway.domain.footage import CameraCondition, StreamFault
 from gateway.domain.problems import ProblemKind as K
 from gateway.lanes.snapshots import NO_REFUSALS, DeviceSnapshot, LaneTrouble
-from gateway.problems.found import SiteState, verdict
+from gateway.problems.found import CrowdedListener, SiteState, verdict
 from gateway.problems.machine import MachineState
 from gateway.problems.problem import ADVICE
 from gateway.recording import CameraSnapshot, RestartingWorker
@@ -379,3 +380,10 @@ def test_every_kind_says_what_it_means_and_what_to_do(kind):
     assert advice.means.endswith(".")
     assert advice.steps
     assert all(step.endswith((".", ")")) for step in advice.steps)
+
+
+def test_a_full_port_is_told_with_the_address_that_fills_it():
+    crowded = (CrowdedListener("plate cameras (push)", Crowd(3, "192.0.2.7", 40)),)
+    (problem,) = verdict(replace(WELL, crowded=crowded)).problems
+    assert problem.kind is K.PORT_FULL
+    assert problem.text == "the port for plate cameras (push) is full: 40 connections are of 192.0.2.7"

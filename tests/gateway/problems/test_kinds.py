@@ -27,6 +27,7 @@ _NOT_MADE_AT_A_SITE = {
     K.DISK_WORN: "`runtime/test_machine_state.py` has the kernel's files of a worn eMMC; no disk at hand is worn",
     K.CLOCK_STEPPED: "`runtime/test_clock.py` has a machine whose clock is set; that of this machine is not the tests'",
     K.MEMORY_HIGH: "`runtime/test_machine_state.py` and `app/test_machine_watch.py` have it from the kernel's files",
+    K.PORT_FULL: "`drivers/plates/test_pushed.py` and `drivers/listening/test_places.py` have crowded ports",
     K.ACCOUNT_GUESSABLE: "`web/test_sign_in.py` has such passwords; no way to set one is open",
     K.CLOCK_NOT_SET: "is of the machine that the tests run on",
     K.CENTRAL_SIGN_IN_REFUSED: "`central/test_central_client.py` has it with a password that central does not know",

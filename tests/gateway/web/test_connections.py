@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 
 import pytest
 from aiohttp import ClientSession, TCPConnector
-from set_machine import SetClock
 from stopwatch import Stopwatch
 
-from gateway.web.http import connection_limits
+from drivers.listening import places
 
 HALF_A_HEAD = b"POST /v1/auth/login HTTP/1.1\r\nHost: localhost\r\n"
 HALF_A_BODY = b"POST /v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200\r\n\r\n{"
@@ -20,7 +18,7 @@ HALF_A_BODY = b"POST /v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Lengt
 @pytest.fixture(autouse=True)
 def strangers(monkeypatch):
     """The gateway takes 127.0.0.1 alone for this machine: the other addresses of the loopback are strangers'."""
-    monkeypatch.setattr(connection_limits, "is_loopback", lambda host: host == "127.0.0.1")
+    monkeypatch.setattr("gateway.web.app.is_this_machine", lambda host: host == "127.0.0.1")
 
 
 class Stranger:
@@ -71,33 +69,6 @@ class Attack:
         self._lines.append(writer)
 
 
-class Peer(asyncio.Transport):
-    """A transport that knows where it comes from."""
-
-    def __init__(self, host: str) -> None:
-        super().__init__({"peername": (host, 1)})
-        self._closing = False
-
-    def close(self) -> None:
-        self._closing = True
-
-    def is_closing(self) -> bool:
-        return self._closing
-
-    def get_write_buffer_size(self) -> int:
-        return 0
-
-
-async def test_whoever_asks_for_a_place_in_vain_costs_the_loop_little():
-    """Lanes share the loop with whoever knocks."""
-    limits = connection_limits.ConnectionLimits(clock=SetClock())  # no connection comes to count as slow
-    for number in range(connection_limits.MOST_CONNECTIONS - connection_limits.RESERVED):
-        limits.admit(Peer(f"192.0.2.{1 + number % 2}"))
-    began = time.process_time()
-    assert not any(limits.admit(Peer("192.0.2.3")) for _ in range(200))
-    assert time.process_time() - began < 200 * 0.002
-
-
 @pytest.mark.parametrize("sent", [b"", HALF_A_HEAD, HALF_A_BODY], ids=["silent", "half a head", "half a body"])
 async def test_two_addresses_with_half_open_requests_keep_nobody_out(gateway, sent):
     attack = Attack(gateway.url, ("127.0.0.2", "127.0.0.3"), sent)
@@ -107,7 +78,7 @@ async def test_two_addresses_with_half_open_requests_keep_nobody_out(gateway, se
         watch = Stopwatch()
         assert (await Stranger(gateway.url, "127.0.0.1").status())[0] == 200
         assert watch.seconds() < 1
-        await asyncio.sleep(connection_limits.SLOW_SECONDS)  # the half-open requests count as slow from then on
+        await asyncio.sleep(places.SLOW_SECONDS)  # the half-open requests count as slow from then on
         for _ in range(20):
             status, again = await Stranger(gateway.url, "127.0.0.4").status()
             assert status == 200 or (status == 503 and int(again) > 0)
@@ -119,7 +90,7 @@ async def test_two_addresses_with_half_open_requests_keep_nobody_out(gateway, se
 
 
 async def test_an_address_from_which_somebody_signed_in_keeps_its_places(gateway, monkeypatch):
-    monkeypatch.setattr(connection_limits, "SLOW_SECONDS", 60)
+    monkeypatch.setattr(places, "SLOW_SECONDS", 60)
     headers = await gateway.sign_in()
     connector = TCPConnector(local_addr=("127.0.0.5", 0))
     listing = f"{gateway.url}/v1/device/list"
@@ -138,7 +109,7 @@ async def test_an_address_from_which_somebody_signed_in_keeps_its_places(gateway
 
 
 async def test_who_has_no_place_is_told_so_and_not_cut_off(gateway, monkeypatch):
-    monkeypatch.setattr(connection_limits, "SLOW_SECONDS", 60)
+    monkeypatch.setattr(places, "SLOW_SECONDS", 60)
     attack = Attack(gateway.url, ("127.0.0.2", "127.0.0.3"), HALF_A_HEAD)
     await attack.hold()
     try:
@@ -157,7 +128,7 @@ async def test_the_slowest_head_goes_first_and_hears_why(gateway):
     port = int(gateway.url.rpartition(":")[2])
     reader, first = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
     first.write(HALF_A_HEAD)
-    await asyncio.sleep(connection_limits.SLOW_SECONDS)  # the first counts as slow from then on
+    await asyncio.sleep(places.SLOW_SECONDS)  # the first counts as slow from then on
     attack = Attack(gateway.url, ("127.0.0.2", "127.0.0.3"), HALF_A_HEAD)
     await attack.hold(100)
     try:
@@ -168,7 +139,7 @@ async def test_the_slowest_head_goes_first_and_hears_why(gateway):
 
 
 async def test_a_head_that_does_not_come_in_time_is_told(gateway, monkeypatch):
-    monkeypatch.setattr(connection_limits, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(places, "HEAD_SECONDS", 0.5)
     reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     writer.write(HALF_A_HEAD)
     answer = await asyncio.wait_for(reader.read(), 30)
@@ -177,8 +148,8 @@ async def test_a_head_that_does_not_come_in_time_is_told(gateway, monkeypatch):
 
 
 async def test_a_kept_connection_lives_as_long_as_its_header_says(gateway, monkeypatch):
-    monkeypatch.setattr(connection_limits, "HEAD_SECONDS", 0.2)
-    monkeypatch.setattr(connection_limits, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(places, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(places, "LOOK_SECONDS", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     for pause in (1.5, 0):
         writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -198,7 +169,7 @@ async def test_a_kept_connection_lives_as_long_as_its_header_says(gateway, monke
 
 
 async def test_half_a_head_on_a_kept_connection_has_no_more_time_than_a_first_one(gateway, monkeypatch):
-    monkeypatch.setattr(connection_limits, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(places, "HEAD_SECONDS", 0.5)
     reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
     await reader.readuntil(b"\r\n\r\n")

@@ -14,12 +14,14 @@ from loop_watch import watch_callbacks
 from stopwatch import Stopwatch
 from waiting import until
 
+from drivers.listening.addresses import is_this_machine
+from drivers.listening.http import HttpPlaces
+from drivers.listening.places import Places
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET
 from gateway.web.auth.admission import Route
-from gateway.web.http.connection_limits import ConnectionLimits
 from gateway.web.http.envelope import success
-from gateway.web.http.server import LIMITS, serve
+from gateway.web.http.server import BOUNDS, PLACES, serve
 from gateway.web.operation import OPEN, Operation
 from gateway.web.status.page_files import STATIC
 
@@ -32,7 +34,10 @@ async def test_a_taken_port_is_told_tried_again_and_the_local_socket_served_mean
 
     app = web.Application()
     app.router.add_get("/", hello)
-    app[LIMITS] = ConnectionLimits(clock=SystemClock())
+    monotonic = SystemClock().monotonic
+    app[PLACES] = HttpPlaces(
+        Places(bounds=BOUNDS, monotonic=monotonic, is_configured=is_this_machine), monotonic=monotonic
+    )
     faults, ports = asyncio.Queue(), asyncio.Queue()
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

@@ -168,7 +168,7 @@ async def encrypted(open_gateway, tmp_path, monkeypatch):
 
 
 async def test_a_handshake_that_never_ends_is_closed_and_keeps_nobody_out(encrypted, monkeypatch):
-    monkeypatch.setattr("gateway.web.http.connection_limits.HEAD_SECONDS", 0.5)
+    monkeypatch.setattr("drivers.listening.places.HEAD_SECONDS", 0.5)
     port = int(encrypted.url.rpartition(":")[2])
     silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
     watch = Stopwatch()
