@@ -6,24 +6,27 @@ import re
 from typing import Annotated
 
 import typer
-from pydantic import ConfigDict
+from pydantic import ConfigDict, JsonValue
 
 from gateway.cli.client import Answer, Gateway
 from gateway.cli.printing import print_answers, print_json
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
+from gateway.domain.credentials import Credential
 from gateway.domain.errors import ConfigError
-from gateway.domain.printed_number_search import Fit, Meaning, explain, meanings
+from gateway.domain.printed import Meaning, fields_of_bits, listed_aliases, meanings
+from gateway.domain.printed_number_search import Fit, explain
 from gateway.domain.reader_bits import MOST_BITS
 
 cards = typer.Typer(
     name="cards",
     no_args_is_help=True,
-    help="Find access cards, add and suspend them, and explain card numbers.\n\n"
+    help="Find, add, change and suspend access cards, and explain card numbers.\n\n"
     "Example: edge-gateway cards find Dupont",
 )
 _PAGE = 200
 _MOST_SHOWN = 2000
 _PATH = "/v1/access"
+_OPTIONS = {"number": "number", "uid": "uid", "card_format": "format"}
 _Id = Annotated[int, typer.Argument(metavar="ID", min=1, help="The card's id, as `cards find` shows it.")]
 
 
@@ -61,7 +64,7 @@ def find(
 ) -> None:
     """Find cards by number, plate, holder or user name. The exit status is 1 when there is none.
 
-    Example: edge-gateway cards find 00199573
+    Example: edge-gateway cards find 001,11572
     """
     with connected(data, url) as gateway:
         found = _found(gateway, text)
@@ -86,27 +89,72 @@ def show(card: _Id, data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted 
         _tell(gateway, told, as_json=as_json)
 
 
+_Number = Annotated[
+    str, typer.Option("--number", help="The number printed on it, with its facility where that is printed.")
+]
+_Layout = Annotated[
+    str, typer.Option("--format", metavar="NAME", help="The card's format, such as H10302, if it is known.")
+]
+_Uid = Annotated[str, typer.Option("--uid", metavar="HEX", help="The tag's own number in hexadecimal.")]
+_Plate = Annotated[str, typer.Option("--plate", help="The plate of the holder's vehicle.")]
+_Holder = Annotated[str, typer.Option("--holder", help="The holder's name.")]
+_Until = Annotated[str, typer.Option("--until", metavar="DATE", help="The day or moment after which it ends.")]
+
+
 @cards.command("add")
 def add(
     *,
-    number: Annotated[str, typer.Option("--number", help="The number printed on it.")] = "",
-    plate: Annotated[str, typer.Option("--plate", help="The plate of the holder's vehicle.")] = "",
-    holder: Annotated[str, typer.Option("--holder", help="The holder's name.")] = "",
-    until: Annotated[str, typer.Option("--until", metavar="DATE", help="The day or moment after which it ends.")] = "",
+    number: _Number = "",
+    layout: _Layout = "",
+    uid: _Uid = "",
+    plate: _Plate = "",
+    holder: _Holder = "",
+    until: _Until = "",
     data: Data = USUAL_DATA,
     url: Url = "",
     as_json: JsonWanted = False,
 ) -> None:
     """Add a card. It counts at once at this site, and central gets it.
 
-    Example: edge-gateway cards add --number 00199573 --holder "A. Dupont" --until 2026-12-31
+    A number of plain digits can mean several cards. If no reader of the site can send it, the answer says so and offers
+    what it may mean.
+
+    Example: edge-gateway cards add --number 001,11572 --holder "A. Dupont" --until 2026-12-31
     """
-    if not number and not plate:
-        raise ConfigError("a card needs --number or --plate")
-    fields = {"number": number, "plate": plate, "holder_name": holder, "valid_until": until}
+    if not number and not plate and not uid:
+        raise ConfigError("a card needs --number, --uid or --plate")
+    body = _given(number=number, card_format=layout, uid=uid, plate=plate, holder_name=holder, valid_until=until)
     with connected(data, url) as gateway:
-        told = gateway.asked(_PATH, {name: value for name, value in fields.items() if value}, method="PUT")
-        _tell(gateway, told, as_json=as_json)
+        _tell(gateway, gateway.asked(_PATH, body, method="PUT"), as_json=as_json)
+
+
+@cards.command("edit")
+def edit(
+    card: _Id,
+    *,
+    number: _Number = "",
+    layout: _Layout = "",
+    uid: _Uid = "",
+    plate: _Plate = "",
+    holder: _Holder = "",
+    until: _Until = "",
+    data: Data = USUAL_DATA,
+    url: Url = "",
+    as_json: JsonWanted = False,
+) -> None:
+    """Change fields of a card. Those that no option gives stay as they are.
+
+    Example: edge-gateway cards edit 4001 --number 003,02965
+    """
+    body = _given(number=number, card_format=layout, uid=uid, plate=plate, holder_name=holder, valid_until=until)
+    if not body:
+        raise ConfigError("nothing to change: give an option, such as --number")
+    with connected(data, url) as gateway:
+        _tell(gateway, gateway.asked(_PATH, {"id": card, **body}, method="PATCH"), as_json=as_json)
+
+
+def _given(**fields: str) -> dict[str, JsonValue]:
+    return {name: value for name, value in fields.items() if value}
 
 
 @cards.command("suspend")
@@ -183,7 +231,8 @@ def explain_number(
     """Find the format, bit order and shift by which a printed number matches what a reader read.
 
     Present the card once, take the bits from its event on the status page, and type what the card says. Without --read
-    it lists what the number may mean and which bits a reader would send. Exit status 1 when nothing fits.
+    it lists what the number may mean and which bits a reader would send. Where the number alone could mean other cards
+    too, it says how to enter the card, so that the lane knows it. Exit status 1 when nothing fits.
 
     Example: edge-gateway cards explain 001,11572 --read 00000000100101101001101001
 
@@ -192,12 +241,12 @@ def explain_number(
     if read is None:
         found = tuple(meanings(number))
         for meaning in found:
-            typer.echo(_meant(meaning))
+            typer.echo(_meant(meaning) + _entered(number, meaning.reading()))
     else:
         bit_length, bits = _bits(read, length)
         fits = explain(number, bit_length, bits)
         for fit in fits:
-            typer.echo(_fitted(fit))
+            typer.echo(_fitted(fit) + _entered(number, Credential(fit.bit_length, fit.bits)))
         found = tuple(fit.meaning for fit in fits)
     if not found:
         typer.echo(f"no known format makes {number} fit" + ("" if read is None else " the bits that were read"))
@@ -247,6 +296,17 @@ def _fitted(fit: Fit) -> str:
         facility = f" (facility {meaning.layout.numbers(fit.bits)[0]})"
     how = f"with {way} at the reader in the site file" if way else "as the reader sends it"
     return f"{meaning.said}{facility}, {_format_name(meaning) or f'{fit.bit_length} bits'}: {how}"
+
+
+def _entered(number: str, reading: Credential | None) -> str:
+    """Say how to enter a card that answers to the reading, unless its number does so as it is typed."""
+    if reading is None or set(reading.aliases()) & set(listed_aliases(number, None)):
+        return ""
+    fields = fields_of_bits(reading.bit_length, reading.bits)
+    if "facility_code" in fields:
+        fields = {"number": f"{fields['facility_code']},{fields['card_number']}", "card_format": fields["card_format"]}
+    words = " ".join(f"--{_OPTIONS[name]} {value}" for name, value in fields.items())
+    return f"; the lane knows it as: cards add {words}" if words else "; no card can be entered for these bits"
 
 
 def _format_name(meaning: Meaning) -> str:

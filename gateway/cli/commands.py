@@ -110,7 +110,7 @@ NAMED = (
     ),
     Named("events", "List the events of the site, follow them, and export them.", "gateway.cli.events:app"),
     Named("lanes", "Show the lanes, watch them, and open, close, stop or hold a gate.", "gateway.cli.lanes:app"),
-    Named("cards", "Find access cards, add and suspend them, and explain card numbers.", "gateway.cli.cards:cards"),
+    Named("cards", "Find, add, change and suspend access cards, and explain card numbers.", "gateway.cli.cards:cards"),
     Named(
         "incidents",
         "List and fetch what lanes did around each alarm, and save what one did just now.",

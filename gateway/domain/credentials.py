@@ -6,6 +6,7 @@ its form, so that the same number in two forms never matches by accident:
 - `raw:26:1A2B3C4` - the exact bits, hexadecimal
 - `h10301:1:11572` - facility and card number in a format of `gateway.domain.wiegand`; `h10302:11572` without facility
 - `text:0011572` - the characters that a text reader sent, trimmed and upper-cased
+- `digits:11572` - the number of a card that is listed with zeros before it, for readers that leave them out or add some
 - `exact:aB3dq_Zw` - characters in which small and capital letters differ in meaning, as in codes drawn by a computer
 - `plate:AB123CD` - a vehicle's plate without blanks and dashes
 - `near:AB123C0` - one text for all plates that cameras confuse; never the alias of a reading, see `plates`
@@ -46,6 +47,13 @@ class Credential:
     def aliases(self) -> tuple[str, ...]:
         """Return every alias under which this reading may be listed, the most exact first."""
         return tuple(_aliases(self))
+
+    def other_spellings(self) -> tuple[str, ...]:
+        """Return the aliases of the number with other zeros before it, which count where no other alias is listed."""
+        digits = digits_alias(self.text.strip())
+        if not digits:
+            return ()
+        return tuple(alias for alias in (text_alias(digits.partition(":")[2]), digits) if alias not in self.aliases())
 
     def shown(self) -> str:
         """Return the reading for people: as printed on the card if the format is known. Do not look cards up by it."""
@@ -119,6 +127,11 @@ def _is_case_exact(text: str) -> bool:
 
 def _exact_alias(text: str) -> str:
     return f"exact:{text.strip()}"
+
+
+def digits_alias(text: str) -> str:
+    """Return the alias of plain digits without the zeros before them; "" for another text."""
+    return f"digits:{int(text)}" if text.isascii() and text.isdigit() and len(text) <= MAX_TEXT else ""
 
 
 def raw_alias(bit_length: int, bits: int) -> str:

@@ -1,22 +1,61 @@
-"""Numbers printed on cards, and the bits that they can mean. Pure.
+"""Numbers printed on cards, and the readings that they can mean. Pure.
 
 One card has many numbers: 26 bits of facility 1 and number 11572 are also printed as 77108, facility 213 and number
-2000 also as 0013961168. Only a number that cannot mean another card becomes an alias; `explain` shows the rest.
+2000 also as 0013961168. Only a number that cannot mean another card becomes an alias. The others are offered: by the
+warnings of a card, and by `edge-gateway cards explain`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from gateway.domain.credentials import raw_alias
-from gateway.domain.wiegand import FORMATS, H10301, Format
+from gateway.domain.credentials import MAX_TEXT, Credential, digits_alias, listed_text_alias, raw_alias
+from gateway.domain.wiegand import FORMATS, H10301, Format, formats_of
 
 _LONG_DIGITS: Final = 10
+_MOST_DIGITS: Final = 18
 _UID_BYTES: Final = frozenset({4, 5, 7, 8, 10})
 _SEPARATORS: Final = re.compile(r"[\s:.-]")
 _HEX: Final = re.compile(r"[0-9A-Fa-f]+")
+_PAIR: Final = re.compile(r"\s*(\d{1,5})(?:\s*[,:/-]\s*|\s+)(\d{1,7})\s*", re.ASCII)
+_READ_AS: Final = re.compile(r"0x([0-9A-F]+) of ([0-9]{1,3}) bits")
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """One possible meaning of a printed number.
+
+    Attributes:
+        said: the meaning in words.
+        layout: the card format that it assumes, None for bare bits.
+        facility: the facility number, None if only the card number is printed.
+        number: the card number; without a format, the bits.
+        bit_length: without a format, the number of bits; None for any.
+    """
+
+    said: str
+    layout: Format | None
+    facility: int | None
+    number: int
+    bit_length: int | None = None
+
+    def fits(self, bit_length: int, bits: int) -> bool:
+        """Return whether these bits carry the number, parity included."""
+        if self.layout is None:
+            return bits == self.number and self.bit_length in (None, bit_length)
+        if bit_length != self.layout.bit_length or not self.layout.fits(bits):
+            return False
+        facility, number = self.layout.numbers(bits)
+        return number == self.number and self.facility in (None, facility)
+
+    def reading(self) -> Credential | None:
+        """Return the reading of such a card; None where the facility or the number of bits is not known."""
+        if self.layout is not None and self.facility is not None:
+            return Credential(self.layout.bit_length, self.layout.build(self.facility, self.number))
+        return Credential(self.bit_length, self.number) if self.layout is None and self.bit_length else None
 
 
 def layout_named(name: str) -> Format | None:
@@ -25,16 +64,101 @@ def layout_named(name: str) -> Format | None:
     return next((layout for layout in FORMATS if layout.name in plain), None)
 
 
-def number_aliases(text: str, layout: Format | None) -> Iterator[str]:
-    """Yield the aliases of a number that is printed without its facility.
+def listed_aliases(text: str, layout: Format | None, *, whole: bool = True) -> Iterator[str]:
+    """Yield the aliases under which the card list has a printed number: its characters, and what it certainly means.
+
+    Args:
+        text: the number as printed.
+        layout: the format that the record names, None for none.
+        whole: whether the number stands for the card by itself. With a facility in another field it does not.
+    """
+    yield listed_text_alias(text)
+    if text.isascii() and text.isdigit():
+        if whole:
+            yield from _digit_aliases(text, layout)
+    elif pair := _PAIR.fullmatch(text):
+        built = layout if layout is not None and layout.facility_bits else H10301
+        if built.holds(int(pair[1]), int(pair[2])):
+            yield built.alias(int(pair[1]), int(pair[2]))
+    elif whole and (uid := uid_alias(text)) and not _SEPARATORS.sub("", text).isdigit():
+        yield uid
+
+
+def uid_alias(text: str) -> str | None:
+    """Return the alias of a tag's UID in hexadecimal (4, 5, 7, 8 or 10 bytes); None for another text."""
+    plain = _SEPARATORS.sub("", text)
+    if not _HEX.fullmatch(plain) or len(plain) % 2 or len(plain) // 2 not in _UID_BYTES:
+        return None
+    return raw_alias(4 * len(plain), int(plain, 16))
+
+
+def meanings(printed: str) -> Iterator[Meaning]:
+    """Yield every possible meaning of a printed number, the likelier first."""
+    text = printed.strip()
+    if pair := _PAIR.fullmatch(text):
+        yield from _paired(int(pair[1]), int(pair[2]))
+        return
+    if text.isascii() and text.isdigit():
+        yield from _digits(text)
+    plain = _SEPARATORS.sub("", text)
+    if re.fullmatch(r"[0-9A-Fa-f]{4,32}", plain) and (len(plain) >= 8 or not plain.isdigit()):
+        yield Meaning(f"the bits {plain.upper()}", None, None, int(plain, 16))
+
+
+def readings_of(text: str) -> tuple[Credential, ...]:
+    """Return the readings that a typed card number may stand for, the likelier first: its characters, then its bits."""
+    typed = Credential(text=text.strip()[:MAX_TEXT])
+    bits = [reading for meaning in meanings(text) if (reading := meaning.reading()) is not None]
+    plain = _SEPARATORS.sub("", text)
+    if uid_alias(text):
+        bits.append(Credential(4 * len(plain), int(plain, 16)))
+    if _is_long(plain):
+        bits.append(Credential(32, int(plain)))
+    return tuple(dict.fromkeys((*bits, typed) if _PAIR.fullmatch(text) else (typed, *bits)))
+
+
+def enrolment(shown: str, *, read_as: str = "", plate: str = "") -> Mapping[str, str]:
+    """Return the fields of a new card that this reading would match; none if no field can hold it.
+
+    Args:
+        shown: the reading as `Credential.shown` writes it.
+        read_as: its bits as `Credential.read_as` writes them, "" for none.
+        plate: the plate that was read, "" for a card.
+    """
+    if plate:
+        return {"plate": plate}
+    bits = _READ_AS.fullmatch(read_as)
+    if bits is None:
+        return {"number": shown} if shown and not read_as else {}
+    return fields_of_bits(int(bits[2]), int(bits[1], 16))
+
+
+def fields_of_bits(bit_length: int, bits: int) -> Mapping[str, str]:
+    """Return the fields of a card that answers to these bits; none if no field can hold them."""
+    layout = next(iter(formats_of(bit_length, bits)), None)
+    if layout is None:
+        uid = f"{bits:0{bit_length // 4}X}"
+        return {"uid": uid} if bit_length % 4 == 0 and uid_alias(uid) else {}
+    facility, number = layout.numbers(bits)
+    if layout is H10301:
+        return {"number": layout.shown(facility, number)}
+    if not layout.facility_bits:
+        return {"number": str(number), "card_format": layout.name}
+    return {"facility_code": str(facility), "card_number": str(number), "card_format": layout.name}
+
+
+def _digit_aliases(text: str, layout: Format | None) -> Iterator[str]:
+    """Yield the aliases of plain digits.
 
     Ten digits are all of 24 or 32 bits, as on tags. Any other number has a meaning only in a known format: facility and
     number in one, or the number of a format without facility.
     """
-    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+    if text.startswith("0") and (digits := digits_alias(text)):
+        yield digits
+    if len(text) > _MOST_DIGITS:
         return
     whole = int(text)
-    if len(text) == _LONG_DIGITS and whole < 1 << 32:
+    if _is_long(text):
         yield raw_alias(32, whole)
         if whole < 1 << 24:
             yield H10301.alias(*_split(H10301, whole))
@@ -44,12 +168,36 @@ def number_aliases(text: str, layout: Format | None) -> Iterator[str]:
             yield layout.alias(facility, number)
 
 
-def uid_alias(text: str) -> str | None:
-    """Return the alias of a tag's UID in hexadecimal (4, 5, 7, 8 or 10 bytes); None for another text."""
-    plain = _SEPARATORS.sub("", text)
-    if not _HEX.fullmatch(plain) or len(plain) % 2 or len(plain) // 2 not in _UID_BYTES:
-        return None
-    return raw_alias(4 * len(plain), int(plain, 16))
+def _is_long(text: str) -> bool:
+    return len(text) == _LONG_DIGITS and text.isascii() and text.isdigit() and int(text) < 1 << 32
+
+
+def _paired(facility: int, number: int) -> Iterator[Meaning]:
+    said = f"facility {facility}, number {number}"
+    for layout in FORMATS:
+        if layout.facility_bits and layout.holds(facility, number):
+            yield Meaning(said, layout, facility, number)
+    if facility <= 0xFF and number <= 0xFFFF:
+        yield Meaning(f"{said}, without parity", None, None, facility << 16 | number, 24)
+    if facility <= 0xFFFF and number <= 0xFFFF:
+        yield Meaning(f"{said}, without parity", None, None, facility << 16 | number, 32)
+
+
+def _digits(text: str) -> Iterator[Meaning]:
+    whole = int(text)
+    if len(text) == 8 and int(text[:3]) <= 0xFF and int(text[3:]) <= 0xFFFF:
+        yield from _paired(int(text[:3]), int(text[3:]))
+    for layout in FORMATS:
+        if not layout.facility_bits and layout.holds(0, whole):
+            yield Meaning(f"number {whole}", layout, 0, whole)
+    for layout in FORMATS:
+        facility, number = _split(layout, whole)
+        if facility and layout.holds(facility, number):
+            yield Meaning(f"facility {facility}, number {number}, printed as one number", layout, facility, number)
+    for layout in FORMATS:
+        if layout.facility_bits and layout.holds(0, whole):
+            yield Meaning(f"number {whole}, its facility not printed", layout, None, whole)
+    yield Meaning(f"the bits of {whole}", None, None, whole)
 
 
 def _split(layout: Format, whole: int) -> tuple[int, int]:

@@ -123,6 +123,8 @@ class Decisions:
         `apart`: the other gateways of shared areas were asked, and did not answer.
         """
         cards = self._cards.at_once(wanted.credential.aliases())
+        if cards == () and (others := wanted.credential.other_spellings()):
+            cards = self._cards.at_once(others)
         if cards is None:
             return None
         plates = self._cards.at_once(_aliases(wanted.plates)) if wanted.plates else ()
@@ -240,6 +242,7 @@ class Decisions:
         Raises StoreError.
         """
         cards = await self._cards.matching(wanted.credential.aliases())
+        cards = cards or await self._cards.matching(wanted.credential.other_spellings())
         plates = await self._cards.matching(_aliases(wanted.plates))
         near = await self._cards.near(wanted.credential.plate) if self._asks_near(wanted, cards) else ()
         return cards, plates, near

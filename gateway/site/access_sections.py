@@ -26,6 +26,11 @@ class BitsSection(Section):
     last_bit_first: bool = False
     last_byte_first: bool = False
 
+    @property
+    def added(self) -> int:
+        """The number of bits that the reader adds to the card's own."""
+        return self.skip_first + self.skip_last
+
     def undoing(self) -> ReaderBits:
         """Return the bit correction, which turns what the reader sends into the card's own bits."""
         return ReaderBits(**dict(self))

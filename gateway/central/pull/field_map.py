@@ -23,18 +23,15 @@ from gateway.domain.credentials import (
     MAX_TEXT,
     Card,
     CardStatus,
-    h10301_alias,
-    listed_text_alias,
     near_alias,
     plate_alias,
 )
 from gateway.domain.plates import plain_plate, skeleton
-from gateway.domain.printed import layout_named, number_aliases, uid_alias
+from gateway.domain.printed import layout_named, listed_aliases, uid_alias
 from gateway.domain.wiegand import H10301, Format
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 
-_VERSION = 6  # raise it whenever the same record is mapped to another card than before
-_FACILITY_AND_NUMBER = re.compile(r"\s*(\d{1,3})\s*[,:/-]\s*(\d{1,5})\s*")
+_VERSION = 7  # raise it whenever the same record is mapped to another card than before
 _PIN = re.compile(r"[0-9]{4,8}")
 _SHAPES_KNOWN = 64
 _STATUSES = {
@@ -252,13 +249,7 @@ def _aliases(record: JsonObject, shape: Shape) -> list[str]:
         text = text_of(value)
         if not text or len(text) > MAX_TEXT:
             continue
-        found.append(listed_text_alias(text))
-        if facility is None:
-            found += number_aliases(text, layout)
-        if not text.isalnum() and (pair := _FACILITY_AND_NUMBER.fullmatch(text)):
-            parts = int(pair[1]), int(pair[2])
-            if parts[0] <= 0xFF and parts[1] <= 0xFFFF:
-                found.append(h10301_alias(*parts))
+        found += listed_aliases(text, layout, whole=facility is None)
     return found
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 
+from gateway.domain.printed import readings_of
 from gateway.store.engine.text_search import Condition, any_of, json_may_hold, search_in
 
 _USERNAMES = ("username", "user.username", "guest.username")
 
 
 def search_cards(search: str) -> Condition:
-    """Build the condition for cards whose number, holder, username or plate contains this text; "" is in all."""
+    """Build the condition for cards whose number, holder, username or plate contains this text; "" is in all.
+
+    A card is found by its whole number in any spelling too.
+    """
     if not search or "\0" in search:
         return search_in(search)
     plate = search_in(search, plates=("alias",))
+    spelled = json.dumps([alias for one in readings_of(search) for alias in (*one.aliases(), *one.other_spellings())])
     return any_of(
         search_in(search, texts=("number", "holder")),
         having_username(search),
@@ -21,6 +26,7 @@ def search_cards(search: str) -> Condition:
             f"id IN (SELECT card_id FROM card_alias WHERE alias >= 'plate:' AND alias < 'plate;' AND {plate.sql})",
             plate.values,
         ),
+        Condition("id IN (SELECT card_id FROM card_alias WHERE alias IN (SELECT value FROM json_each(?)))", (spelled,)),
     )
 
 

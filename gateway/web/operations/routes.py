@@ -105,6 +105,7 @@ def v1_routes(
             writes=writes,
             clock=clock,
             zone=zone,
+            site=lambda: site if site_file is None else site_file.running.site,
         ).routes(),
         *CardSheet(cards=store.cards, spreadsheets=spreadsheets, zone=zone).routes(),
         *EventsFamily(events=store.events, zone=zone, consumers=consumers).routes(),

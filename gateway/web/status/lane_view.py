@@ -9,9 +9,11 @@ from typing import Annotated, Literal
 from aiohttp import web
 from pydantic import Field, TypeAdapter
 
-from gateway.domain.enrolment import readings_of
+from gateway.domain.credentials import MAX_TEXT, Credential
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import EventKind, RecordedEvent
+from gateway.domain.plates import plain_plate
+from gateway.domain.printed import readings_of
 from gateway.lanes import Lanes
 from gateway.store import EventFilter
 from gateway.store.cards.cards import Cards
@@ -92,12 +94,7 @@ class StatusLane:
     async def _try(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Decide as if the card were read now. No gate opens; the event that records it is marked as a test."""
         wanted = await read_body(request, CardTrial)
-        readings = tuple(readings_of(wanted.card))
-        credential = readings[0]
-        for one in readings:
-            if await self.cards.matching(one.aliases()):
-                credential = one
-                break
+        credential = await self._read(wanted.card)
         trial = await self.lanes.try_card(
             credential, lane_id=wanted.lane_id, direction=wanted.direction, by=caller.username
         )
@@ -111,6 +108,16 @@ class StatusLane:
                 "trace": [{"rule": rule.rule, "passed": rule.passed, "seen": rule.seen} for rule in decision.trace],
             }
         )
+
+    async def _read(self, typed: str) -> Credential:
+        """Return the first reading that a card is listed for among those that the text may stand for, or its first."""
+        readings = readings_of(typed)
+        plate = plain_plate(typed)[:MAX_TEXT]
+        plates = (Credential(plate=plate),) if plate else ()
+        for one in readings + plates:
+            if await self.cards.matching((*one.aliases(), *one.other_spellings())):
+                return one
+        return readings[0]
 
 
 _PAST = TypeAdapter(Mapping[str, tuple[EventState, ...] | EventState | None])

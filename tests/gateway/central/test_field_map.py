@@ -27,14 +27,14 @@ def mapped(zone=UTC, **record):
 @pytest.mark.parametrize(
     ("record", "aliases"),
     [
-        ({"number": "0011572"}, {"text:0011572"}),
+        ({"number": "0011572"}, {"text:0011572", "digits:11572"}),
         ({"number": 11572}, {"text:11572"}),
         ({"code": " ab 1 "}, {"text:AB 1"}),
         ({"number": "00111572", "facility_code": 1, "card_number": 11572}, {"text:00111572", "h10301:1:11572"}),
         ({"facility": "12", "number": "345"}, {"text:345", "h10301:12:345"}),
         ({"facility_code": 999, "card_number": 11572}, {"text:11572"}),
         ({"number": "012,00345"}, {"text:012,00345", "h10301:12:345"}),
-        ({"number": "0013961168"}, {"text:0013961168", "h10301:213:2000", "raw:32:D507D0"}),
+        ({"number": "0013961168"}, {"text:0013961168", "digits:13961168", "h10301:213:2000", "raw:32:D507D0"}),
         ({"number": "77108", "format": "H10301"}, {"text:77108", "h10301:1:11572"}),
         ({"number": "123456", "format": "37-bit H10302"}, {"text:123456", "h10302:123456"}),
         ({"facility": 300, "card_number": 5, "format": "h10304"}, {"text:5", "h10304:300:5"}),

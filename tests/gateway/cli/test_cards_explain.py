@@ -5,6 +5,7 @@ from typer.testing import CliRunner
 
 from gateway.cli.app import Invocation, app
 from gateway.domain.errors import ConfigError
+from gateway.domain.wiegand import H10301, H10302
 
 
 def run(*words):
@@ -28,6 +29,21 @@ def test_without_a_reading_its_meanings_are_listed():
     result = run("001,11572")
     assert "26 bits H10301: 00000000100101101001101001" in result.output
     assert "0x12D34" in result.output
+
+
+@pytest.mark.parametrize(
+    ("number", "bits", "entered"),
+    [
+        ("00199573", f"{H10301.build(3, 2965):026b}", "; the lane knows it as: cards add --number 003,02965"),
+        ("00111572", f"{H10301.build(1, 11572):026b}", "; the lane knows it as: cards add --number 001,11572"),
+        ("4711", f"{H10302.build(0, 4711):037b}", "; the lane knows it as: cards add --number 4711 --format h10302"),
+        ("0005076483", f"{H10301.build(77, 30211):026b}", ""),
+        ("003,02965", f"{H10301.build(3, 2965):026b}", ""),
+    ],
+)
+def test_a_number_that_could_mean_another_card_is_told_with_the_one_that_cannot(number, bits, entered):
+    told = run(number, "--read", bits).output.splitlines()
+    assert any(line.endswith("as the reader sends it" + entered) for line in told)
 
 
 def test_what_does_not_fit_is_said():

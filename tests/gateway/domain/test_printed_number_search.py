@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.printed import layout_named, number_aliases, uid_alias
-from gateway.domain.printed_number_search import explain, meanings
+from gateway.domain.printed import layout_named, listed_aliases, meanings, uid_alias
+from gateway.domain.printed_number_search import explain
 from gateway.domain.reader_bits import ReaderBits
 from gateway.domain.wiegand import CORPORATE_1000, FORMATS, H10301, H10302, H10304
 
@@ -106,18 +106,30 @@ def test_named_formats(name, layout):
 @pytest.mark.parametrize(
     ("text", "layout", "aliases"),
     [
-        ("0013961168", None, ["raw:32:D507D0", "h10301:213:2000"]),
+        ("0013961168", None, ["digits:13961168", "raw:32:D507D0", "h10301:213:2000"]),
         ("4294967295", None, ["raw:32:FFFFFFFF"]),
         ("77108", None, []),
+        ("0077108", None, ["digits:77108"]),
         ("77108", H10301, ["h10301:1:11572"]),
         ("11572", H10301, []),
         ("11572", H10302, ["h10302:11572"]),
         ("9999999999", None, []),
         ("12a", H10301, []),
+        ("001,11572", None, ["h10301:1:11572"]),
+        ("1 11572", None, ["h10301:1:11572"]),
+        ("300,5", H10304, ["h10304:300:5"]),
+        ("300,5", None, []),
+        ("04:A2:24:B2:C5:5E:80", None, ["raw:56:4A224B2C55E80"]),
+        ("1ea68671", None, ["raw:32:1EA68671"]),
+        ("12-34-56-78", None, []),
     ],
 )
 def test_only_what_cannot_mean_another_card_becomes_an_alias(text, layout, aliases):
-    assert list(number_aliases(text, layout)) == aliases
+    assert list(listed_aliases(text, layout))[1:] == aliases
+
+
+def test_beside_a_facility_of_its_own_a_bare_number_is_characters_alone():
+    assert list(listed_aliases("0013961168", None, whole=False)) == ["text:0013961168"]
 
 
 @pytest.mark.parametrize(

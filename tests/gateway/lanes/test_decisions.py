@@ -9,7 +9,7 @@ import pytest
 from waiting import until
 
 from gateway.domain.access import AccessRules, Coming, Reason, Stance
-from gateway.domain.credentials import Card, CardStatus, Credential, plate_alias, text_alias
+from gateway.domain.credentials import Card, CardStatus, Credential, digits_alias, plate_alias, text_alias
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Passage, PassageOutcome
@@ -178,6 +178,21 @@ async def test_presence_is_there_again_after_a_start(open_desk, store):
     await after.areas.recall()
     assert dict(after.areas.counts()) == {"garage": 2}
     assert after.ask("1").reason is Reason.ANTI_PASSBACK
+
+
+async def test_zeros_before_a_number_do_not_matter_unless_two_cards_differ_in_nothing_else(open_desk, store):
+    desk = open_desk()
+    cards = [Card(11, "0044", aliases=(text_alias("0044"), digits_alias("0044"))), Card(12, "44", aliases=("text:44",))]
+    await store.cards.apply(put=[CardRecord(cards[0], "{}")], now=1)
+    await until(lambda: store.cards.is_indexed)
+    for text in ("44", "0044", "000044"):
+        assert desk.ask(text).card.card_id == 11
+        looked_up = await desk.decisions.looked_up(m.Decide(1, Credential(text=text), "entry", ARRIVED))
+        assert looked_up.card.card_id == 11
+    await store.cards.apply(put=[CardRecord(cards[1], "{}")], now=1)
+    await until(lambda: store.cards.is_indexed)
+    assert [desk.ask(text).card.card_id for text in ("44", "0044")] == [12, 11]
+    assert desk.ask("000044").reason is Reason.AMBIGUOUS_CREDENTIAL
 
 
 async def test_two_credentials_of_one_visit(open_desk):

@@ -110,6 +110,19 @@ async def test_null_takes_a_bound_away_and_never_a_state(gateway):
     assert (await gateway.store.cards.get(4001)).card.valid_until is None
 
 
+async def test_two_spellings_of_one_number_are_told(gateway):
+    await gateway.call("/v1/access", {"number": "077,30211"}, method="PUT")
+    _, answer = await gateway.call("/v1/access", {"number": "0005076483"}, method="PUT")
+    assert any("one reading means this card and card" in told for told in answer["warnings"])
+
+
+@pytest.mark.parametrize("search", ["77:30211", "077 30211", "0005076483", "077,30211"])
+async def test_a_card_is_found_by_its_number_in_any_spelling(gateway, search):
+    _, made = await gateway.call("/v1/access", {"number": "077,30211"}, method="PUT")
+    _, found = await gateway.call("/v1/access/list", {"search": search})
+    assert [card["id"] for card in found["access_cards"]] == [made["access_card"]["id"]]
+
+
 async def test_a_card_that_nothing_can_read_is_taken_with_a_warning(gateway):
     status, answer = await gateway.call("/v1/access", {"holder_name": "Nora"}, method="PUT")
     assert status == 200

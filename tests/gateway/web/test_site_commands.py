@@ -195,8 +195,11 @@ async def test_a_card_is_found_shown_suspended_resumed_and_added(gateway, call):
     assert "active" in (await call("cards", "resume", card["id"]))[1]
     status, out = await call("cards", "add", "--number", "00199573", "--holder", "A. Dupont")
     assert (status, "A. Dupont: number 00199573" in out) == (0, True)
+    added = out.split()[0]
+    assert "number 003,02965" in (await call("cards", "edit", added, "--number", "003,02965"))[1]
+    assert added in (await call("cards", "find", "3:2965"))[1]
     assert (await call("cards", "find", "nobody has this"))[0] == 1
-    with pytest.raises(ConfigError, match="a card needs --number or --plate"):
+    with pytest.raises(ConfigError, match="a card needs --number, --uid or --plate"):
         await call("cards", "add", "--holder", "A. Dupont")
 
 

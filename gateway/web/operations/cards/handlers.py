@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
@@ -15,7 +15,7 @@ import structlog
 from aiohttp import web
 from pydantic import JsonValue
 
-from gateway.domain.credentials import Card, CardStatus
+from gateway.domain.credentials import Card, CardStatus, near_alias
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import (
@@ -29,6 +29,8 @@ from gateway.domain.writes import (
     Written,
 )
 from gateway.runtime.clock import Clock
+from gateway.site import Site
+from gateway.site.reader_numbers import doubts_of_number
 from gateway.store import CardRecord, Entry
 from gateway.store.cards.cards import Cards
 from gateway.store.events.journal import Journal
@@ -84,6 +86,7 @@ class CardsFamily:
     writes: RecordWriter
     clock: Clock
     zone: ZoneInfo
+    site: Callable[[], Site]
     _turns: WeakValueDictionary[int, asyncio.Lock] = field(default_factory=WeakValueDictionary, init=False)
 
     def routes(self) -> tuple[Route, ...]:
@@ -218,7 +221,17 @@ class CardsFamily:
 
     async def _answer(self, known: CardRecord) -> web.StreamResponse:
         waiting = await self.pending_writes.waiting(KIND, known.card.card_id)
-        return success(access_card=card_record(known, waiting), warnings=_warnings(known.card))
+        warnings = _warnings(known.card, self.site()) + await self._spelled_alike(known.card)
+        return success(access_card=card_record(known, waiting), warnings=warnings)
+
+    async def _spelled_alike(self, card: Card) -> tuple[str, ...]:
+        """Return a warning if other cards answer to the same reading, which would open for none of them."""
+        near = near_alias("")
+        aliases = [alias for alias in card.aliases if not alias.startswith(near)]
+        others = [str(one.card_id) for one in await self.cards.matching(aliases) if one.card_id != card.card_id]
+        if not others:
+            return ()
+        return (f"one reading means this card and card {', '.join(others)} too, so it opens for neither",)
 
 
 def card_record(known: CardRecord, waiting: Sequence[WaitingWrite]) -> Record:
@@ -235,9 +248,9 @@ def _without_secrets(record: Record) -> Record:
     return {name: value for name, value in record.items() if name not in SECRETS}
 
 
-def _warnings(card: Card) -> tuple[str, ...]:
-    """Return the reasons why a card opens no gate, as far as they lie in the card itself."""
-    told = []
+def _warnings(card: Card, site: Site) -> tuple[str, ...]:
+    """Return the reasons why a card opens no gate, as far as they lie in the card itself and the site's readers."""
+    told = [*doubts_of_number(card, site)]
     if not card.aliases:
         told.append("no reader can match this card: it has no number, UID or plate that can be read")
     if card.valid_from is not None and card.valid_until is not None and card.valid_until <= card.valid_from:

@@ -236,9 +236,10 @@ function edit(card, read = {}) {
     const body = Object.fromEntries(changed.map((name) => [name, typed[name] || null]));
     for (const name of fromReader) body[name] = read[name];
     try {
-      if (Object.keys(body).length) await (card ? call("PATCH", "/v1/access", { id: card.id, ...body }, asSeen(card)) : call("PUT", "/v1/access", body));
+      const told = Object.keys(body).length ? await (card ? call("PATCH", "/v1/access", { id: card.id, ...body }, asSeen(card)) : call("PUT", "/v1/access", body)) : {};
       byId("card-dialog").close();
-      toast(card ? "Saved." : "Added: it counts at once.");
+      if (told?.warnings?.length) toast(told.warnings.join(" "), true);
+      else toast(card ? "Saved." : "Added: it counts at once.");
       await find();
       askDesk(user);
     } catch (error) {
