@@ -9,6 +9,10 @@ class CameraUnreachable(LinkError):
     """There is no connection to the camera, or it broke."""
 
 
+class CameraSilent(CameraUnreachable):
+    """The camera is connected, and did not answer a request in time."""
+
+
 class CameraStalled(LinkError):
     """The camera is connected but sent no usable frame for too long."""
 

@@ -98,6 +98,7 @@ class CameraReader:
         self._budget = budget
         self._buffers = buffers
         self._habits = CameraHabits()
+        self._departures: frozenset[str] = frozenset()
         self._source: Source | None = None
         self._sink = sink
         self._live = live
@@ -169,6 +170,7 @@ class CameraReader:
             if self._stopping.is_set():
                 return
             announced = source.open()
+            self._tell_departures()
             if self._stopping.is_set():
                 return
             sound, encoder = self._sound_of(source)
@@ -184,6 +186,15 @@ class CameraReader:
                     gathered = wanted
                     source.gather(wanted)
                 self._pass_on(batch, encoder)
+
+    def _tell_departures(self) -> None:
+        """Log how the camera departs from the site file or from today's standards, once for each way."""
+        habits = self._habits
+        found = {"over_tcp": habits.udp_fails, "old_tls": habits.older_tls, "without_sound": habits.ends_at_sound}
+        departures = frozenset(name for name, departs in found.items() if departs)
+        if new := departures - self._departures:
+            log.warning("camera_read_otherwise", camera_id=self._camera.camera_id, how=", ".join(sorted(new)))
+        self._departures = departures
 
     def _pass_on(self, batch: Sequence[EncodedFrame | EncodedAudio | FootageLost], encoder: AacEncoder | None) -> None:
         """Give what came together to the sink and the live viewers, in its order."""

@@ -213,6 +213,8 @@ class Script:
     sequence: Callable[[str], str] = lambda number: number
     """The CSeq of the answer to the request with this number."""
     line_end: str = "\r\n"
+    answer_to_play: bool = True
+    """Whether PLAY is answered; the pictures come in any case."""
     grants: str | None = None
     """The Transport header of the answer to SETUP; None for a true one."""
     names_session: str = "{session};timeout={seconds}"
@@ -347,7 +349,8 @@ class _Visit:
                     lines += [f"{k}: {v}" for k, v in headers.items()]
                     if body:
                         lines.append(f"Content-Length: {len(body)}")
-                    self.writer.write(script.line_end.join([*lines, "", ""]).encode() + body)
+                    if request.method != "PLAY" or script.answer_to_play:
+                        self.writer.write(script.line_end.join([*lines, "", ""]).encode() + body)
                     await self.writer.drain()
                     if status == 401 and self.camera.script.hangs_up:
                         raise ConnectionResetError

@@ -443,6 +443,30 @@ MUTATIONS: tuple[Mutation, ...] = (
     # 8: permissions and secrets
     Mutation(
         8,
+        "a redirect takes a camera's account to another host",
+        "drivers/rtsp/client/viewing.py",
+        "if there.hostname != home.hostname or (",
+        "if (",
+        tests=("tests/drivers/rtsp/test_viewing.py", "tests/drivers/rtsp/test_source.py"),
+    ),
+    Mutation(
+        8,
+        "a camera's account leaves an encrypted connection",
+        "drivers/rtsp/client/viewing.py",
+        'home.scheme.lower() == "rtsps" and there.scheme.lower() != "rtsps"',
+        "False",
+        tests=("tests/drivers/rtsp/test_viewing.py",),
+    ),
+    Mutation(
+        8,
+        "a refused digest is followed by the password itself",
+        "drivers/rtsp/client/accounts.py",
+        "chosen = (fit or digests or offered)[0]",
+        "chosen = (fit or offered[::-1])[0] if before is None else offered[-1]",
+        tests=("tests/drivers/rtsp/test_accounts.py",),
+    ),
+    Mutation(
+        8,
         "a viewer's candidates at others' addresses are checked",
         "gateway/camera_worker/viewer.py",
         "if not is_at(text, self._address):",

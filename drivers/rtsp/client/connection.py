@@ -32,7 +32,7 @@ from drivers.rtsp.client.messages import (
     request,
     sendable,
 )
-from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraUnreachable
+from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraSilent, CameraUnreachable
 from drivers.system_messages import system_words
 
 _PIECE = 262_144
@@ -286,6 +286,11 @@ class RtspConnection:
         """Send a packet on an interleaved channel."""
         self.send_bytes(bytes((_DOLLAR, channel)) + len(packet).to_bytes(2, "big") + packet)
 
+    @property
+    def has_packets(self) -> bool:
+        """True when packets came while an answer was awaited; the next `read` returns them."""
+        return bool(self._early)
+
     def answers(self) -> list[RtspResponse]:
         """Return the answers that came since the last call."""
         came, self._answers = self._answers, []
@@ -454,7 +459,8 @@ class RtspConnection:
         Packets that come meanwhile are kept for `read`.
 
         Raises:
-            CameraUnreachable: the connection broke, no answer came in time, or what answers does not speak RTSP.
+            CameraSilent: no answer came in time, or what answers does not speak RTSP.
+            CameraUnreachable: the connection broke.
             CameraEnded: the camera hung up.
         """
         deadline = self._monotonic() + (self._seconds if seconds is None else seconds)
@@ -467,7 +473,8 @@ class RtspConnection:
                 if number == sequence:
                     self._early = early
                     return answer
-        raise CameraUnreachable(_NO_RTSP if self._heard_else else "the camera did not answer in time")
+        self._early = early
+        raise CameraSilent(_NO_RTSP if self._heard_else else "the camera did not answer in time")
 
 
 def _body_length(headers: Mapping[str, str]) -> int:

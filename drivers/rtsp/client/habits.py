@@ -15,7 +15,9 @@ class CameraHabits:
     older_tls: bool = False
     """It refuses today's TLS, and takes that of older cameras."""
     ends_at_options: bool = False
-    """It hangs up at OPTIONS before DESCRIBE, or leaves it unanswered."""
+    """It hangs up at OPTIONS before DESCRIBE, or right after its answer, or leaves it unanswered."""
+    ends_at_sound: bool = False
+    """It hangs up when its sound is set up, or leaves that unanswered; its pictures are worth more."""
     udp_fails: bool = False
     """No picture of it came through over UDP."""
     refuses_account: bool = False

@@ -20,7 +20,7 @@ from drivers.rtsp.client.habits import CameraHabits
 from drivers.rtsp.client.keepalive import KeepAlive
 from drivers.rtsp.client.messages import RtspResponse, SessionHeader, last_part, parse_rtp_info, parse_session
 from drivers.rtsp.client.udp_ports import RtpPorts, Sender
-from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraRefused, CameraUnreachable
+from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraRefused, CameraSilent, CameraUnreachable
 from drivers.rtsp.rtp_packets import Reordering
 from drivers.rtsp.sdp import Media, parse_description, session_control
 
@@ -141,24 +141,36 @@ class RtspViewing:
             return ""
         try:
             answer = self._open_connection().ask("OPTIONS", self._url)
-        except (CameraEnded, CameraUnreachable) as error:
-            if self._interrupted:
-                raise
-            self._habits.ends_at_options = True
-            if isinstance(error, CameraUnreachable):
-                raise
-            self.close()
-            self._connect()
+        except CameraSilent:
+            self._habits.ends_at_options = not self._interrupted
+            raise
+        except (CameraEnded, CameraUnreachable):
+            self._connect_without_options()
             return self._ask_options()
         self._listed = "GET_PARAMETER" in answer.headers.get("public", "").upper()
         return _moved_to(answer)
 
     def _ask_description(self) -> RtspResponse:
+        had_options = not self._habits.ends_at_options
         try:
             return self._open_connection().ask("DESCRIBE", self._url, {"Accept": "application/sdp"})
-        except (CameraEnded, CameraUnreachable):
+        except CameraSilent:
             self._habits.ends_at_options = False  # OPTIONS was not the cause
             raise
+        except (CameraEnded, CameraUnreachable):
+            if not had_options:
+                self._habits.ends_at_options = False
+                raise
+            self._connect_without_options()
+            return self._ask_description()
+
+    def _connect_without_options(self) -> None:
+        """Connect again to a camera that hung up at OPTIONS, or after its answer."""
+        if self._interrupted:
+            raise CameraUnreachable("reading was ended")
+        self._habits.ends_at_options = True
+        self.close()
+        self._connect()
 
     def play(self, media: list[Media]) -> int:
         """Start these media; return how many of them play. If the camera refuses one, those from it on are left out.
@@ -167,9 +179,12 @@ class RtspViewing:
         """
         connection = self._open_connection()
         playing = 0
-        for number, medium in enumerate(media):
+        for number, medium in enumerate(media[:1] if self._habits.ends_at_sound else media):
             try:
                 self._set_up(connection, medium, number)
+            except (CameraEnded, CameraUnreachable):
+                self._habits.ends_at_sound = number > 0 and not self._interrupted
+                raise
             except CameraRefused:
                 if not number:
                     raise
@@ -308,8 +323,16 @@ class RtspViewing:
                         connection.channels.add(channel)
 
     def _start(self, connection: RtspConnection, media: list[Media]) -> RtspResponse:
-        """Begin to play; return the answer. Cameras may refuse the range, or a request for all media at once."""
-        answer = connection.ask("PLAY", self._url, {**self._session_header(), "Range": "npt=0.000-"})
+        """Begin to play; return the answer.
+
+        Cameras may refuse the range, or a request for all media at once; some send pictures instead of an answer.
+        """
+        try:
+            answer = connection.ask("PLAY", self._url, {**self._session_header(), "Range": "npt=0.000-"})
+        except CameraSilent:
+            if not connection.has_packets:
+                raise
+            return RtspResponse(status=200, headers={})
         if answer.status == _INVALID_RANGE:
             answer = connection.ask("PLAY", self._url, self._session_header())
         if answer.status == _NO_AGGREGATE:

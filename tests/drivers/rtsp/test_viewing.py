@@ -11,7 +11,7 @@ from itertools import chain, pairwise
 
 import pytest
 from certificates import write_pair
-from hostile_camera import HostileCamera, Script, film
+from hostile_camera import HostileCamera, Script, film, sound
 
 from drivers.rtsp import formats
 from drivers.rtsp.client.habits import CameraHabits
@@ -82,6 +82,42 @@ async def test_a_camera_that_hangs_up_at_options_is_not_asked_again():
             await seen(camera, habits=habits)
         assert camera.requests.count("OPTIONS") == 1
         assert camera.connections == 3
+
+
+async def test_a_camera_that_hangs_up_after_its_answer_to_options_is_read():
+    habits = CameraHabits()
+    before = []
+
+    def answer(request):
+        asked, before[:] = list(before), [request.method]
+        return "close" if asked == ["OPTIONS"] and request.method == "DESCRIBE" else None
+
+    async with HostileCamera(script(answers=answer)) as camera:
+        await seen(camera, habits=habits)
+        before.clear()
+        await seen(camera, habits=habits)
+        assert camera.requests.count("OPTIONS") == 1
+
+
+async def test_a_camera_that_hangs_up_at_every_question_is_not_asked_for_ever():
+    async with HostileCamera(script(answers=lambda _request: "close")) as camera:
+        with pytest.raises((CameraEnded, CameraUnreachable)):
+            await seen(camera)
+        assert camera.connections == 2
+
+
+async def test_sound_that_makes_the_camera_hang_up_is_given_up_for_its_pictures():
+    habits = CameraHabits()
+    told = script(sound=sound("pcmu"), answers=lambda request: "close" if request.url.endswith("trackID=1") else None)
+    async with HostileCamera(told) as camera:
+        with pytest.raises((CameraEnded, CameraUnreachable)):
+            await seen(camera, audio=True, habits=habits)
+        await seen(camera, audio=True, habits=habits)
+
+
+async def test_pictures_without_an_answer_to_play_are_read():
+    async with HostileCamera(script(answer_to_play=False)) as camera:
+        await seen(camera, open_seconds=0.3)
 
 
 async def test_a_camera_that_does_not_answer_options_is_asked_for_its_description_next_time():
