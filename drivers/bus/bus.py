@@ -9,6 +9,7 @@ Promises:
   again (`drivers.delivery`).
 - After a time-out the line is drained until it is quiet, and a late answer never counts for the next request. Where
   answers bear no numbers, one counts only when it is proven to belong to its request (`drivers.bus.late_answers`).
+- An echo of the line, which nobody set, is no answer (`drivers.bus.echoes`).
 - A silent unit gets a bounded share of the line, in the pauses of the others (`drivers.bus.unit_states`). Between its
   turns it rests: its polls are refused.
 - A line that is open while no unit answers is closed and opened again, since a converter or an adapter may hang.
@@ -20,6 +21,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 
 from drivers.bus.line_quality import LineQuality
 from drivers.bus.recent import Turn
@@ -116,7 +118,8 @@ class Bus:
 
     def quality(self) -> LineQuality:
         """Return the line's state and statistics of how each unit on it answers."""
-        return self._units.quality(down_reason=self.down_reason or "", now=self._monotonic())
+        quality = self._units.quality(down_reason=self.down_reason or "", now=self._monotonic())
+        return replace(quality, echoes=self.wire.has_untold_echo)
 
     def turns_since(self, number: int) -> tuple[Turn, ...]:
         """Return those of the last 300 transactions whose number is greater than `number`, oldest first."""
@@ -290,7 +293,8 @@ class Bus:
             self.wire.send(connection, exchange.request, at=written_at)
             with connection.guarding_delivery() if transaction.priority is Priority.COMMAND else nullcontext():
                 async with asyncio.timeout(transaction.timeout):
-                    reply, at = await self.wire.reply(connection, exchange, received)
+                    is_command = transaction.priority is Priority.COMMAND
+                    reply, at = await self.wire.reply(connection, exchange, received, is_command=is_command)
         except (TimeoutError, ProtocolViolation, LinkError) as error:
             self._take_back(connection, transaction)
             if isinstance(error, TimeoutError):

@@ -17,7 +17,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from drivers.bus.transactions import Exchange
-from drivers.contract import MonotonicSeconds, ProtocolViolation
+from drivers.contract import MonotonicSeconds
 
 OWED_SECONDS = 10.0
 """Seconds after which an unanswered request is taken as lost, unless longer delays were seen on the line."""
@@ -144,9 +144,9 @@ class Lateness:
             unit.look(at)
         if unit is None or not unit.owed:
             return True
-        end = _end_of_answer(exchange, received)
+        end = exchange.answer_end(received)
         answer, behind = received[:end], received[end:]
-        rivals = [owed for owed in unit.owed if _answers(owed.exchange, answer)]
+        rivals = [owed for owed in unit.owed if owed.exchange.is_answered_by(answer)]
         if not rivals:
             # The line keeps the order of bytes, so earlier answers cannot come any more.
             unit.owed.clear()
@@ -187,7 +187,7 @@ class Lateness:
 
     def _settle_first(self, unit: _Unit, received: bytes, now: MonotonicSeconds) -> int | None:
         unit.look(now)
-        owed = next((owed for owed in unit.owed if _answers(owed.exchange, received)), None)
+        owed = next((owed for owed in unit.owed if owed.exchange.is_answered_by(received)), None)
         if owed is None:
             return None
         unit.owed.remove(owed)
@@ -198,7 +198,7 @@ class Lateness:
             unit.left_alone_until = unit.owed[-1].asked_at + unit.patience
         else:
             unit.listen(now, first_asked_at=owed.asked_at)
-        return _end_of_answer(owed.exchange, received)
+        return owed.exchange.answer_end(received)
 
     def forget(self) -> None:
         """Forget all owed answers, since none can outlive the line that was closed."""
@@ -206,22 +206,3 @@ class Lateness:
             unit.owed.clear()
             unit.proves_at = None
         self._strays.clear()
-
-
-def _answers(exchange: AnyExchange, received: bytes) -> bool:
-    try:
-        return exchange.parse(received) is not None
-    except ProtocolViolation:
-        return False
-
-
-def _end_of_answer(exchange: AnyExchange, received: bytes) -> int:
-    """Return the shortest length of the bytes' beginning that answers the exchange."""
-    low, high = 1, len(received)
-    while low < high:
-        middle = (low + high) // 2
-        if _answers(exchange, received[:middle]):
-            high = middle
-        else:
-            low = middle + 1
-    return high

@@ -140,18 +140,22 @@ class LineQuality:
         down_reason: why the line is down, "" while it is open.
         strays: how often in the last minute bytes came that nobody asked for, counted up to 5.
         units: the units by address.
+        echoes: whether requests come back on the line, although its settings do not say so.
     """
 
     name: str
     down_reason: str
     strays: int
     units: tuple[UnitQuality, ...]
+    echoes: bool = False
 
     @property
     def fault(self) -> LineFault | None:
         """The fault of the line as a whole; None for none, and when only single units have one."""
         if self.down_reason:
             return LineFault.DOWN
+        if self.echoes:
+            return LineFault.ECHOES
         failing = [unit.failing for unit in self.units]
         if failing and None not in failing and not any(unit.is_late for unit in self.units):
             if Failure.ECHOED in failing:

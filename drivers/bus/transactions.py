@@ -14,7 +14,7 @@ from enum import IntEnum
 from typing import Generic, TypeVar
 
 from drivers.bus.unit_states import LONGEST_PROBE_WAIT, UnitStates
-from drivers.contract import DeadlinePassed, Forbidden, LineDown, LinkError, MonotonicSeconds
+from drivers.contract import DeadlinePassed, Forbidden, LineDown, LinkError, MonotonicSeconds, ProtocolViolation
 
 Reply = TypeVar("Reply")
 _SCAN_IDLE = 0.003
@@ -69,6 +69,8 @@ class Exchange(Generic[Reply]):
         answered: False for a device that never answers: the exchange ends once the request is written, and `parse`
             makes the answer of no bytes.
         prelude: the conditions before the request; None for none.
+        is_repeated: whether the device answers by repeating the request, so that an echo of the line looks like its
+            answer; None where nobody knows. See `drivers.bus.echoes`.
     """
 
     unit: int
@@ -77,6 +79,25 @@ class Exchange(Generic[Reply]):
     tagged: bool
     answered: bool = True
     prelude: Prelude | None = None
+    is_repeated: bool | None = None
+
+    def is_answered_by(self, received: bytes) -> bool:
+        """Return whether the answer is among these bytes."""
+        try:
+            return self.parse(received) is not None
+        except ProtocolViolation:
+            return False
+
+    def answer_end(self, received: bytes) -> int:
+        """Return the shortest length of the bytes' beginning that holds the answer."""
+        low, high = 1, len(received)
+        while low < high:
+            middle = (low + high) // 2
+            if self.is_answered_by(received[:middle]):
+                high = middle
+            else:
+                low = middle + 1
+        return high
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from enum import StrEnum
 
+from drivers.bus.echoes import LineEcho
 from drivers.bus.transactions import Exchange, Prelude
 from drivers.contract import MonotonicSeconds, ProtocolViolation
 from drivers.link import Connection, LinkSpec
@@ -56,6 +57,12 @@ class Wire:
         self.trace = trace
         self._dropped = dropped
         self._last_byte_at = float("-inf")
+        self._echo = LineEcho()
+
+    @property
+    def has_untold_echo(self) -> bool:
+        """True when the line returns what is sent on it, and its settings do not say so."""
+        return self._echo.is_proven
 
     @property
     def quiet(self) -> float:
@@ -97,7 +104,7 @@ class Wire:
             await connection.send_break(prelude.break_seconds)
 
     async def reply(
-        self, connection: Connection, exchange: Exchange[object], received: bytearray
+        self, connection: Connection, exchange: Exchange[object], received: bytearray, *, is_command: bool
     ) -> tuple[object, MonotonicSeconds]:
         """Wait for the answer; return it and its time. Add all bytes since the request, except the echo, to `received`.
 
@@ -110,6 +117,7 @@ class Wire:
             await connection.sent()
             return exchange.parse(b""), self._last_byte_at
         echo = exchange.request if self._spec.echoes else b""
+        hearing = None if self._spec.echoes else self._echo.hearing(exchange, is_command=is_command)
         while True:
             arrival = await connection.read()
             self._last_byte_at = arrival.at
@@ -123,7 +131,11 @@ class Wire:
             if not rest:
                 continue
             received += rest
+            if hearing is not None:
+                hearing.cut(received)
             reply = exchange.parse(bytes(received))
+            if reply is not None and hearing is not None:
+                hearing.answered(bytes(received))
             if reply is not None:
                 return reply, arrival.at
             if len(received) > _LONGEST_REPLY:

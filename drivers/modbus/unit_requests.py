@@ -100,6 +100,7 @@ class UnitRequests:
             request=encode_request(self._framing, unit=self._unit, tag=tag, request=request),
             parse=partial(_parse, self._framing, self._unit, tag, request),
             tagged=self._framing == "tcp",
+            is_repeated=isinstance(request, Write),
         )
         return await self._bus.transact(
             exchange,

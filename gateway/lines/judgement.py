@@ -36,6 +36,8 @@ def line_sentence(line: LineQuality) -> str:
     fault = line.fault
     if fault is LineFault.DOWN:
         return f"{line.down_reason}. {_LINE[fault]}"
+    if fault is LineFault.ECHOES and any(unit.failing is None for unit in line.units):
+        return "What is sent comes back before each answer: set `echoes` of the link."
     if fault is not None:
         return _LINE[fault]
     worse = [str(unit.unit) for unit in line.units if unit.fault is not None or unit.unsecured]
@@ -51,7 +53,7 @@ def unit_sentence(unit: UnitQuality, line: LineQuality) -> str:
 
 
 def _answering(unit: UnitQuality, line: LineQuality) -> str:
-    if line.fault not in {None, LineFault.DISTURBED}:
+    if line.fault not in {None, LineFault.DISTURBED} and (unit.failing is not None or line.fault is LineFault.DOWN):
         return "" if unit.failing is None else "See the line."
     if unit.fault is UnitFault.SLOW:
         return (

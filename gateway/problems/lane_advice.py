@@ -207,8 +207,8 @@ LANE_ADVICE: Mapping[K, Advice] = MappingProxyType(
         ),
         K.LINE_ECHOES: Advice(
             "A line echoes",
-            Severity.ALARM,
-            "No device on this line works.",
+            Severity.WARNING,
+            "Devices on this line may not answer.",
             (
                 "If the adapter echoes by design, set `echoes = true` for the link, or switch it off at the adapter.",
                 "Check the wires from the adapter to the first device: it may hear itself alone.",

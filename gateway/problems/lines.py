@@ -86,6 +86,14 @@ def problems_beside(line: SiteLine, devices: Mapping[int, DeviceSnapshot]) -> It
             name=line.name,
             text=f"something comes on line {line.name} that the gateway has not asked for",
         )
+    if line.quality.fault is LineFault.ECHOES and any(devices[number].online for number in line.device_ids):
+        yield Problem(
+            kind=ProblemKind.LINE_ECHOES,
+            part=Part.LINE,
+            id=line.name,
+            name=line.name,
+            text=f"line {line.name} sends back what is sent on it before each answer, and its settings do not say so",
+        )
     for unit in line.quality.units:
         kind = None if unit.fault is None else _BESIDE_KINDS.get(unit.fault)
         for number in line.devices.get(unit.unit, ()) if kind else ():

@@ -585,6 +585,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         10,
+        "a line's own echo taken for an acknowledgement",
+        "drivers/bus/echoes.py",
+        "        del received[place : place + len(request)]\n",
+        "        if self._exchange.is_repeated is False:\n            del received[place : place + len(request)]\n",
+        tests=("tests/drivers/modbus/test_echoing_lines.py",),
+    ),
+    Mutation(
+        10,
         "what was granted recorded as denied",
         "gateway/lanes/machine/answers.py",
         "EventKind.ACCESS_GRANTED",

@@ -146,6 +146,9 @@ async def test_an_echo_without_answers_is_the_lines_fault(wires, polled):
         wires.silent = {1, 2}
         await until(lambda: bus.quality().fault is LineFault.ECHOES)
         wires.silent = set()  # behind the echo, an answer is found
+        await until(lambda: faults(bus) == {1: None, 2: None})
+        assert bus.quality().fault is LineFault.ECHOES, "the settings of the line do not say so"
+        wires.echoes = False
         await until(lambda: bus.quality().fault is None)
 
 

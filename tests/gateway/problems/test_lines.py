@@ -65,6 +65,14 @@ def test_a_line_that_fails_is_one_problem_with_all_its_devices_and_lanes(failing
     assert (problem.lanes, problem.since, problem.severity) == (("Entry", "Exit"), 5, Severity.ALARM)
 
 
+def test_a_line_whose_units_answer_behind_an_untold_echo_is_a_problem_that_stops_nothing():
+    quality = LineQuality(name="yard", down_reason="", strays=0, units=(unit(1), unit(2)), echoes=True)
+    (problem,) = problems_beside(SiteLine(quality, {1: (GATE,), 2: (INPUTS,)}), THERE)
+    assert (problem.kind, problem.id, problem.severity) == (K.LINE_ECHOES, "yard", Severity.WARNING)
+    assert "its settings do not say so" in problem.text
+    assert problem_of_line(SiteLine(quality, {1: (GATE,), 2: (INPUTS,)}), AWAY, HINDERED).severity is Severity.ALARM
+
+
 def test_a_line_is_no_problem_while_a_device_of_it_counts_as_there():
     yard = line(unit(1, failing=Failure.SILENT), unit(2, failing=Failure.SILENT))
     assert problem_of_line(yard, AWAY | {GATE: THERE[GATE]}, HINDERED) is None
