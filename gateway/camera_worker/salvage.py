@@ -27,6 +27,8 @@ log = structlog.get_logger(__name__)
 
 _PACKET = 188
 _SYNC = 0x47
+_SOUND_HEAD = 6
+"""The bytes of a PES packet before those that its length counts (ISO/IEC 13818-1, 2.4.3.7)."""
 _LONGEST_TICKS = 120 * 90_000
 
 
@@ -48,12 +50,22 @@ class WholeFrames:
 
 
 def whole_frames(data: bytes) -> WholeFrames | None:
-    """Find the complete frames of a transport stream that breaks off; None when none is complete. Pure."""
+    """Find the complete frames of a transport stream that breaks off; None when none is complete. Pure.
+
+    The stream counts as broken off where a packet is missing or a piece of sound is not whole, so that the part to keep
+    ends with whole pictures and whole pieces of sound.
+    """
+    sound_left = 0
     starts: list[tuple[int, int]] = []
     first = bytearray()
     tables_at: int | None = None
     for at, pid, payload, begins in _packets(data):
+        if begins and sound_left:
+            break
         if pid == SOUND_PID:
+            if begins and len(payload) >= _SOUND_HEAD:
+                sound_left = _SOUND_HEAD + (payload[4] << 8 | payload[5])
+            sound_left -= len(payload)
             continue
         if begins and payload[:3] == b"\x00\x00\x01" and len(payload) > 19 and payload[3] & 0xF0 == 0xE0:
             starts.append((at if tables_at is None else tables_at, _decoding_time(payload)))
@@ -134,13 +146,20 @@ def _format(first: bytes) -> VideoFormat | None:
 
 
 def _packets(data: bytes) -> Iterator[tuple[int, int, bytes, bool]]:
-    """Iterate over transport packets up to the first invalid one: offset, PID, payload and payload-unit-start."""
+    """Iterate over transport packets up to the first invalid or missing one.
+
+    Each is an offset, a PID, a payload, and whether a unit begins (payload_unit_start_indicator).
+    """
+    counters: dict[int, int] = {}
     for at in range(0, len(data) - _PACKET + 1, _PACKET):
         if data[at] != _SYNC:
             return
         pid = (data[at + 1] & 0x1F) << 8 | data[at + 2]
         begins = bool(data[at + 1] & 0x40)
-        control = data[at + 3] >> 4 & 3
+        control, counter = data[at + 3] >> 4 & 3, data[at + 3] & 0x0F
+        if control & 1 and counter != (counters.get(pid, counter - 1) + 1) & 0x0F:
+            return
+        counters[pid] = counter
         skip = 4 + (1 + data[at + 4] if control & 2 else 0)
         yield at, pid, data[at + skip : at + _PACKET] if control & 1 else b"", begins
 

@@ -2,12 +2,12 @@ import hashlib
 from itertools import accumulate
 
 import pytest
-from hostile_camera import film
+from hostile_camera import film, sound
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.rtsp import formats, h264
-from drivers.rtsp.frames import Entry, VideoCodec
+from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, Entry, VideoCodec
 from gateway.camera_worker.salvage import salvage, whole_frames
 from gateway.camera_worker.transport_stream import TransportMuxer
 from gateway.domain.footage import parse_segment_path
@@ -53,6 +53,42 @@ def test_zeros_at_the_end_are_not_kept(stream):
     assert whole is not None
     assert whole.frames == 4
     assert h264.parameter_sets(whole.first) != (b"", b"")
+
+
+@pytest.fixture
+def sounding(encoded):
+    """The units of a stream with sound, each as its transport packets, and whether it is sound."""
+    format_ = AudioFormat(AudioCodec.AAC, 44_100, 2)
+    muxer = TransportMuxer(codec=VideoCodec.H264, sound=format_)
+    units = []
+    for number, frame in enumerate(encoded(1)):
+        units.append((bytes(muxer.mux(frame, frame.data)), False))
+        heard = sound("aac").units[4 * number : 4 * number + 4]
+        units += [(muxer.mux_sound(EncodedAudio(data, frame.pts, 0.0, format_)), True) for data in heard]
+    return units
+
+
+def test_what_is_kept_ends_with_whole_pictures_and_pieces_of_sound_wherever_a_packet_is_missing(sounding):
+    whole = b"".join(unit for unit, _ in sounding)
+    ends = list(accumulate(len(unit) for unit, _ in sounding))
+    begins_of_pictures = [end - len(unit) for end, (unit, is_sound) in zip(ends, sounding, strict=True) if not is_sound]
+    for missing in range(3 * 188, len(whole), 188):  # behind the tables and the begin of the first picture
+        found = whole_frames(whole[:missing] + whole[missing + 188 :])
+        kept = [begin for begin in begins_of_pictures if begin <= missing]
+        if found is None:
+            assert len(kept) <= 2
+        else:
+            assert found.size in kept[-2:]
+
+
+def test_a_piece_of_sound_that_is_shorter_than_it_says_ends_what_is_kept(sounding):
+    """A decoder takes no part of it."""
+    place = next(number for number, (_, is_sound) in enumerate(sounding[9:], start=9) if is_sound)
+    unit, _ = sounding[place]
+    cut = b"".join(each for each, _ in sounding[:place]) + unit[:188]
+    whole = whole_frames(cut + b"".join(each for each, is_sound in sounding[place + 1 :] if not is_sound))
+    assert whole is not None
+    assert whole.size <= sum(len(each) for each, _ in sounding[:place])
 
 
 @given(st.binary(max_size=2000))
