@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import unicodedata
 from collections.abc import Mapping
 
 import structlog
@@ -65,9 +66,10 @@ class Roster:
         return self._site.get(username) or self._stored.get(username)
 
     async def has(self, username: str) -> bool:
-        """Return whether the site has an account of that name, ignoring case; also True while the store is unreadable.
+        """Return whether the site has an account of that name, ignoring case and marks that do not show.
 
-        Such a name is never tried at central, so that no password of a site account is sent there.
+        It is True while the store is unreadable, too. Such a name is never tried at central, so that no password of a
+        site account is sent there.
         """
         if not self._loaded:
             await self.load()
@@ -107,4 +109,6 @@ def _known(account: StoredAccount) -> KnownAccount:
 
 
 def _folded(username: str) -> str:
-    return username.strip().casefold()
+    """Return the name as people tell it from others: without case, width, blanks and marks that do not show."""
+    text = unicodedata.normalize("NFKC", username).casefold()
+    return "".join(letter for letter in text if unicodedata.category(letter)[0] not in "CZ")

@@ -29,10 +29,6 @@ _DAY = 86_400_000_000
 _CLOCK_SLACK = 300_000_000
 _MOST_ASKING = 8
 _AGAIN_SECONDS = "30"
-_NOT_REMEMBERED = (
-    "central cannot be reached, and this site does not remember an account of this name; try again later,"
-    " or sign in with an account of the site"
-)
 _NOT_ACCEPTED = frozenset({401, 404})
 """Central's statuses for a wrong name or password: 404 by the interface's specification, 401 by HTTP (RFC 9110)."""
 _NOT_JUDGED = (
@@ -89,8 +85,8 @@ class CentralSignIn:
         """Return the account's admission; None when name or password are wrong.
 
         Its token is "" when central is offline and the account is remembered. Raises RequestRefused: 503 for too many
-        sign-ins at once, and while central is offline for an account that is not remembered or has a second factor;
-        502 when central refuses for another reason than a wrong name or password.
+        sign-ins at once, and while central is offline for a right password of an account with a second factor; 502
+        when central refuses for another reason than a wrong name or password.
         """
         if self._asking >= _MOST_ASKING:
             raise RequestRefused(503, "too many sign-ins at once; try again", headers={"Retry-After": "2"})
@@ -157,14 +153,14 @@ class CentralSignIn:
     async def _from_memory(self, username: str, password: str) -> CentralAdmission | None:
         """Let in an account that signed in within the last `remember_days`; None for a wrong password.
 
-        Raises RequestRefused (503) if the account is not remembered, since its password cannot be checked, and if it
-        has a second factor.
+        An account that is not remembered gets the same answer, in the same time: another one would tell strangers
+        which names are known here. Raises RequestRefused (503) for a right password with a second factor.
         """
         known = await self._recall(username)
         age = self._clock.wall().micros - known.verified_at if known else 0
-        if known is None or not -_CLOCK_SLACK <= age < self._life:
-            raise RequestRefused(503, _NOT_REMEMBERED, headers={"Retry-After": _AGAIN_SECONDS})
-        if not await self._roster.matches(known.password_hash, password):
+        usable = known if known is not None and -_CLOCK_SLACK <= age < self._life else None
+        right = await self._roster.matches(usable.password_hash if usable else None, password)
+        if known is None or not right:
             return None
         if known.mfa:
             raise RequestRefused(503, _ONLY_CENTRAL, headers={"Retry-After": _AGAIN_SECONDS})

@@ -20,11 +20,11 @@ from pydantic_core import to_json
 from gateway.domain.relaying import NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
 from gateway.domain.writes import JsonObject
 from gateway.web.auth.admission import Route
-from gateway.web.auth.callers import COOKIE, Caller, set_session_cookie
+from gateway.web.auth.callers import COOKIE, Caller, from_foreign_page, set_session_cookie
 from gateway.web.auth.sign_in import SignIn
 from gateway.web.http.bodies import read_bytes
 from gateway.web.http.errors import RequestRefused
-from gateway.web.operation import Operation
+from gateway.web.operation import FORM, Operation
 from gateway.web.relayed import OPERATIONS as RELAYED
 from gateway.web.relayed.relay import STRANGERS, Relay, headers_of, passed_headers, path_of, query_of, refused
 
@@ -54,6 +54,8 @@ class ExternalSignIn:
 
     async def _answer(self, operation: Operation, request: web.Request, _: Caller) -> web.StreamResponse:
         relay = self.relay
+        if from_foreign_page(request) and not (_may_arrive(operation) and _is_visit(request)):
+            raise RequestRefused(403, "another site's page may not sign in here")
         if relay is None:
             raise RequestRefused(404, "this site stands alone: only central answers this")
         if relay.away():
@@ -84,6 +86,17 @@ class ExternalSignIn:
         if signed_in is not None:
             set_session_cookie(request, response, signed_in.caller.token)
         return response
+
+
+def _may_arrive(operation: Operation) -> bool:
+    """Return whether an identity provider leads browsers to this operation: by a link, or by SAML's form."""
+    return operation.method == "GET" or operation.body_type == FORM
+
+
+def _is_visit(request: web.Request) -> bool:
+    """Return whether the browser's window itself goes to this address, as far as the browser tells."""
+    told = (request.headers.get("Sec-Fetch-Mode", "navigate"), request.headers.get("Sec-Fetch-Dest", "document"))
+    return told == ("navigate", "document")
 
 
 async def _asked(operation: Operation, request: web.Request) -> RelayedRequest:

@@ -43,6 +43,13 @@ from gateway.web.http.errors import RequestRefused
 log = structlog.get_logger(__name__)
 
 _MOST_PROVEN = 256
+_NOT_ACCEPTED = "username or password not accepted"
+_NOT_ACCEPTED_BESIDE_CENTRAL = (
+    "username or password not accepted; while central is away, sign in with an account of the site, or one that signed"
+    " in here lately"
+)
+_RESERVED = ("key:", "local:")
+"""Beginnings of the names by which programs and callers on the local socket are known."""
 _MOST_WAITING = 16
 
 
@@ -127,19 +134,22 @@ class SignIn:
             self._by_address.failed(host, now=now)
         known = self._roster.get(username) is not None
         await self._record_refusal(username, address, "Sign-in", known=known)
-        raise RequestRefused(404, "username or password not accepted")
+        raise RequestRefused(404, _NOT_ACCEPTED if self._central is None else _NOT_ACCEPTED_BESIDE_CENTRAL)
 
     async def by_provider(self, answer: JsonObject) -> SignedIn | None:
         """Begin a session for an account that central has signed in by an identity provider.
 
-        None if central's answer has no session. Raises RequestRefused (403) where accounts of central may not sign in.
+        None if central's answer has no session. Raises RequestRefused (403) where accounts of central may not sign in,
+        and for an account with the name of one of the site.
         """
         if not isinstance(answer.get("session"), str):
             return None
         admission = None if self._central is None else self._central.admitted(answer)
         if admission is None:
             raise RequestRefused(403, "accounts of central may not sign in at this site")
-        return await self._begin(_admitted_by_central(_name_of(admission.user), admission))
+        name = _name_of(admission.user)
+        await self._refuse_taken(name)
+        return await self._begin(_admitted_by_central(name, admission))
 
     async def prove(self, caller: Caller, code: str, *, address: str) -> None:
         """Prove the second factor of a session. Repeating the same code afterwards succeeds again.
@@ -175,6 +185,7 @@ class SignIn:
         """Check name and password; None when they are wrong. A site's account takes precedence over one of central."""
         if self._central is not None and not await self._roster.has(username):
             admission = await self._central.admit(username, password)
+            await self._refuse_taken(username)
             return None if admission is None else _admitted_by_central(username, admission)
         if self._waiting >= _MOST_WAITING:
             raise RequestRefused(503, "too many sign-ins at once; try again", headers={"Retry-After": "2"})
@@ -184,6 +195,11 @@ class SignIn:
         finally:
             self._waiting -= 1
         return None if account is None else _admitted_by_site(account)
+
+    async def _refuse_taken(self, username: str) -> None:
+        """Refuse an account of central that events and pages would show as somebody of the site."""
+        if username.strip().casefold().startswith(_RESERVED) or await self._roster.has(username):
+            raise RequestRefused(403, "this site has an account of its own by that name; rename one of the two")
 
     async def _begin(self, admitted: _Admitted) -> SignedIn | None:
         """Begin the session; None when its account's password was changed since it was checked."""

@@ -69,7 +69,7 @@ class ProviderCentral:
             )
         if body.get("code") != "right":
             return web.json_response({"success": False, "session": None, "error": "the code is not known"}, status=400)
-        user = {"username": "ada@idp.example", "mfa_enabled": False}
+        user = {"username": body.get("as", "ada@idp.example"), "mfa_enabled": False}
         return web.json_response(
             {"success": True, "session": TOKEN, "user": user, "role": LOOKS, "servers": [], "next": "/x"}
         )
@@ -169,6 +169,43 @@ async def test_an_assertion_that_a_browser_hands_over_signs_in_by_cookie(gateway
             assert TOKEN not in answer.headers["Set-Cookie"]
             assert "SameSite=Strict" in answer.headers["Set-Cookie"]
         assert (await sent(client, gateway, "/v1/auth/logout", {}))[0] == 200
+
+
+FOREIGN = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+
+
+@pytest.mark.parametrize("more", [{}, {"Sec-Fetch-Mode": "navigate"}], ids=["fetch", "form"])
+@pytest.mark.parametrize(
+    "path", ["/v1/sso/callback", "/v1/auth/oauth2", "/v1/sso/saml/exchange", "/v1/sso/authorize", "/v1/sso/saml/login"]
+)
+async def test_a_foreign_page_signs_nobody_in(gateway, central, path, more):
+    async with browser() as client:
+        status, headers, _ = await sent(client, gateway, path, {"code": "right"}, headers=FOREIGN | more)
+        assert (status, "Set-Cookie" in headers) == (403, False)
+    assert central.heard == []
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}], ids=["fetch", "in a frame"]
+)
+async def test_an_assertion_of_a_foreign_page_counts_only_where_the_window_goes_there(gateway, more):
+    async with browser() as client:
+        form = FormData({"SAMLResponse": "signed"})
+        async with client.post(f"{gateway.url}/v1/sso/saml/acs", data=form, headers=FOREIGN | more) as answer:
+            assert (answer.status, "Set-Cookie" in answer.headers) == (403, False)
+        status, _, _ = await sent(client, gateway, "/v1/sso/saml/login", None, method="GET", headers=FOREIGN | more)
+        assert status == 403
+        visit = FOREIGN | {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+        status, _, _ = await sent(client, gateway, "/v1/sso/saml/login", None, method="GET", headers=visit)
+        assert status == 200
+
+
+@pytest.mark.parametrize("name", ["chief", " Chief", "CHIEF\u200b", "\uff43hief", "key:till", "Local:root"])
+async def test_an_account_of_central_with_the_name_of_one_of_the_site_is_refused(gateway, name):
+    async with browser() as client:
+        status, headers, body = await sent(client, gateway, "/v1/auth/oauth2", {"code": "right", "as": name})
+        assert (status, "Set-Cookie" in headers) == (403, False)
+        assert b"an account of its own by that name" in body
 
 
 async def test_a_second_factor_is_proven_after_it(gateway):
