@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from drivers.rtsp import formats, h264
 from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, Entry, VideoCodec
+from gateway.camera_worker.access_units import access_units
 from gateway.camera_worker.salvage import salvage, whole_frames
 from gateway.camera_worker.transport_stream import TransportMuxer
 from gateway.domain.footage import parse_segment_path
@@ -70,15 +71,15 @@ def sounding(encoded):
 
 def test_what_is_kept_ends_with_whole_pictures_and_pieces_of_sound_wherever_a_packet_is_missing(sounding):
     whole = b"".join(unit for unit, _ in sounding)
-    ends = list(accumulate(len(unit) for unit, _ in sounding))
-    begins_of_pictures = [end - len(unit) for end, (unit, is_sound) in zip(ends, sounding, strict=True) if not is_sound]
+    sent = {(unit.is_sound, unit.data) for unit in access_units(whole)}
     for missing in range(3 * 188, len(whole), 188):  # behind the tables and the begin of the first picture
-        found = whole_frames(whole[:missing] + whole[missing + 188 :])
-        kept = [begin for begin in begins_of_pictures if begin <= missing]
-        if found is None:
-            assert len(kept) <= 2
-        else:
-            assert found.size in kept[-2:]
+        broken = whole[:missing] + whole[missing + 188 :]
+        found = whole_frames(broken)
+        kept = [] if found is None else list(access_units(broken[: found.size]))
+        assert all((unit.is_sound, unit.data) in sent for unit in kept)
+        assert sum(not unit.is_sound for unit in kept) == (0 if found is None else found.frames)
+    assert found is not None
+    assert found.frames == 9
 
 
 def test_a_piece_of_sound_that_is_shorter_than_it_says_ends_what_is_kept(sounding):
