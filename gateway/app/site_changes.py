@@ -26,13 +26,13 @@ from gateway.site.running_site import RunningSite
 log = structlog.get_logger(__name__)
 
 _LOOK_SECONDS = 0.05
+_TAKES_BACK = frozenset({ProblemKind.INTERFACE_NOT_SERVED, ProblemKind.INPUTS_ALL_ON, ProblemKind.READER_SILENT})
+"""Kinds of problems for which a change is taken back though they stop no lane."""
 
 
 def hindrances(verdict: Verdict, interface: ServedInterface) -> dict[tuple[str, ...], str]:
     """Return what keeps lanes or the interface from working, for which a change is taken back: sentences by keys."""
-    found = {
-        one.key: one.sentence for one in verdict.problems if one.lanes or one.kind is ProblemKind.INTERFACE_NOT_SERVED
-    }
+    found = {one.key: one.sentence for one in verdict.problems if one.lanes or one.kind in _TAKES_BACK}
     return found | ({("interface",): "the interface is not served yet"} if interface.is_changing else {})
 
 

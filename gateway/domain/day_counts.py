@@ -26,6 +26,7 @@ class Measure(StrEnum):
     CYCLES = "cycles"
     MISSED_VEHICLES = "missed_vehicles"
     UNSTEADY_INPUTS = "unsteady_inputs"
+    READINGS = "readings"
     LOSSES = "losses"
     FOOTAGE_GAPS = "footage_gaps"
     FOOTAGE_SECONDS = "footage_seconds"
@@ -63,7 +64,8 @@ _MAY_BE_MISSED = MappingProxyType(
 An arming loop misses what passes unseen by it, a closing loop what is let in and not seen to pass. A driver who was
 refused and leaves was missed by no loop.
 """
-COUNTED_EVENTS = (*_OF_LANES, *_MAY_BE_MISSED, EventKind.DEVICE_LOST, EventKind.FOOTAGE_GAP)
+_READINGS = (EventKind.ACCESS_GRANTED, EventKind.ACCESS_DENIED, EventKind.CARD_IGNORED)
+COUNTED_EVENTS = (*_OF_LANES, *_MAY_BE_MISSED, *_READINGS, EventKind.DEVICE_LOST, EventKind.FOOTAGE_GAP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,10 @@ def _counts(event: RecordedEvent) -> Iterator[tuple[Measure, str, int]]:
         if seconds > 0:  # a negative gap is an overlap of footage
             yield Measure.FOOTAGE_GAPS, str(event.device_id), 1
             yield Measure.FOOTAGE_SECONDS, str(event.device_id), max(1, round(seconds))
+    elif event.type in _READINGS:
+        reader = event.device_id if event.type == EventKind.CARD_IGNORED else json.loads(event.data).get("reader", 0)
+        if reader:
+            yield Measure.READINGS, str(reader), 1
     elif event.type in _MAY_BE_MISSED:
         name, missed = _MAY_BE_MISSED[EventKind(event.type)]
         if json.loads(event.data).get(name) is missed:

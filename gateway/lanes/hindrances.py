@@ -9,6 +9,7 @@ from drivers.contract import GatePosition, PointState
 from drivers.gates.limits import LimitPoint, Limits
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
+from gateway.lanes.swapped_readers import CardsElsewhere
 
 _SEEN_ELSEWHERE = frozenset(GatePosition) - {GatePosition.OPEN, GatePosition.UNKNOWN}
 
@@ -33,6 +34,23 @@ def with_hindrances(
         *(LaneTrouble(ProblemKind.READERS_OFFLINE, one.away, one.name, one.device_id) for one in away),
     )
     return replace(lane, unable=unable, troubles=tuple(_explained(one, devices, limits) for one in lane.troubles))
+
+
+def with_swapped_readers(lanes: tuple[LaneSnapshot, ...], elsewhere: CardsElsewhere) -> tuple[LaneSnapshot, ...]:
+    """Return the lanes with readers that seem swapped, in place of the troubles that follow from it."""
+    names = {lane.lane_id: lane.name for lane in lanes}
+    found = {lane: (there, times) for lane, there, times in elsewhere.found()}
+    without = {(lane, ProblemKind.CARDS_WITHOUT_VEHICLE) for lane in found}
+    without |= {(there, ProblemKind.VEHICLES_WITHOUT_CARD) for there, _ in found.values()}
+    shown = []
+    for lane in lanes:
+        troubles = [one for one in lane.troubles if (lane.lane_id, one.kind) not in without]
+        if lane.lane_id in found:
+            there, times = found[lane.lane_id]
+            text = f"{times} cards in a row came while no vehicle was here and one waited at {names.get(there, there)}"
+            troubles.append(LaneTrouble(ProblemKind.READERS_SWAPPED, text, there))
+        shown.append(replace(lane, troubles=tuple(troubles)))
+    return tuple(shown)
 
 
 def _not_open(lane: LaneSnapshot) -> Iterator[LaneTrouble]:

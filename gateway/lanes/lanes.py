@@ -19,7 +19,7 @@ from gateway.lanes.card_traces import CardTrace, CardTraces
 from gateway.lanes.decisions import Decisions, PinTries
 from gateway.lanes.device_reports import Intake
 from gateway.lanes.figures import LaneFigures
-from gateway.lanes.hindrances import with_hindrances
+from gateway.lanes.hindrances import with_hindrances, with_swapped_readers
 from gateway.lanes.lane_drivers import LaneDrivers
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
@@ -31,6 +31,7 @@ from gateway.lanes.recorder import Recorder
 from gateway.lanes.restored_state import last_grants, last_order, last_stop
 from gateway.lanes.runner import LaneRunner
 from gateway.lanes.snapshots import DeviceSnapshot, LanePoint, LaneSnapshot
+from gateway.lanes.swapped_readers import CardsElsewhere
 from gateway.lanes.tape import Incident
 from gateway.lanes.timetable import timetable_of
 from gateway.lanes.trial import Trial
@@ -95,6 +96,7 @@ class Lanes:
         self._boot = boot
         self.recorder = Recorder(journal=store.journal, clock=clock)
         self._pin_tries = PinTries()
+        self._elsewhere = CardsElsewhere()
         self.areas = Areas(site=site, cards=store.cards, rows=store.presence, recorder=self.recorder, clock=clock)
         self.runners = tuple(map(self._runner, site.lanes))
         self._by_gate = {runner.rules.lane.gate: runner for runner in self.runners}
@@ -177,7 +179,12 @@ class Lanes:
                 runner.follow(earlier, gate_lost=gate.away if gate.online is False else "")
             self._begin(runner)
         self._changing = frozenset()
+        self._elsewhere = CardsElsewhere()
         self._store.changes.bump()
+
+    def _card_read(self, lane_id: str, has_vehicle: bool) -> None:  # noqa: FBT001 (a callback's only argument)
+        others = [one.rules.lane.id for one in self.runners if one.rules.lane.id != lane_id and one.waits_unread]
+        self._elsewhere = self._elsewhere.after(lane_id, has_vehicle=has_vehicle, waiting=others)
 
     def _take_drivers(
         self,
@@ -225,12 +232,13 @@ class Lanes:
     def lanes(self) -> tuple[LaneSnapshot, ...]:
         """Return every lane, in the site file's order."""
         devices = {device.device_id: device for device in self._intake.devices()}
-        return tuple(
+        lanes = tuple(
             with_hindrances(
                 runner.snapshot(), devices=devices, readers=lane.readers, limits=self._limits.get(lane.gate)
             )
             for lane, runner in zip(self._site.lanes, self.runners, strict=True)
         )
+        return with_swapped_readers(lanes, self._elsewhere)
 
     def figures(self) -> Mapping[str, LaneFigures]:
         """Return each lane's figures since the start, by lane id."""
@@ -377,5 +385,6 @@ class Lanes:
             watched=[self._polled[device] for device in polled_near_a_close(rules) if device in self._polled],
             showing={reader: self._showing[reader] for reader in lane.readers if reader in self._showing},
             alarmed=lambda: self._alarmed(lane.id),
+            read=partial(self._card_read, lane.id),
             traces=None if self._traced is None else CardTraces(lane_id=lane.id, clock=self._clock, tell=self._traced),
         )

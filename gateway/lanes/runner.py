@@ -32,6 +32,7 @@ from gateway.lanes.decisions import Decisions
 from gateway.lanes.figures import LaneFigures
 from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.contradictions import contradictions
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.safety import is_close_near, why_not_close
 from gateway.lanes.machine.settings_change import why_not_changed
@@ -41,7 +42,7 @@ from gateway.lanes.machine.troubles import lasting, why_unable
 from gateway.lanes.machine.visits import granted, granted_vehicles
 from gateway.lanes.points import lane_points
 from gateway.lanes.recorder import Recorder, command_first, in_turn
-from gateway.lanes.snapshots import CommandSnapshot, LanePoint, LaneSnapshot
+from gateway.lanes.snapshots import CommandSnapshot, LanePoint, LaneSnapshot, Phase
 from gateway.lanes.tape import LaneTape
 from gateway.lanes.timetable import Timetable
 from gateway.lanes.travels import Travel
@@ -77,12 +78,13 @@ class LaneRunner:
         can_stop: bool,
         watched: Collection[PolledDriver],
         alarmed: Callable[[], None],
+        read: Callable[[bool], None] = lambda _: None,
         traces: CardTraces | None = None,
     ) -> None:
         """`can_stop`: the gate has a command to stop. `watched`: the drivers that are polled fast near a close.
 
         `changed` is called when the snapshot changes, `beat` at least every two seconds while the lane is alive, and
-        `alarmed` for each alarm that the lane records.
+        `alarmed` for each alarm that the lane records. `read` is called for each card: with True where a vehicle stood.
         """
         self.name = name
         self.rules = rules
@@ -98,6 +100,7 @@ class LaneRunner:
         self._timetable = timetable
         self._watched = watched
         self._alarmed = alarmed
+        self._read = read
         self._traces = traces
         self.tape = LaneTape(rules)
         self._travel = Travel()
@@ -160,7 +163,9 @@ class LaneRunner:
                     self._about_to_come = ()
                 step = machine.handle(self.rules, self._state, event, now)
                 self.tape.add(self._state, now, event, step.commands)
-                self._state = step.state
+                before, self._state = self._state.readings, step.state
+                if step.state.readings.decisions != before.decisions or step.state.readings.unseen > before.unseen:
+                    self._read(step.state.readings.decisions != before.decisions)
                 self._claims.stepped(event, step.state, step.commands)
                 self._travel = self._travel.after(event, step.commands)
                 self._watch_closing()
@@ -205,12 +210,19 @@ class LaneRunner:
             order="" if state.orders.in_force is None else state.orders.in_force.kind.value,
             order_text="" if state.orders.in_force is None else state.orders.in_force.sentence(),
             unable=tuple(why_unable(self.rules, state, now)),
-            troubles=tuple(lasting(state)),
+            troubles=(*lasting(state), *contradictions(self.rules, state, now)),
             command=None
             if self._commanded is None
             else CommandSnapshot.of(self._commanded, requested_at=self._wall_times.of(self._commanded_at)),
             cameras=self.rules.lane.cameras,
         )
+
+    @property
+    def waits_unread(self) -> bool:
+        """True while a vehicle waits on an arming loop and nothing was read."""
+        visit = self._state.visits.present
+        is_unread = visit is not None and visit.credential is None and not self._state.readings.votes.readings
+        return is_unread and self._state.visits.phase is Phase.ARMED
 
     def points(self) -> tuple[LanePoint, ...]:
         """Return the gate and every input of the lane, with their state and age now."""

@@ -11,6 +11,7 @@ from gateway.domain.central_status import CentralStatus
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.domain.server_lines import BrokerStatus, ConnectionState, FleetStatus
+from gateway.domain.silent_readers import SilentReader
 from gateway.domain.travels import SlowGate
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
 from gateway.problems.accounts import WeakAccounts, problems_of_accounts
@@ -67,6 +68,7 @@ class SiteState:
         certificate_ends: when the certificate of the interface expires (wall micros), None without one.
         certificate_fault: why the files of the certificate cannot be used, "" if they can.
         slow_gates: gates that have become slower.
+        silent_readers: readers that have read nothing for longer than they usually do.
         lines: the lines to devices.
         restarting_workers: camera workers that stop repeatedly.
         machine: the state of disks, memory, processor and clock.
@@ -95,6 +97,7 @@ class SiteState:
     certificate_ends: int | None = None
     certificate_fault: str = ""
     slow_gates: tuple[SlowGate, ...] = ()
+    silent_readers: tuple[SilentReader, ...] = ()
     lines: tuple[SiteLine, ...] = ()
     restarting_workers: tuple[RestartingWorker, ...] = ()
     machine: MachineState = field(default_factory=MachineState)
@@ -126,6 +129,7 @@ def _problems(site: SiteState) -> Iterator[Problem]:
                 yield _of_lane(lane, trouble, stops=True)
     yield from _of_field(site, hindered)
     yield from _of_slow_gates(site)
+    yield from _of_silent_readers(site)
     for camera in site.cameras:
         yield from problems_of_camera(camera)
     for worker in site.restarting_workers:
@@ -150,6 +154,17 @@ def _of_slow_gates(site: SiteState) -> Iterator[Problem]:
                 text=f"{lane.name}: the gate {_MOVES[slow.kind]} more slowly than it used to: {slow.why}",
                 subject=_MOVES[slow.kind],
             )
+
+
+def _of_silent_readers(site: SiteState) -> Iterator[Problem]:
+    devices = {device.device_id: device for device in site.devices if device.online}
+    for silent in site.silent_readers:
+        if (device := devices.get(silent.device_id)) is not None:
+            span = "1 day" if silent.days == 1 else f"{silent.days} days"
+            text = (
+                f"{device.name} has read nothing for {span}; it usually reads {silent.a_day:.0f} cards or plates a day"
+            )
+            yield _device(ProblemKind.READER_SILENT, device, text)
 
 
 def _of_field(site: SiteState, hindered: Mapping[int, list[str]]) -> Iterator[Problem]:

@@ -155,6 +155,56 @@ LANE_ADVICE: Mapping[K, Advice] = MappingProxyType(
                 "Change the frequency of the loop detector: a neighbouring loop may disturb it.",
             ),
         ),
+        K.INPUTS_ALL_ON: Advice(
+            "All inputs on",
+            Severity.ALARM,
+            "A vehicle that is not there seems to wait and to stand under the gate: it stays open once it is open.",
+            (
+                "If nothing stands there, measure the supply of the detectors and of the input module.",
+                "If that is good, their contacts open where the profile expects them to close: set `inverted` there.",
+                "Then `edge-gateway reload`, with `--now` if it waits for a vehicle that is not there.",
+            ),
+        ),
+        K.CARDS_WITHOUT_VEHICLE: Advice(
+            "Cards, but no vehicle",
+            Severity.WARNING,
+            "These cards open nothing: a card counts only with a vehicle on the arming loop.",
+            (
+                "Let a vehicle drive onto the arming loop and watch that input on the lane's page.",
+                "If it stays off, check the detector's lamp, its sensitivity, and the wire from its contact.",
+                "If it goes on, drivers show their cards before they are there: move the reader or the loop.",
+                "If the reader belongs to another lane, correct `readers` of both lanes in the site file.",
+            ),
+        ),
+        K.VEHICLES_WITHOUT_CARD: Advice(
+            "Vehicles, but no card",
+            Severity.WARNING,
+            "Drivers wait here and give up.",
+            (
+                "Show a card at the reader: look for its lamp and sound, and for the card on the lane's page.",
+                "If nothing comes, check the reader's supply, its wires, and form and speed in the site file.",
+                "If no vehicle was there, the arming loop sees the lane beside it: check its sensitivity.",
+            ),
+        ),
+        K.READERS_SWAPPED: Advice(
+            "Readers swapped",
+            Severity.ALARM,
+            "Drivers are not let in, or the gate of another lane opens for their cards.",
+            (
+                "Show a card at each of the two readers and look on which lane's page it appears.",
+                "If they are swapped, swap their links in the site file, or their wires.",
+            ),
+        ),
+        K.READER_SILENT: Advice(
+            "Reader silent",
+            Severity.WARNING,
+            "It may not read any more, though its line seems well.",
+            (
+                "Show a card at it: look for its lamp and sound, and for the card on the lane's page.",
+                "If nothing comes, check the reader's supply, its wires, and form and speed in the site file.",
+                "If it comes, nobody came here for long: nothing is to be done.",
+            ),
+        ),
         K.KEY_SWITCH_ON: Advice(
             "Key switch in use",
             Severity.NOTICE,

@@ -46,6 +46,7 @@ def decided(lane: Transition, visit: Visit) -> None:
         read_as=raw,
         card_id=listed_id(decision.card),
         user_id=decision.card.owner if decision.card else "",
+        reader=visit.asked_by,
         grant=decision.grant,
         holder=decision.holder,
         opens=decision.opens,
@@ -66,6 +67,7 @@ def denied(lane: Transition, visit: Visit, why: str, *, reason: str) -> None:
         f"{who}: {why}",
         filmed_from=lane.now.stamp.micros,
         credential=visit.shown,
+        reader=visit.asked_by,
         reason=reason,
     )
 

@@ -24,6 +24,7 @@ _END, _CLEAR = "#", "*"
 def card_read(lane: Transition, event: m.CardRead) -> None:
     """Take a card: decide on it, hold it until its vehicle is seen, or record why it does not count."""
     phase, reader_id, credential = lane.state.visits.phase, event.reader_id, event.credential
+    lane.put(lane.state.readings.something_read())
     if not event.held:
         lane.put(lane.state.readings.presented_anew(reader_id, credential))
     elif _awaits_more(lane, reader_id, credential):
@@ -84,6 +85,7 @@ def keys_typed(lane: Transition, event: m.KeysTyped) -> None:
 
 def plate_read(lane: Transition, reading: m.PlateRead) -> None:
     """Count a plate as a vote for the vehicle on the arming loop or about to come onto it, or ignore it."""
+    lane.put(lane.state.readings.something_read())
     state, rules = lane.state, lane.rules
     votes, stands = state.readings.votes, state.visits.phase in {Phase.ARMED, Phase.DECIDING}
     if reading.direction == "leaving" and not rules.two_way:
@@ -334,8 +336,12 @@ def _why_nobody_stands(lane: Transition) -> str:
 
 
 def _ignored(lane: Transition, reader_id: int, reason: str, credential: Credential) -> None:
-    answer = answers.unusable if reason == _LOOP_UNKNOWN else answers.ignored
-    answer(lane, reader_id, credential, reason)
+    if reason == _LOOP_UNKNOWN:
+        answers.unusable(lane, reader_id, credential, reason)
+        return
+    answers.ignored(lane, reader_id, credential, reason)
+    if reason == _NO_VEHICLE:
+        lane.put(lane.state.readings.card_unseen(credential))
 
 
 def _plate_ignored(lane: Transition, reading: m.PlateRead, reason: str) -> None:

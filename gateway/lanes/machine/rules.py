@@ -15,6 +15,10 @@ PAUSE_SECONDS = 5.0
 """How long the gate is left alone after a command that failed."""
 LEAVING_SECONDS = 10.0
 """How long a vehicle that has just passed may need to leave the loops: until then a loop may be on because of it."""
+WAITED_SECONDS = 10.0
+"""How long a vehicle stands on the arming loop until it counts as one that waits for a card."""
+IN_A_ROW = 3
+"""So many cards without a vehicle, or vehicles without a card, in a row are no chance."""
 DOUBTED_SECONDS = 60.0
 """How long the clock must be untrusted before a lane with schedules reports it: at each start it is for a moment."""
 RESTING_STUCK_SECONDS = 60.0

@@ -1,9 +1,9 @@
 """The condition of a change of the lane's settings: nobody is in it, and its gate stands still. Part of the machine.
 
 A gate or an arming loop whose device is offline does not keep a lane from being changed: the very setting that is to be
-corrected may be the cause. Where inputs show vehicles that are not there, a person may say that the lane is free; then
-only a command or a close of the gateway keeps it, until it has come to its end. After the change the lane knows none of
-its points, and closes nothing until they are read.
+corrected may be the cause. So may inputs that contradict themselves. Where inputs show vehicles that are not there, a
+person may say that the lane is free; then only a command or a close of the gateway keeps it, until it has come to its
+end. After the change the lane knows none of its points, and closes nothing until they are read.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from drivers.contract import GatePosition, PointState
+from gateway.lanes.machine.contradictions import all_on_from
 from gateway.lanes.machine.rules import LaneRules, Side
 from gateway.lanes.machine.safety import obstructions
 from gateway.lanes.machine.state.inputs import InputReading
@@ -34,6 +35,8 @@ def why_not_changed(  # noqa: PLR0911 (one per reason)
         return "a command to its gate is under way"
     if is_free:
         return "the gateway closes its gate" if state.closing is not None and state.closing.is_on_its_way else ""
+    if (all_on := all_on_from(rules, state)) is not None and now >= all_on:
+        return ""
     if state.inputs.gate_lost:
         return ""
     if visits.phase is not Phase.IDLE or visits.present is not None or visits.owed or visits.queued is not None:

@@ -13,6 +13,7 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.machine import closing
+from gateway.lanes.machine.contradictions import all_on_from
 from gateway.lanes.machine.rules import DOUBTED_SECONDS, LATE_OPENING_SECONDS, RESTING_STUCK_SECONDS, LaneRules
 from gateway.lanes.machine.safety import obstructions, points_that_forbid
 from gateway.lanes.machine.state.inputs import NEVER, InputReading
@@ -115,7 +116,7 @@ def _conditions(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
         text = f"a vehicle has been under the gate for {_span(rules.lane.vehicle_stuck_seconds)}"
         yield _condition(EventKind.VEHICLE_STUCK, text, state.visits.since + rules.lane.vehicle_stuck_seconds)
     for name, point in _inputs(rules, state):
-        if point.is_on():
+        if point.is_on() and all_on_from(rules, state) is None:
             seconds, at = _stuck_at(rules, state, name, point)
             yield _condition(EventKind.INPUT_STUCK, f"{name} has been on for {_span(seconds)}", at, subject=name)
         if point.changes and point.chatters_until() > point.changes[-1]:

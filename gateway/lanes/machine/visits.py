@@ -11,7 +11,7 @@ from gateway.domain.events import EventKind
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes.machine import answers, closing, commands_in_flight, intruders, reopening, stopping, troubles
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.rules import LEAVING_SECONDS, LaneRules, Side
+from gateway.lanes.machine.rules import LEAVING_SECONDS, WAITED_SECONDS, LaneRules, Side
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.plates import Votes
 from gateway.lanes.machine.state.visits import Leaving, Visit
@@ -29,6 +29,7 @@ def arrived(lane: Transition, side: Side, *, free_for: float = float("inf")) -> 
 
     `free_for` is how many seconds the loop was off. A loop that was off for a moment had only dropped out.
     """
+    lane.put(lane.state.readings.vehicle_seen())
     if lane.is_leaving(side):
         return
     visit, phase = lane.state.visits.present, lane.state.visits.phase
@@ -76,11 +77,21 @@ def arming_released(lane: Transition, side: Side, *, held_for: float) -> None:
             if tried:
                 text = "the vehicle left before it was let in"
                 _backed_out(lane, visit, text)
+            elif _waited_in_vain(lane, held_for):
+                lane.put(lane.state.readings.vehicle_unread())
         lane.rest()
     elif phase in HAS_RIGHT_OF_WAY:
         is_vehicle = held_for >= _VEHICLE_SECONDS or bool(lane.state.visits.owed)
         lane.put(lane.state.visits.with_present(visit.released_loop(vehicle=is_vehicle)))
         lane.put(lane.state.readings.voted_behind(Votes()))
+
+
+def _waited_in_vain(lane: Transition, held_for: float) -> bool:
+    """Return whether a vehicle that leaves has waited before the closed gate, and nothing was read."""
+    state = lane.state
+    is_shut = state.inputs.gate.position is GatePosition.CLOSED and not state.reason_kept_open
+    is_unread = bool(lane.rules.lane.readers) and not state.readings.votes.readings
+    return is_shut and is_unread and held_for >= WAITED_SECONDS
 
 
 def decided(lane: Transition, event: m.Decided) -> None:

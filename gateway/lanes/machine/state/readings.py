@@ -52,6 +52,9 @@ class Readings:
         votes_behind: plates of the vehicle that came onto the arming loop while this one passes.
         ignored: plates that an event lately reported as ignored, each with its time.
         told: what events said of the last cards, so that a card that is held to the reader is recorded once.
+        unseen: number of cards in a row, each another than before, that were read with no vehicle on an arming loop.
+        unseen_card: the last of them.
+        unread: number of vehicles in a row that waited before the closed gate and left, and nothing was read.
     """
 
     decisions: int = 0
@@ -62,6 +65,27 @@ class Readings:
     votes_behind: Votes = field(default_factory=Votes)
     ignored: tuple[tuple[str, float], ...] = ()
     told: tuple[ToldReading, ...] = ()
+    unseen: int = 0
+    unseen_card: Credential | None = None
+    unread: int = 0
+
+    def card_unseen(self, credential: Credential) -> Readings:
+        """Return the readings after a card without a vehicle."""
+        if credential == self.unseen_card:
+            return self
+        return replace(self, unseen=self.unseen + 1, unseen_card=credential)
+
+    def vehicle_unread(self) -> Readings:
+        """Return the readings after a vehicle that waited and left, and nothing was read."""
+        return replace(self, unread=self.unread + 1)
+
+    def vehicle_seen(self) -> Readings:
+        """Return the readings once a vehicle is on an arming loop: it works."""
+        return replace(self, unseen=0, unseen_card=None) if self.unseen else self
+
+    def something_read(self) -> Readings:
+        """Return the readings once a card or plate was read: a reader works."""
+        return replace(self, unread=0) if self.unread else self
 
     def was_reported(self, plate: str, now: float) -> bool:
         """Return whether an event said lately that this plate does not count."""

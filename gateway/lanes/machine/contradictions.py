@@ -1,0 +1,52 @@
+"""Contradictions between a lane's inputs and its readings, which wrong wiring or settings show. Part of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from drivers.contract import GatePosition
+from gateway.domain.problems import ProblemKind
+from gateway.lanes.machine.rules import IN_A_ROW, LaneRules
+from gateway.lanes.machine.safety import obstructions
+from gateway.lanes.machine.state.lane import LaneState
+from gateway.lanes.snapshots import LaneTrouble
+
+_NEVER_OFF_SECONDS = 3.0
+_ON_AGAIN_SECONDS = 10.0
+_TWO_POINTS_SECONDS = 60.0
+_SHUT = frozenset({GatePosition.CLOSED, GatePosition.UNKNOWN})
+
+
+def all_on_from(rules: LaneRules, state: LaneState) -> float | None:
+    """Return from when all inputs of the lane being on together contradicts every vehicle, None if it does not.
+
+    No vehicle stands on all of them under a gate that is not open. In an open gate a long one may, but not if no input
+    was seen off since the lane began: lanes begin without a vehicle.
+    """
+    lane, inputs = rules.lane, state.inputs
+    points = [(inputs.arming, lane.arming), *((point, ref) for _, point, ref in obstructions(rules, state))]
+    if lane.far is not None:
+        points.append((inputs.far, lane.far))
+    places = {ref for _, ref in points}
+    if len(places) < 2 or not all(point.is_on() for point, _ in points):
+        return None
+    latest = max(point.since for point, _ in points)
+    if not any(point.changes for point, _ in points):
+        return latest + (_TWO_POINTS_SECONDS if len(places) == 2 else _NEVER_OFF_SECONDS)
+    if len(places) > 2 and rules.has_position and inputs.gate.position in _SHUT:
+        return max(latest, inputs.gate.since) + _ON_AGAIN_SECONDS
+    return None
+
+
+def contradictions(rules: LaneRules, state: LaneState, now: float) -> Iterator[LaneTrouble]:
+    """Yield what contradicts itself in the lane at `now` (monotonic seconds)."""
+    begins = all_on_from(rules, state)
+    if begins is not None and now >= begins:
+        text = "all its inputs are on together: they are inverted, or their detectors have no supply"
+        yield LaneTrouble(ProblemKind.INPUTS_ALL_ON, text)
+    if (cards := state.readings.unseen) >= IN_A_ROW:
+        text = f"{cards} cards in a row were read with no vehicle on the arming loop"
+        yield LaneTrouble(ProblemKind.CARDS_WITHOUT_VEHICLE, text)
+    if (vehicles := state.readings.unread) >= IN_A_ROW:
+        text = f"{vehicles} vehicles in a row waited and left again, and no card or plate was read"
+        yield LaneTrouble(ProblemKind.VEHICLES_WITHOUT_CARD, text)
