@@ -32,6 +32,7 @@ from gateway.runtime.data_folder import DataFolder
 from gateway.runtime.loop_watch import LoopWatch
 from gateway.runtime.process_settings import collect_regularly, made_beside
 from gateway.runtime.redaction import Redaction
+from gateway.runtime.release import RELEASED_AT
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.runtime.trusted_time import TrustedTimeFile, read_trusted_time
 from gateway.site import LoadedSite, Secrets, Site
@@ -227,7 +228,7 @@ class Gateway:
 
 def _clock_of(folder: DataFolder) -> SystemClock:
     """Build the clock, which takes up the last trusted time from the data folder."""
-    clock = SystemClock()
+    clock = SystemClock(released=RELEASED_AT)
     if (last := read_trusted_time(folder.path)) is not None:
         clock.recall(last, boot_id=boot_id())
     return clock

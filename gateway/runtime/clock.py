@@ -35,7 +35,8 @@ class Stamp:
     Attributes:
         micros: microseconds since 1970-01-01 UTC.
         trusted: whether the clock was known to be synchronised when this was stamped.
-        least: the earliest time that it can be (micros); None: the same as `micros`.
+        least: the earliest time that it can be (micros), which a clock that was never set may not have reached; None:
+            the same as `micros`.
     """
 
     micros: int
@@ -69,9 +70,14 @@ class KeptTime:
 
     Otherwise it continues from the last trusted time by monotonic time, whatever the machine's clock is set to. Before
     the first trusted time it follows the machine's clock, but is never earlier than the earliest possible time.
+
+    Args:
+        released: when the program was made (micros), before which it cannot be now. A box that has never known the time
+            stamps by its own clock all the same, so that its records can be corrected once the clock is set.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, released: int = 0) -> None:
+        self._released = released
         self._ahead: int | None = None
         self._least: int | None = None
 
@@ -96,7 +102,7 @@ class KeptTime:
         if self._least is None:
             self._least = machine - monotonic
         least = monotonic + self._least
-        return Stamp(max(machine, least), trusted=False, least=least)
+        return Stamp(max(machine, least), trusted=False, least=max(least, self._released))
 
 
 class MachineClock:
@@ -131,9 +137,9 @@ class MachineClock:
 class SystemClock:
     """The machine's clocks. Wall time is trusted once the kernel or a mark says that it is synchronised."""
 
-    def __init__(self, machine: MachineClock | None = None) -> None:
+    def __init__(self, machine: MachineClock | None = None, *, released: int = 0) -> None:
         self._machine = machine or MachineClock()
-        self._kept = KeptTime()
+        self._kept = KeptTime(released=released)
         self._trusted = False
         self._mark_before: int | None = None
         self._ahead: int | None = None

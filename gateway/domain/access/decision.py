@@ -66,7 +66,7 @@ def decide(
         return Decision(granted, verdict.reason or Reason.FAIL_OPEN, None, tuple(trace))
     past = conditions.listed_at or 0 if not conditions.clock_trusted else 0
     at_least = max(now if conditions.at_least is None else conditions.at_least, past)
-    now = max(now, past)
+    now = max(now, at_least)
     case = Case(card, credential, now, at_least, rules, presence, conditions, shown, grants.of_card(card))
     found_by = Reason.VALID_CARD if near is None else Reason.NEAR_PLATE
     return _by_rules(case, trace, found_by=found_by, grant=None if coded is None else coded.number)

@@ -17,6 +17,7 @@ from gateway.domain.presence import OUTSIDE, Correction, Movement
 from gateway.runtime.clock import ClockOffset
 from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database
+from gateway.store.events.clock_corrections import Untrusted, correct_events, with_untrusted
 from gateway.store.events.commands import put_command
 from gateway.store.events.entry_rows import Gone, record_entry
 from gateway.store.events.events import insert_event
@@ -88,6 +89,7 @@ class Journal:
             now: returns wall micros, in any thread; without it, no event is marked as late.
         """
         self._places = places
+        self._untrusted: tuple[Untrusted, ...] = ()
         self._announced = announced
         self._offset = offset
         self._now = now
@@ -103,14 +105,19 @@ class Journal:
     async def record(self, entry: Entry) -> Recorded:
         """Record an entry; on return it is on disk. Raises StoreError if the disk refuses it.
 
-        The entry is recorded even if the caller is cancelled.
+        The entry is recorded even if the caller is cancelled. The first ones after the clock was set correct the times
+        of those before, in the same commit.
         """
         offset = self._offset() if self._offset is not None else _UNKNOWN
+        stamped = self._untrusted if offset.trusted else ()
         fed = 0
+        left: tuple[Untrusted, ...] = ()
 
         def job(connection: sqlite3.Connection) -> Recorded:
             for command in entry.commands:
                 put_command(connection, command)
+            nonlocal left
+            left = correct_events(connection, stamped, offset)
             now = self._now() if self._now is not None else None
             ids = tuple(insert_event(connection, event, now=now) for event in entry.events)
             if not ids:
@@ -136,10 +143,14 @@ class Journal:
 
         def then() -> None:
             self._changes.bump()
+            self._untrusted = left + self._untrusted[len(stamped) :]
             if fed and self._announced is not None:
                 self._announced()
 
-        return await self._database.write(job, then=then)
+        recorded = await self._database.write(job, then=then)
+        if recorded.event_ids and not offset.trusted and offset.boot_id:
+            self._untrusted = with_untrusted(self._untrusted, recorded.event_ids[0], offset)
+        return recorded
 
     def _insert_moment(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import time
 
 import pytest
@@ -498,3 +499,11 @@ def test_nothing_is_granted_against_a_hard_rule_and_a_refusal_names_its_rule(fou
     if area.anti_passback is AntiPassback.HARD and rules.way and last is not None:
         assert (last.area_id == "garage") != entering
     assert conditions.recording or rules.ladder.records is not Stance.SECURE
+
+
+def test_a_clock_that_shows_1970_is_not_before_the_earliest_possible_time():
+    card = Card(7, "0007", valid_from=NOW - HOUR, valid_until=NOW + HOUR, aliases=("text:0007",))
+    never_set = Conditions(clock_trusted=False, at_least=NOW)
+    assert decide(Credential(text="0007"), (card,), now=100, conditions=never_set).granted
+    ended = replace(card, valid_until=NOW)
+    assert decide(Credential(text="0007"), (ended,), now=100, conditions=never_set).reason is Reason.EXPIRED

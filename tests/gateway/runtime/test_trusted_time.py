@@ -54,6 +54,15 @@ def test_clock_that_was_never_trusted_is_shown_and_ends_nothing_by_a_step():
     assert clock.wall().micros == NOON + 1_000_000, "never earlier than is known to have passed"
 
 
+def test_a_box_that_was_never_set_knows_that_it_is_not_before_the_release():
+    machine = SetMachine(at=100_000_000, synchronised=False)
+    clock = SystemClock(machine, released=NOON)
+    assert clock.wall() == Stamp(100_000_000, trusted=False, least=NOON)
+    machine.at, machine.synchronised = NOON + DAY, True
+    machine.wait(10)
+    assert clock.wall() == Stamp(NOON + DAY + 10_000_000, trusted=True)
+
+
 def test_start_in_the_same_run_of_the_machine_goes_on_by_monotonic_time():
     clock = SystemClock(SetMachine(at=NOON + 3 * DAY, up=1500.0, synchronised=False))
     clock.recall(TrustedTime("boot", 1_000_000_000, NOON), boot_id="boot")
