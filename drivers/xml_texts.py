@@ -1,18 +1,29 @@
 """Parsing of small XML documents of devices, without any of XML's dangerous parts.
 
-A DOCTYPE is refused, so there are no entities to expand. Nothing is fetched. Depth and size are bounded.
+A DOCTYPE is refused, so there are no entities to expand. Nothing is fetched. Depth and size are bounded. Devices send
+names of channels as people typed them, so a bare `&`, control characters and a wrong encoding are no faults here.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from xml.parsers import expat
 
 from drivers.contract import ProtocolViolation
+from drivers.texts import decoded, replaced
 
 LARGEST = 64 * 1024
 _DEEPEST = 32
+_DECLARED = re.compile(r"encoding ?= ?[\"']([A-Za-z0-9._-]{1,40})[\"']")
+_LONGEST_DECLARATION = 200
+_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)(?:#([0-9]{1,7});|#x([0-9A-Fa-f]{1,6});)?")
+_UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udc7f\udd00-\udfff\ufffe\uffff\U0010ff00-\U0010ffff]")
+_AROUND = " \t\r\n\0\ufeff\ufffd"
+_KEPT, _SHIFT = re.compile("[\udc80-\udcff]"), 0x10FF00 - 0xDC80
+_SHIFTED = re.compile("[\U0010ff00-\U0010ff7f]")
+"""Bytes of an unknown encoding go through the parser as characters of the last private plane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +39,21 @@ class XmlTexts:
     first: Mapping[str, str]
 
 
-def read_xml(document: bytes) -> XmlTexts:
+def read_xml(document: bytes, *, declared: str = "", keeps_bytes: bool = False) -> XmlTexts:
     """Extract the texts of a document; where a name occurs twice, its first occurrence wins.
+
+    Args:
+        document: the document.
+        declared: the encoding that the message declares around the document; "" for none.
+        keeps_bytes: whether texts keep bytes of an unknown encoding as `decoded` does, instead of replacement marks.
 
     Raises ProtocolViolation for a document that is no XML, larger than `LARGEST` bytes, nested deeper than 32
     elements, or has a DOCTYPE.
     """
     if len(document) > LARGEST:
         raise ProtocolViolation(f"an XML document of {len(document)} bytes")
+    inner = _DECLARED.search(document[:_LONGEST_DECLARATION].partition(b"?>")[0].decode("latin-1"))
+    text = decoded(document, declared=inner[1] if inner else declared).strip(_AROUND)
     reader = _Reader()
     parser = expat.ParserCreate()
     parser.buffer_text = True
@@ -44,10 +62,29 @@ def read_xml(document: bytes) -> XmlTexts:
     parser.EndElementHandler = reader.end
     parser.CharacterDataHandler = reader.text
     try:
-        parser.Parse(document.strip(), True)  # noqa: FBT003 (expat takes it by position alone)
+        parser.Parse(_well_formed(text), True)  # noqa: FBT003 (expat takes it by position alone)
     except (expat.ExpatError, LookupError, ValueError) as error:
         raise ProtocolViolation(f"not readable as XML: {error}") from error
-    return XmlTexts(root=reader.root, first=reader.first)
+    finish = _unshifted if keeps_bytes else lambda said: replaced(_unshifted(said))
+    return XmlTexts(root=reader.root, first={name: finish(said) for name, said in reader.first.items()})
+
+
+def _well_formed(text: str) -> str:
+    text = _UNREADABLE.sub("\ufffd", text)
+    text = _AMPERSAND.sub(_reference, text)
+    return _KEPT.sub(lambda found: chr(ord(found[0]) + _SHIFT), text)
+
+
+def _reference(found: re.Match[str]) -> str:
+    if not found[1] and not found[2]:
+        return "&amp;"
+    code = int(found[1]) if found[1] else int(found[2], 16)
+    is_character = code in {9, 10, 13} or 0x20 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x10FF00
+    return found[0] if is_character else "\ufffd"
+
+
+def _unshifted(text: str) -> str:
+    return _SHIFTED.sub(lambda found: chr(ord(found[0]) - _SHIFT), text)
 
 
 def _refuse_doctype(*_: object) -> None:

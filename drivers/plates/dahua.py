@@ -3,6 +3,7 @@
 Rules (HTTP API 3.x, "Subscribe to Snapshot" and "TrafficJunction"):
 - Keys are `Events[n].Field`; a part may hold several events. Only TrafficJunction events are readings.
 - The heartbeat is a part with the word Heartbeat alone. The path asks for one every 5 s.
+- Chinese cameras write GBK.
 - Several pictures of one vehicle share a GroupID, and the event's text comes again with each.
 - The confidence of an object is 0 to 255.
 """
@@ -10,12 +11,14 @@ Rules (HTTP API 3.x, "Subscribe to Snapshot" and "TrafficJunction"):
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from drivers.contract import ProtocolViolation
+from drivers.plate_text import camera_plate
 from drivers.plates.dialect import Dialect
 from drivers.plates.multipart import Part
-from drivers.plates.readings import Direction, PlateReading, fraction, normalised, told_apart
+from drivers.plates.readings import Direction, Found, PlateReading, found_in, fraction, occurrence_of
+from drivers.texts import decoded
 
 _LINE = re.compile(r"Events\[([0-9]{1,2})\]\.([^=\s]{1,120})=(.{0,400})")
 _DIRECTIONS: dict[str, Direction] = {
@@ -26,11 +29,9 @@ _DIRECTIONS: dict[str, Direction] = {
 }
 
 
-def read_part(part: Part) -> tuple[PlateReading, ...]:
-    """Return the readings in a part; none for pictures and heartbeats. Raises ProtocolViolation for other parts."""
-    if part.is_picture:
-        return ()
-    text = part.body.decode("utf-8", errors="replace").strip()
+def read_part(part: Part) -> tuple[Found, ...]:
+    """Return the readings in a part; none for heartbeats. Raises ProtocolViolation for other parts."""
+    text = decoded(part.body, declared=part.charset).strip(" \t\r\n\0")
     if text in {"", "Heartbeat"}:
         return ()
     events: dict[str, dict[str, str]] = {}
@@ -40,23 +41,25 @@ def read_part(part: Part) -> tuple[PlateReading, ...]:
             events.setdefault(number, {}).setdefault(field, value.strip())
     if not events:
         raise ProtocolViolation("a part without events")
-    return tuple(reading for event in events.values() for reading in _readings(event))
+    return found_in(events.values(), _reading)
 
 
-def _readings(event: Mapping[str, str]) -> Iterator[PlateReading]:
-    code = event.get("Code") or event.get("EventBaseInfo.Code")
-    plate = normalised(event.get("TrafficCar.PlateNumber") or event.get("Object.Text", ""))
-    if code != "TrafficJunction" or not plate:
-        return
+def _reading(event: Mapping[str, str]) -> tuple[PlateReading, ...]:
+    if (event.get("Code") or event.get("EventBaseInfo.Code")) != "TrafficJunction":
+        return ()
+    plate = camera_plate(event.get("TrafficCar.PlateNumber") or event.get("Object.Text", ""), usual="gb18030")
+    if not plate:
+        return ()
     group = event.get("GroupID", "")
     direction = event.get("TrafficCar.DrivingDirection[0]") or event.get("VehicleDirection", "")
-    yield PlateReading(
+    reading = PlateReading(
         plate=plate,
         confidence=fraction(event.get("Object.Confidence"), of=255.0),
         vehicle="" if group == "0" else group,
         direction=_DIRECTIONS.get(direction, ""),
-        occurrence=told_apart(plate, *(event.get(field, "") for field in ("GroupID", "EventID", "UTC", "UTCMS"))),
+        occurrence=occurrence_of(*(event.get(field, "") for field in ("GroupID", "EventID", "UTC", "UTCMS"))),
     )
+    return (reading,)
 
 
 DAHUA = Dialect(

@@ -9,15 +9,20 @@ from urllib.parse import parse_qs
 
 from drivers.contract import ProtocolViolation
 from drivers.plates.multipart import Part
-from drivers.plates.readings import PlateReading
+from drivers.plates.readings import Found
+from drivers.texts import decoded
 
-ReadPart = Callable[[Part], tuple[PlateReading, ...]]
-"""A pure function that returns the readings in one part of a body. It may be called from any thread.
+ReadPart = Callable[[Part], tuple[Found, ...]]
+"""A pure function that returns the readings in one text of a body. It may be called from any thread.
 
-A valid part without a reading, such as a heartbeat, gives none. An invalid one raises ProtocolViolation.
+A valid text without a reading, such as a heartbeat, gives none. An invalid one raises ProtocolViolation.
 """
 Fields = Mapping[str, object]
 _FORM = "application/x-www-form-urlencoded"
+_BEGINS = ("{", "[")
+_AROUND = " \t\r\n\0\ufeff,"
+_MOST_OBJECTS = 64
+_DECODER = json.JSONDecoder(strict=False)  # texts of cameras have control characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +32,39 @@ class Dialect:
     Attributes:
         name: the make's name, for people.
         read: the function that parses its parts.
-        closing: the text that ends its text parts, even where their Content-Length differs; see `PartSplitter`.
+        element: the root element of its documents; see `PartSplitter`.
         stream_path: path and query of its endless stream; "" for a make that only pushes.
         silence_seconds: the stream counts as lost when nothing came for so long, not even a heartbeat.
     """
 
     name: str
     read: ReadPart
-    closing: bytes = b""
+    element: bytes = b""
     stream_path: str = ""
     silence_seconds: float = 30.0
 
 
-def read_object(part: Part) -> Fields:
-    """Parse the JSON object of a part, or of a form's field `json`. Raises ProtocolViolation when there is none."""
+def read_objects(part: Part) -> tuple[Fields, ...]:
+    """Parse the JSON objects of a part, or of a form's field `json`: one, several in a row, or a list of them.
+
+    A form's field of other text gives none. Raises ProtocolViolation when there is no whole object.
+    """
+    text = decoded(part.body, declared=part.charset).strip(_AROUND)
     try:
-        text = part.body.decode("utf-8-sig")
-        if part.content_type == _FORM and not text.lstrip().startswith("{"):  # some makes declare plain JSON as a form
-            text = parse_qs(text, strict_parsing=True, max_num_fields=16)["json"][0]
-        return as_object(json.loads(text))
+        if part.content_type == _FORM and not text.startswith(_BEGINS):  # some makes declare plain JSON as a form
+            text = parse_qs(text, strict_parsing=True, max_num_fields=16)["json"][0].strip(_AROUND)
+        if part.field and not text.startswith(_BEGINS):
+            return ()
+        found: list[object] = []
+        while text.startswith(_BEGINS) and len(found) < _MOST_OBJECTS:
+            value, end = _DECODER.raw_decode(text)
+            found += value if isinstance(value, list) else (value,)
+            text = text[end:].lstrip(_AROUND)
     except (ValueError, KeyError, RecursionError) as error:
         raise ProtocolViolation("no readable JSON") from error
+    if not found:
+        raise ProtocolViolation("no readable JSON")
+    return tuple(map(as_object, found[:_MOST_OBJECTS]))
 
 
 def as_object(value: object) -> Fields:

@@ -1,34 +1,35 @@
 """The HTTP listener that cameras push to, one for all cameras of a port.
 
 Cameras send `POST /plates/<device id>`. The token, where a camera has one, is the query parameter `token` or the word
-after the scheme in Authorization. Every message is answered at once; its content is neither stored nor logged.
+after the scheme in Authorization. Each part of a message is reported as soon as it is whole, before the pictures behind
+it have come. The content of messages is neither stored nor logged.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from functools import partial
 
 import structlog
 from aiohttp import web
 
-from drivers.contract import ProtocolViolation
+from drivers.contract import LinkError, ProtocolViolation
 from drivers.link import reconnect_wait
 from drivers.listening.http import PROVED, HttpListener, HttpPlaces, PlainHandler
 from drivers.listening.places import Bounds, Crowd, Places
 from drivers.plates.multipart import Part, PartSplitter
 from drivers.plates.pushed import PushedPlates
-from drivers.plates.readings import PlateReading
+from drivers.plates.readings import PlateReading, UnreadPlate
 
 log = structlog.get_logger(__name__)
 
-_JUST_BYTES = "application/octet-stream"
 _LARGEST_MESSAGE = 16 * 1024 * 1024
 _LARGEST_WHOLE = 4 * 1024 * 1024
 _READ_IN_THREAD = 32 * 1024
-_MESSAGE_SECONDS = 5.0
+_IDLE_SECONDS = 10.0
+_GOOD, _BAD, _NOT_RUNNING = 200, 400, 503
 _BOUNDS = Bounds(most=64, per_address=16, for_known=8, for_configured=32)
 """The places of a port; configured are the sources of its cameras. Some cameras leave connections open."""
 _SHUTDOWN_SECONDS = 0.3
@@ -42,12 +43,17 @@ class PushListener:
         host: the address to listen on.
         port: the port to listen on; 0 takes a free one.
         cameras: the cameras that may push here.
+        idle_seconds: the longest silence within a message. Its total time is not limited, because cameras push pictures
+            over slow radio links.
     """
 
-    def __init__(self, *, host: str, port: int, cameras: Iterable[PushedPlates]) -> None:
+    def __init__(
+        self, *, host: str, port: int, cameras: Iterable[PushedPlates], idle_seconds: float = _IDLE_SECONDS
+    ) -> None:
         self._host = host
         self._port = port
         self._cameras = {str(camera.device_id): camera for camera in cameras}
+        self._idle_seconds = idle_seconds
         self._bound_port = 0
         self._turned_away = 0
         self._places = Places(bounds=_BOUNDS, monotonic=time.monotonic, is_configured=self._is_source)
@@ -129,49 +135,87 @@ class PushListener:
             log.warning("push_turned_away", source=request.remote, count=self._turned_away)
             return web.Response(status=403)
         request[PROVED] = True
-        try:
-            async with asyncio.timeout(_MESSAGE_SECONDS):
-                parts = await _parts(request, camera)
-                readings = [reading for part in parts for reading in await _read(part, camera)]
-        except TimeoutError:
-            return web.Response(status=408)
-        except ProtocolViolation as violation:
-            camera.refuse(str(violation))
-            return web.Response(status=400)
-        return web.Response(text="OK") if camera.take(readings) else web.Response(status=503)
+        status = await _take(request, camera, idle=self._idle_seconds)
+        return web.Response(status=status, text="OK" if status == _GOOD else None)
 
 
-async def _parts(request: web.Request, camera: PushedPlates) -> list[Part]:
-    """Return the message's parts, those of a multipart message without the bytes of pictures.
+async def _take(request: web.Request, camera: PushedPlates, *, idle: float) -> int:
+    """Report the parts of a message as they come; return the status of its answer."""
+    splitter = PartSplitter(
+        element=camera.dialect.element,
+        content_type=request.headers.get("Content-Type", "").strip().lower(),
+        largest_text=_LARGEST_WHOLE,
+    )
+    message = _Message(camera)
+    fault = ""
+    try:
+        async for chunk in _chunks(request, idle=idle):
+            await message.take(splitter.feed(chunk))
+        await message.take(splitter.end())
+    except LinkError as error:
+        fault = str(error)
+        await message.take(splitter.end(cut=True))
+    except ProtocolViolation as violation:
+        fault = str(violation)
+    if message.is_untaken:
+        return _NOT_RUNNING
+    if not message.parts and not fault:
+        fault = "a message without a whole part"
+    if fault and not message.is_good:
+        camera.refuse(fault)
+    return _GOOD if message.is_good else _BAD
 
-    Raises ProtocolViolation when it has no whole part or is too large.
-    """
-    content_type = request.content_type.lower()
-    if not content_type.startswith("multipart/"):
-        whole = bytearray()
-        async for chunk in request.content.iter_any():
-            whole += chunk
-            if len(whole) > _LARGEST_WHOLE:
-                raise ProtocolViolation(f"a message of more than {_LARGEST_WHOLE} bytes")
-        # A body declared as bytes, or not at all, may be text all the same, and must not be skipped as a picture.
-        return [Part("" if content_type == _JUST_BYTES else content_type, bytes(whole))]
-    splitter = PartSplitter(closing=camera.dialect.closing)
-    parts: list[Part] = []
+
+async def _chunks(request: web.Request, *, idle: float) -> AsyncIterator[bytes]:
+    """Yield the bytes of a message. Raises LinkError when it ends early, ProtocolViolation when it is too large."""
     size = 0
-    async for chunk in request.content.iter_any():
+    while True:
+        try:
+            async with asyncio.timeout(idle):
+                chunk = await request.content.readany()
+        except TimeoutError as error:
+            raise LinkError(f"a message that stood still for {idle:g} s") from error
+        except (web.RequestPayloadError, OSError) as error:
+            raise LinkError("a message that was cut off") from error
+        if not chunk:
+            return
         size += len(chunk)
         if size > _LARGEST_MESSAGE:
             raise ProtocolViolation(f"a message of more than {_LARGEST_MESSAGE} bytes")
-        parts += splitter.feed(chunk)
-    if not parts:
-        raise ProtocolViolation("a message without a whole part")
-    return parts
+        yield chunk
 
 
-async def _read(part: Part, camera: PushedPlates) -> tuple[PlateReading, ...]:
-    if len(part.body) > _READ_IN_THREAD:  # JSON with pictures inside would hold up the event loop
-        return await asyncio.to_thread(camera.dialect.read, part)
-    return camera.dialect.read(part)
+class _Message:
+    """The findings in one message so far.
+
+    Attributes:
+        parts: how many parts were whole.
+        is_untaken: True when the camera's driver does not run.
+    """
+
+    def __init__(self, camera: PushedPlates) -> None:
+        self._camera = camera
+        self._unread = 0
+        self._read = 0
+        self.parts = 0
+        self.is_untaken = False
+
+    @property
+    def is_good(self) -> bool:
+        """True when a reading was found, or everything that came was read."""
+        return bool(self._read or (self.parts and not self._unread))
+
+    async def take(self, parts: Iterable[Part]) -> None:
+        """Report what is in these parts."""
+        for part in parts:
+            if len(part.body) > _READ_IN_THREAD:  # JSON with pictures inside would hold up the event loop
+                found = await asyncio.to_thread(self._camera.read, part)
+            else:
+                found = self._camera.read(part)
+            self.is_untaken = not self._camera.take(found, part)
+            self.parts += 1
+            self._unread += sum(isinstance(one, UnreadPlate) for one in found)
+            self._read += sum(isinstance(one, PlateReading) for one in found)
 
 
 def _token(request: web.Request) -> str:

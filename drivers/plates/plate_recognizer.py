@@ -9,12 +9,11 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from drivers.contract import ProtocolViolation
-from drivers.plates.dialect import Dialect, Fields, as_object, read_object, word
+from drivers.plate_text import camera_plate
+from drivers.plates.dialect import Dialect, Fields, as_object, read_objects, word
 from drivers.plates.multipart import Part
-from drivers.plates.readings import PlateReading, fraction, normalised
+from drivers.plates.readings import Found, PlateReading, found_in, fraction
 
 _MOST_RESULTS = 16
 
@@ -22,36 +21,33 @@ _MOST_RESULTS = 16
 def plate_recognizer(*, camera: str = "") -> Dialect:
     """Make the dialect. `camera` limits it to that camera_id, where several cameras post to one address; "" for all."""
 
-    def read_part(part: Part) -> tuple[PlateReading, ...]:
-        return () if part.is_picture else _read(read_object(part), camera)
+    def read_part(part: Part) -> tuple[Found, ...]:
+        return tuple(found for said in read_objects(part) for found in _read(said, camera))
 
     return Dialect(name="Plate Recognizer", read=read_part)
 
 
-def _read(said: Fields, camera: str) -> tuple[PlateReading, ...]:
+def _read(said: Fields, camera: str) -> tuple[Found, ...]:
     event = word(as_object(said.get("hook", {})), "event")
     if event not in {"", "recognition"}:
         return ()
-    data = as_object(said.get("data"))
+    data = said if "results" in said else as_object(said.get("data"))
     results = data.get("results")
     if not isinstance(results, list):
         raise ProtocolViolation("no results")
     if camera and word(data, "camera_id") != camera:
         return ()
     stamp = word(data, "timestamp")
-    return tuple(
-        reading
-        for place, result in enumerate(results[:_MOST_RESULTS])
-        for reading in _readings(as_object(result), f"{word(data, 'camera_id')} {stamp} {place}" if stamp else "")
-    )
+    occurrence = f"{word(data, 'camera_id')} {stamp}" if stamp else ""
+    return found_in(results[:_MOST_RESULTS], lambda result: _reading(as_object(result), occurrence))
 
 
-def _readings(result: Fields, occurrence: str) -> Iterator[PlateReading]:
+def _reading(result: Fields, occurrence: str) -> tuple[PlateReading, ...]:
     plate, score = word(result, "plate"), word(result, "score")
     if isinstance(result.get("plate"), dict):  # the form of vehicle detection: values with a score each, the best first
         plate, score = _best(as_object(result["plate"]))
-    if plate := normalised(plate):
-        yield PlateReading(plate=plate, confidence=fraction(score), occurrence=occurrence)
+    plate = camera_plate(plate)
+    return (PlateReading(plate=plate, confidence=fraction(score), occurrence=occurrence),) if plate else ()
 
 
 def _best(plate: Fields) -> tuple[str, str]:

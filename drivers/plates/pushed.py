@@ -6,11 +6,13 @@ import asyncio
 import hmac
 import ipaddress
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from drivers.contract import DeviceConnected, DeviceLost, MessageRefused, MonotonicSeconds, PlateSeen, Reports
+from drivers.contract import DeviceConnected, DeviceLost, MessageRefused, MonotonicSeconds, Reports
 from drivers.plates.dialect import Dialect
-from drivers.plates.readings import PlateReading, Sightings
+from drivers.plates.multipart import Part
+from drivers.plates.part_reports import PartReports
+from drivers.plates.readings import Found
 
 
 class PushedPlates:
@@ -48,7 +50,7 @@ class PushedPlates:
         self._token = token
         self._silence = silence_seconds
         self._monotonic = monotonic
-        self._sightings = Sightings()
+        self._parts = PartReports(device_id=device_id, dialect=dialect)
         self._reports: Reports | None = None
         self._changed = asyncio.Event()
         self._listening = False
@@ -83,15 +85,18 @@ class PushedPlates:
         self._listening, self._fault = not fault, fault
         self._changed.set()
 
-    def take(self, readings: Iterable[PlateReading]) -> bool:
-        """Report the readings of a message; return False when the driver does not run."""
+    def read(self, part: Part) -> tuple[Found, ...]:
+        """Return the readings in a part of a message, and what cannot be read in it. Any thread may call it."""
+        return self._parts.read(part)
+
+    def take(self, found: tuple[Found, ...], part: Part) -> bool:
+        """Report what was found in a part of a message; return False when the driver does not run."""
         if self._reports is None:
             return False
         self._heard_at = self._monotonic()
         self._tell(online=True)
-        for one in self._sightings.fresh(readings, at=self._heard_at):
-            seen = PlateSeen(self._device_id, one.plate, one.confidence, one.vehicle, one.direction, self._heard_at)
-            self._reports(seen)
+        for report in self._parts.of(found, part, at=self._heard_at):
+            self._reports(report)
         return True
 
     def refuse(self, reason: str, raw: bytes = b"") -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
+from drivers.contract import ProtocolViolation
+
+Event = TypeVar("Event")
 Direction = Literal["approaching", "leaving", ""]
 
-_LONGEST_PLATE = 16
 _REMEMBERED = 64
+_REPEATED_SECONDS = 30.0
 _LEFT_SECONDS = 30.0
-_NO_PLATE = frozenset({"UNKNOWN", "NOPLATE", "NONE", "NULL", "UNLICENSED", "NOTDETECTED", "无车牌", "无牌车"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +22,11 @@ class PlateReading:
     """A camera's report of one vehicle.
 
     Attributes:
-        plate: the plate as `normalised` returns it; empty only with `left`.
+        plate: the plate as `drivers.plate_text.camera_plate` returns it; empty only with `left`.
         confidence: 0.0 to 1.0.
         vehicle: the camera's own id of the vehicle, "" for none.
         direction: the vehicle's direction, "" when the camera gives none.
-        occurrence: an id of this message, the same when it is sent again; "" when the camera gives none.
+        occurrence: an id of this message, the same when it is sent again within 30 s; "" when the camera gives none.
         left: whether the camera has lost the vehicle from view. That is no reading, and later readings of the vehicle
             are ignored.
     """
@@ -38,10 +39,25 @@ class PlateReading:
     left: bool = False
 
 
-def normalised(text: str) -> str:
-    """Normalise a plate to upper-case letters and digits; "" when the text is not a plate."""
-    plate = "".join(char for char in unicodedata.normalize("NFKC", text).upper() if char.isalnum())
-    return "" if plate in _NO_PLATE or len(plate) > _LONGEST_PLATE else plate
+@dataclass(frozen=True, slots=True)
+class UnreadPlate:
+    """A report of a vehicle whose plate cannot be read. `reason`: why, in one sentence."""
+
+    reason: str
+
+
+Found = PlateReading | UnreadPlate
+
+
+def found_in(events: Iterable[Event], read: Callable[[Event], tuple[Found, ...]]) -> tuple[Found, ...]:
+    """Return the readings of a message's events. One that cannot be read does not cost the others."""
+    found: list[Found] = []
+    for event in events:
+        try:
+            found += read(event)
+        except ProtocolViolation as violation:
+            found.append(UnreadPlate(str(violation)))
+    return tuple(found)
 
 
 def fraction(value: str | float | None, *, of: float = 1.0) -> float:
@@ -58,17 +74,17 @@ def fraction(value: str | float | None, *, of: float = 1.0) -> float:
     return min(1.0, number) if number >= 0.0 else 0.0  # 0.0 for NaN too, which compares as False
 
 
-def told_apart(plate: str, *words: str) -> str:
-    """Return an id of a message, made of its plate and these other fields; "" when all of those are empty."""
-    return " ".join((*words, plate)) if any(words) else ""
+def occurrence_of(*words: str) -> str:
+    """Return an id of a message, made of these fields; "" when all are empty."""
+    return " ".join(words) if any(words) else ""
 
 
 class Sightings:
     """The filter of one camera's readings: it drops repeated ones, and those of a vehicle that has just left.
 
     Cameras send a message again when its answer was late. A vehicle that has left must not be taken for the next one.
-    That holds for 30 s; after that its id may belong to another vehicle, since cameras count from the begin when they
-    restart.
+    Both hold for 30 s; after that an id may belong to another message or vehicle, since cameras count from the begin
+    when they restart. One that restarted sooner sends another plate under the same id.
     """
 
     def __init__(self) -> None:
@@ -83,10 +99,15 @@ class Sightings:
         if reading.left:
             _remember(self._left, reading.vehicle, at)
             return False
-        if at - self._left.get(reading.vehicle, float("-inf")) < _LEFT_SECONDS or reading.occurrence in self._said:
+        said = f"{reading.occurrence} {reading.plate}" if reading.occurrence else ""
+        if _within(self._left, reading.vehicle, at, _LEFT_SECONDS) or _within(self._said, said, at, _REPEATED_SECONDS):
             return False
-        _remember(self._said, reading.occurrence, at)
+        _remember(self._said, said, at)
         return True
+
+
+def _within(place: OrderedDict[str, float], word: str, at: float, seconds: float) -> bool:
+    return at - place.get(word, float("-inf")) < seconds
 
 
 def _remember(place: OrderedDict[str, float], word: str, at: float) -> None:

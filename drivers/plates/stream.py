@@ -13,9 +13,6 @@ from drivers.contract import (
     DeviceConnected,
     DriverError,
     LinkError,
-    MessageRefused,
-    PlateSeen,
-    ProtocolViolation,
     Reports,
 )
 from drivers.http_session import (
@@ -31,7 +28,7 @@ from drivers.link import reconnect_wait
 from drivers.losses import Loss, is_answering
 from drivers.plates.dialect import Dialect
 from drivers.plates.multipart import Part, PartSplitter
-from drivers.plates.readings import Sightings
+from drivers.plates.part_reports import PartReports
 
 _LONGEST_WAIT = 5.0
 _STEADY_SECONDS = 10.0
@@ -72,7 +69,7 @@ class PlateStream:
         self._account = account
         self._silence = silence_seconds or dialect.silence_seconds
         self._monotonic = monotonic
-        self._sightings = Sightings()
+        self._parts = PartReports(device_id=device_id, dialect=dialect)
         self._online: bool | None = None
         self._loss = Loss(device_id=device_id)
 
@@ -120,7 +117,7 @@ class PlateStream:
             response.close()
 
     async def _read(self, response: aiohttp.ClientResponse, reports: Reports) -> None:
-        splitter = PartSplitter(closing=self._dialect.closing)
+        splitter = PartSplitter(element=self._dialect.element)
         heard_at = self._monotonic()
         while True:
             try:
@@ -141,10 +138,5 @@ class PlateStream:
             self._online = True
             self._loss.over()
             reports(DeviceConnected(self._device_id, at))
-        try:
-            readings = self._dialect.read(part)
-        except ProtocolViolation as violation:
-            reports(MessageRefused(self._device_id, str(violation), part.body, at))
-            return
-        for one in self._sightings.fresh(readings, at=at):
-            reports(PlateSeen(self._device_id, one.plate, one.confidence, one.vehicle, one.direction, at))
+        for report in self._parts.of(self._parts.read(part), part, at=at):
+            reports(report)

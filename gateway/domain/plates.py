@@ -2,7 +2,8 @@
 
 Cameras confuse 0 O D Q, 1 I, 2 Z, 5 S, 8 B and 6 G. A misread plate matches a listed one only if at most two characters
 differ, each within one of these classes; if no other card's valid plate is that near; and if no plate of a card that is
-not active is as near.
+not active is as near. Letters of Cyrillic and Greek that look like Latin ones are near them, and do not count as
+different: cameras and lists write the same plate in either script.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from drivers.plate_text import plain_plate
 from gateway.domain.credentials import Card, CardStatus
 
 MOST_SUBSTITUTIONS: Final = 2
 _CLASSES: Final = ("0ODQ", "1I", "2Z", "5S", "8B", "6G")
 _SKELETON: Final = {ord(letter): letters[0] for letters in _CLASSES for letter in letters}
+_LOOK_ALIKES: Final = str.maketrans("АВЕЅІЈКМНОРСТУХЗΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABESIJKMHOPCTYX3ABEZHIKMNOPTYX")  # noqa: RUF001
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,28 +31,26 @@ class NearPlate:
 
 @dataclass(frozen=True, slots=True)
 class PlateMatch:
-    """The card that matches a misread plate, or None, and the finding for the decision's trace."""
+    """The card that matches a misread plate, or None, and the finding for the decision's trace.
+
+    `looks_alike`: whether the plates look the same, in letters of two alphabets.
+    """
 
     card: Card | None
     seen: str
-
-
-def plain_plate(text: str) -> str:
-    """Write a plate in capitals without blanks and dashes."""
-    plate = text.upper()
-    return plate if plate.isalnum() else "".join(character for character in plate if character.isalnum())
+    looks_alike: bool = False
 
 
 def skeleton(plate: str) -> str:
     """Return the same text for all plates that cameras may confuse with each other."""
-    return plain_plate(plate).translate(_SKELETON)
+    return _in_latin(plate).translate(_SKELETON)
 
 
 def substitutions(one: str, other: str) -> int | None:
-    """Count the characters in which two plates differ; None if cameras would not confuse them."""
+    """Count the characters in which two plates look different; None if cameras would not confuse them."""
     if skeleton(one) != skeleton(other):
         return None
-    return sum(left != right for left, right in zip(plain_plate(one), plain_plate(other), strict=True))
+    return sum(left != right for left, right in zip(_in_latin(one), _in_latin(other), strict=True))
 
 
 def nearest(plate: str, listed: Iterable[NearPlate], now: int) -> PlateMatch:
@@ -64,7 +65,11 @@ def nearest(plate: str, listed: Iterable[NearPlate], now: int) -> PlateMatch:
     count, found = min(valid, key=lambda pair: pair[0])
     if any(item.card.status is not CardStatus.ACTIVE and other <= count for other, item in near):
         return PlateMatch(None, f"near {found.plate}, and as near one that must not pass")
-    return PlateMatch(found.card, f"plate {found.plate} in place of {plate}")
+    return PlateMatch(found.card, f"plate {found.plate} in place of {plate}", looks_alike=not count)
+
+
+def _in_latin(plate: str) -> str:
+    return plain_plate(plate).translate(_LOOK_ALIKES)
 
 
 def _is_valid(card: Card, now: int) -> bool:

@@ -12,7 +12,7 @@ from enum import Enum
 
 from pydantic import JsonValue
 
-from gateway.domain.plates import plain_plate
+from drivers.plate_text import plain_plate
 from gateway.domain.writes import JsonObject, Lookup, alike
 
 _NUMBER = "source_id"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from gateway.domain.plates import plain_plate
+from drivers.plate_text import plain_plate
 
 LONGEST_PLATE: Final = 16
 """The most characters of a plate, without blanks and dashes."""

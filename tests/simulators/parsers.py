@@ -275,14 +275,22 @@ def _whep(data: bytes) -> None:
 # --- cameras and barriers over HTTP
 
 
+_GBK_ALERT = (
+    '<?xml version="1.0" encoding="GB2312"?><EventNotificationAlert><eventType>ANPR</eventType>'
+    "<n>a & b\x01&#2;</n><licensePlate>京A12345</licensePlate></EventNotificationAlert>"
+).encode("gbk")
+
+
 def _plates(data: bytes) -> None:
     choice, body = _head(data)
     dialect = (AXIS, DAHUA, HIKVISION, plate_recognizer())[choice % 4]
-    splitter = PartSplitter(closing=dialect.closing)
-    parts = [Part("", body)]
+    content_type = ("multipart/mixed", "application/json", "application/octet-stream")[choice // 4 % 3]
+    splitter = PartSplitter(element=dialect.element, content_type=content_type)
+    parts = [Part("", body), Part("application/x-www-form-urlencoded", body, charset="gb2312")]
     try:
         for at in range(0, len(body), 50):
             parts += splitter.feed(body[at : at + 50])
+        parts += splitter.end(cut=choice % 2 == 1)
     finally:
         for part in parts:
             try:
@@ -456,6 +464,10 @@ PARSERS = (
             _capture(2, "hikvision-anpr.xml"),
             _capture(2, "hikvision-push.bin"),
             _capture(3, "plate-recognizer.json"),
+            _capture(6, "hikvision-anpr.xml"),
+            _capture(10, "hikvision-push.bin"),
+            b"\x06" + _GBK_ALERT,
+            b'\x06{"EventNotificationAlert": {"eventType": "ANPR", "ANPR": {"licensePlate": "AB12"}}}',
         ),
         4096,
     ),

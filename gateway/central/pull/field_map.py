@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from drivers.plate_text import plain_plate
 from gateway.central.client.answers import JsonObject
 from gateway.central.client.values import is_no_date, read_moment, text_of, whole_of
 from gateway.domain.credentials import (
@@ -26,7 +27,7 @@ from gateway.domain.credentials import (
     near_alias,
     plate_alias,
 )
-from gateway.domain.plates import plain_plate, skeleton
+from gateway.domain.plates import skeleton
 from gateway.domain.printed import layout_named, listed_aliases, uid_alias
 from gateway.domain.wiegand import H10301, Format
 from gateway.domain.writes import FIRST_PROVISIONAL_ID

@@ -68,7 +68,9 @@ def decide(
     at_least = max(now if conditions.at_least is None else conditions.at_least, past)
     now = max(now, at_least)
     case = Case(card, credential, now, at_least, rules, presence, conditions, shown, grants.of_card(card))
-    found_by = Reason.VALID_CARD if near is None else Reason.NEAR_PLATE
+    found_by = Reason.VALID_CARD
+    if near is not None:
+        found_by = Reason.LOOK_ALIKE_PLATE if near.looks_alike else Reason.NEAR_PLATE
     return _by_rules(case, trace, found_by=found_by, grant=None if coded is None else coded.number)
 
 

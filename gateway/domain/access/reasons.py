@@ -14,6 +14,7 @@ class Reason(StrEnum):
 
     VALID_CARD = "valid_card"
     NEAR_PLATE = "near_plate"
+    LOOK_ALIKE_PLATE = "look_alike_plate"
     GRANT = "grant"
     FAIL_OPEN = "fail_open"
     UNKNOWN_CREDENTIAL = "unknown_credential"
@@ -48,6 +49,7 @@ class Reason(StrEnum):
 _SENTENCES = {
     Reason.VALID_CARD: "the card is valid",
     Reason.NEAR_PLATE: "the plate was probably misread; it is close to one valid plate and to no other",
+    Reason.LOOK_ALIKE_PLATE: "the plate looks like one valid plate and no other, in letters of another alphabet",
     Reason.GRANT: "a grant lets the holder pass",
     Reason.FAIL_OPEN: "the lane opens while the card list cannot be relied on",
     Reason.UNKNOWN_CREDENTIAL: "no card has this number or plate",

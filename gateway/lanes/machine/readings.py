@@ -88,6 +88,7 @@ def plate_read(lane: Transition, reading: m.PlateRead) -> None:
     lane.put(lane.state.readings.something_read())
     state, rules = lane.state, lane.rules
     votes, stands = state.readings.votes, state.visits.phase in {Phase.ARMED, Phase.DECIDING}
+    denied = state.visits.phase is Phase.ARMED  # a plate that was asked there was not let in
     if reading.direction == "leaving" and not rules.two_way:
         if stands:
             _plate_ignored(lane, reading, "the camera says that the vehicle leaves")
@@ -100,14 +101,11 @@ def plate_read(lane: Transition, reading: m.PlateRead) -> None:
             )
     elif state.visits.phase in visits.HAS_RIGHT_OF_WAY:
         _read_while_one_passes(lane, reading)
-    elif stands and (why := votes.why_not(reading)):
+    elif stands and (why := votes.why_not(reading, denied=denied)):
         _plate_ignored(lane, reading, why)
     else:
-        lane.put(
-            state.readings.voted(
-                votes.with_reading(reading, settle=rules.lane.plate_settle_seconds, sure=rules.lane.plate_sure)
-            )
-        )
+        settle, sure = rules.lane.plate_settle_seconds, rules.lane.plate_sure
+        lane.put(state.readings.voted(votes.with_reading(reading, settle=settle, sure=sure, denied=denied)))
 
 
 def _read_while_one_passes(lane: Transition, reading: m.PlateRead) -> None:

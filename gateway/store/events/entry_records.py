@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 from pydantic import JsonValue, TypeAdapter
 
+from drivers.plate_text import plain_plate
 from gateway.domain.parking import EntryStatus
-from gateway.domain.plates import plain_plate
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
 from gateway.runtime.clock import iso_utc
 from gateway.store.outbox.central_ids import disown, is_one_given, newest_given, owners_of

@@ -13,10 +13,10 @@ from zoneinfo import ZoneInfo
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from drivers.plate_text import plain_plate
 from gateway.domain.announcements import Places
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import EventKind, RecordedEvent, Severity
-from gateway.domain.plates import plain_plate
 from gateway.runtime.clock import iso_utc
 from gateway.store import CardRecord, EventFilter
 from gateway.store.cards.cards import Cards

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 from aiohttp import web
 from pydantic import Field, TypeAdapter
 
+from drivers.plate_text import plain_plate
 from gateway.domain.credentials import MAX_TEXT, Credential
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import EventKind, RecordedEvent
-from gateway.domain.plates import plain_plate
 from gateway.domain.printed import readings_of
 from gateway.lanes import Lanes
 from gateway.store import EventFilter

@@ -1,5 +1,6 @@
 """Parts out of bodies in any pieces, with cameras' quirks."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,14 @@ from drivers.plates.multipart import LARGEST_TEXT, Part, PartSplitter
 from gateway.demo.plate_stream import PICTURE, part
 
 CAPTURES = Path(__file__).with_name("captures")
-CLOSING = b"</EventNotificationAlert>"
+ELEMENT = b"EventNotificationAlert"
 
 
 @pytest.mark.parametrize("capture", ["hikvision-stream.bin", "hikvision-push.bin", "dahua-stream.bin"])
 def test_pieces_do_not_matter(capture):
     body = (CAPTURES / capture).read_bytes()
-    whole = PartSplitter(closing=CLOSING).feed(body)
-    splitter = PartSplitter(closing=CLOSING)
+    whole = PartSplitter(element=ELEMENT).feed(body)
+    splitter = PartSplitter(element=ELEMENT)
     assert tuple(found for byte in body for found in splitter.feed(bytes([byte]))) == whole
     assert len(whole) >= 2
     assert all(found.body == b"" for found in whole if found.is_picture)
@@ -27,7 +28,7 @@ def test_pieces_do_not_matter(capture):
 
 def test_part_is_known_as_soon_as_it_is_there():
     xml = b"<EventNotificationAlert>x</EventNotificationAlert>"
-    assert PartSplitter(closing=CLOSING).feed(b"--b\r\nContent-Type: application/xml\r\n\r\n" + xml)[0].body == xml
+    assert PartSplitter(element=ELEMENT).feed(b"--b\r\nContent-Type: application/xml\r\n\r\n" + xml)[0].body == xml
     assert PartSplitter().feed(b"--b\r\nContent-Length: 9\r\n\r\nHeartbeat")[0].body == b"Heartbeat"
 
 
@@ -35,7 +36,7 @@ def test_part_is_known_as_soon_as_it_is_there():
 def test_wrong_length_of_a_text_does_not_tear_it(length):
     xml = b"<EventNotificationAlert>0123456789</EventNotificationAlert>"
     body = part("text/xml", xml, length=length) + part("text/xml", xml)
-    assert [found.body for found in PartSplitter(closing=CLOSING).feed(body)] == [xml, xml]
+    assert [found.body for found in PartSplitter(element=ELEMENT).feed(body)] == [xml, xml]
 
 
 @pytest.mark.parametrize("length", [None, 10, 10_000])
@@ -52,6 +53,88 @@ def test_boundary_may_change_and_lines_may_end_in_newlines_alone():
 
 def test_part_without_header():
     assert PartSplitter().feed(b"--b\r\n\r\nA=1\r\n--b\r\n") == (Part("", b"A=1"),)
+
+
+XML = b"<EventNotificationAlert>x</EventNotificationAlert>"
+JPEG = b"\xff\xd8\xff\xe0" + bytes(range(256)) + b"\xff\xd9"
+
+
+def texts(body, content_type="multipart/form-data; boundary=b", *, pieces=(1, 7, 10_000), cut=False):
+    """The texts of a body, the same in any pieces."""
+    found = set()
+    for size in pieces:
+        splitter = PartSplitter(element=ELEMENT, content_type=content_type)
+        parts = [one for place in range(0, len(body), size) for one in splitter.feed(body[place : place + size])]
+        parts += splitter.end(cut=cut)
+        found.add(tuple(one.body.strip(b"\r\n") for one in parts if not one.is_picture))
+    (same,) = found
+    return list(same)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        XML,
+        b"\r\n" + XML + b"\0",
+        b"--b\r\nContent-Type: application/octet-stream\r\n\r\n" + XML + b"\r\n--b--\r\n",
+        b"--b\r\nContent-Type: image/jpeg\r\n\r\n" + XML + b"\r\n--b--\r\n",
+        b'--b\r\nContent-Disposition: form-data; name="a.jpg"\r\n\r\n' + JPEG + b"\r\n--b\r\n\r\n" + XML,
+        b"--b\r\nContent-Type: text/xml\r\n" + XML + b"--b--",
+        b"--b\n\n" + XML + b"--b\nContent-Type: image/jpeg\n\n" + JPEG + b"\n--b--",
+        b"--b\r\nContent-Type: image/jpeg\r\n\r\n" + JPEG + b"--b\r\n\r\n" + XML + b"\r\n",
+        b"--two words\r\n\r\n" + XML + b"\r\n--two words--\r\n",
+        b"a preamble\r\n--b \t\r\n\r\n" + XML.replace(b"</", b"</h:") + b"\r\n",
+    ],
+)
+def test_text_is_found_whatever_is_around_it(body):
+    for content_type in ("multipart/form-data; boundary=other", 'multipart/mixed; boundary="--b"'):
+        assert [one.replace(b"h:", b"") for one in texts(body, content_type)] == [XML]
+
+
+@pytest.mark.parametrize("content_type", ["", "text/plain", "application/octet-stream", "image/jpeg", "text/xml"])
+def test_bare_body_is_one_text_whatever_its_type(content_type):
+    assert texts(XML, content_type) == [XML]
+    assert texts(b'{"a": "--b"}', content_type) == [b'{"a": "--b"}']
+    assert texts(b"--b\r\n\r\n" + XML + b"\r\n--b--", content_type) == [XML]
+
+
+def test_several_documents_of_a_bare_body_are_each_found_at_once():
+    assert texts(XML + b"\r\n" + XML + b"\0\0leftover", "application/xml") == [XML, XML]
+    splitter = PartSplitter(element=ELEMENT, content_type="application/xml")
+    assert [one.body for one in splitter.feed(XML)] == [XML], "though its end has not come"
+    wide = XML.decode().encode("utf-16")
+    assert texts(wide, "application/xml") == [wide]
+
+
+def test_wrong_length_of_lines_or_json_never_tears_them():
+    lines, json = b"Events[0].Plate=AB12345\r\n", b'{"plate": "AB12345"}'
+    for text in (lines, json):
+        for length in (3, 20, len(text), len(text) + 40):
+            head = b"--b\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % length
+            assert texts(head + text + b"\r\n" + head + text + b"\r\n--b--\r\n") == [text.strip()] * 2, length
+
+
+def test_what_came_before_a_cut_is_found_and_half_a_line_is_not():
+    head = b"--b\r\n\r\n"
+    assert texts(head + b'{"plate": "AB12"}', cut=True) == [b'{"plate": "AB12"}']
+    assert texts(head + b"Events[0].Plate=AB1", cut=True) == []
+    assert texts(head + b"Events[0].Plate=AB12\r\n", cut=False) == [b"Events[0].Plate=AB12"]
+    assert texts(head + XML + b"\r\n--b\r\nContent-Type: image/jpeg\r\n\r\n\xff\xd8", cut=True) == [XML]
+
+
+def test_parts_before_a_fault_count():
+    splitter = PartSplitter(element=ELEMENT)
+    assert [one.body for one in splitter.feed(b"--b\r\n\r\n" + XML + b"\r\n--b\r\n" + b"x" * 5000)] == [XML]
+    with pytest.raises(ProtocolViolation):
+        splitter.end()
+
+
+def test_long_text_in_small_pieces_is_searched_once():
+    splitter = PartSplitter(content_type="application/json", largest_text=8 * 1024 * 1024)
+    begun = time.thread_time()
+    for piece in [b'{"image": "'] + [b"A" * 64] * 16_000:
+        splitter.feed(piece)
+    assert time.thread_time() - begun < 2.0
 
 
 def test_half_a_part_is_none():
@@ -85,7 +168,7 @@ def test_pictures_are_not_held():
 
 @given(st.binary(max_size=400), st.integers(1, 50))
 def test_any_bytes_are_parts_or_a_violation(noise, size):
-    splitter = PartSplitter(closing=CLOSING)
+    splitter = PartSplitter(element=ELEMENT)
     try:
         for place in range(0, len(noise), size):
             splitter.feed(noise[place : place + size])

@@ -5,7 +5,9 @@ import math
 import pytest
 from held_memory import held_bytes
 
-from drivers.plates.readings import PlateReading, Sightings, fraction, normalised
+from drivers.contract import ProtocolViolation
+from drivers.plate_text import camera_plate, plain_plate
+from drivers.plates.readings import PlateReading, Sightings, fraction
 
 
 @pytest.mark.parametrize(
@@ -20,11 +22,28 @@ from drivers.plates.readings import PlateReading, Sightings, fraction, normalise
         ("无车牌", ""),
         ("", ""),
         ("---", ""),
-        ("A" * 17, ""),
+        (" ", ""),
+        ("AB\u200b12\u200f", "AB12"),
+        ("\u202aAB-12\u202c", "AB12"),
+        ("AB\u00a0\u201312", "AB12"),
+        ("\u0661\u0662\u0663 \u0627\u0628", "123\u0627\u0628"),
+        ("\u06f4\u0967\u0e52", "412"),
+        ("\u304a 12\u30fb34", "\u304a1234"),
+        ("A\u0308B1", "\u00c4B1"),
     ],
 )
 def test_plate_is_written_one_way(said, plate):
-    assert normalised(said) == plate
+    assert camera_plate(said) == plate
+    if plate:
+        assert plain_plate(said) == plate, "lists write it the same"
+
+
+@pytest.mark.parametrize("said", ["A" * 17, "AB\ufffd1", "AB?1", "AB\x001", "A\u00b21"])
+def test_text_that_is_no_plate_is_refused(said):
+    with pytest.raises(ProtocolViolation):
+        camera_plate(said)
+    with pytest.raises(ProtocolViolation):
+        camera_plate(said, usual="gb18030")
 
 
 @pytest.mark.parametrize(
@@ -67,6 +86,17 @@ def test_vehicle_that_left_is_not_read_again_until_its_name_may_be_another():
     assert sightings.fresh([seen("LATE")], at=0.1) == ()
     assert sightings.fresh([seen("NEXT", vehicle="8")], at=0.1) == (seen("NEXT", vehicle="8"),)
     assert sightings.fresh([seen("OTHER")], at=31.0) == (seen("OTHER"),)
+
+
+def test_message_is_remembered_for_a_while_and_with_its_plate():
+    """A camera that restarted counts from the begin: its first vehicle has the id of an earlier one."""
+    sightings = Sightings()
+    first = seen("AB12", vehicle="", occurrence="1")
+    assert sightings.fresh([first], at=0.0) == (first,)
+    assert sightings.fresh([first], at=29.0) == ()
+    another = seen("CD34", vehicle="", occurrence="1")
+    assert sightings.fresh([another], at=29.0) == (another,)
+    assert sightings.fresh([first], at=31.0) == (first,)
 
 
 def test_memory_is_bounded():

@@ -49,9 +49,9 @@ def cameras(**options):
 @pytest.fixture
 def site(running, listener):
     @asynccontextmanager
-    async def start(**options):
+    async def start(idle_seconds=10.0, **options):
         pushing = cameras(**options)
-        listening = PushListener(host="127.0.0.1", port=0, cameras=pushing)
+        listening = PushListener(host="127.0.0.1", port=0, cameras=pushing, idle_seconds=idle_seconds)
         drivers = [camera.run(listener) for camera in pushing]
         async with running(listening.run(), *drivers), aiohttp.ClientSession() as session:
             await until(lambda: listening.port)
@@ -174,6 +174,87 @@ async def test_sender_of_parts_byte_by_byte(site, listener):
     async with site() as gateway:
         assert await gateway.push(42, slowly(), headers=MULTIPART) == 200
     assert plates(listener) == [(42, "AB12")]
+
+
+class Cut:
+    """A connection that pushes to a camera piece by piece."""
+
+    def __init__(self, gateway, device, *, length=100_000, headers=""):
+        self._port = int(gateway.url.split(":")[2].split("/")[0])
+        self._head = (
+            f"POST /plates/{device}?token={TOKEN} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n{headers}"
+            "Content-Type: multipart/form-data; boundary=x\r\n\r\n"
+        )
+
+    async def __aenter__(self):
+        self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self._port)
+        self.writer.write(self._head.encode())
+        return self
+
+    async def __aexit__(self, *_):
+        self.writer.transport.abort()
+
+
+async def test_plate_is_reported_before_the_pictures_behind_it_have_come(site, listener):
+    async with site() as gateway, Cut(gateway, 42) as camera:
+        camera.writer.write(part("text/xml", hikvision_alert("AB12", uuid="1"), boundary="x"))
+        camera.writer.write(b"--x\r\nContent-Type: image/jpeg\r\nContent-Length: 90000\r\n\r\n\xff\xd8")
+        await listener.until(lambda: plates(listener) == [(42, "AB12")])
+        camera.writer.write(b"\xff" * 50_000)
+        camera.writer.transport.abort()
+        assert await gateway.push(42, hikvision_alert("CD34", uuid="2")) == 200
+    assert plates(listener) == [(42, "AB12"), (42, "CD34")]
+    assert not listener.of(MessageRefused), "what it lost is a picture"
+
+
+@pytest.mark.parametrize(
+    ("device", "text", "plate"),
+    [
+        (41, axis_message("AB12", car=5), "AB12"),
+        (42, hikvision_alert("AB12", uuid="1"), "AB12"),
+        (41, axis_message("AB12", car=5)[:-3], None),
+        (42, hikvision_alert("AB12", uuid="1")[:-3], None),
+    ],
+)
+async def test_cut_connection_loses_no_reading_that_had_come(site, listener, device, text, plate):
+    async with site() as gateway:
+        for head in (b"", b"--x\r\nContent-Type: text/plain\r\n\r\n"):
+            async with Cut(gateway, device) as camera:
+                camera.writer.write(head + text)
+                await camera.writer.drain()
+                camera.writer.close()
+            kind = PlateSeen if plate and not head else MessageRefused
+            if plate is None or not head:
+                await listener.until(lambda kind=kind: listener.of(kind))
+        if plate is None:
+            await listener.until(lambda: len(listener.of(MessageRefused)) == 2)
+    assert plates(listener) == ([(device, plate)] if plate else [])
+
+
+async def test_message_that_stands_still_is_answered_and_what_came_of_it_counts(site, listener):
+    async with site(idle_seconds=0.2) as gateway, Cut(gateway, 41) as camera, Cut(gateway, 42) as silent:
+        camera.writer.write(axis_message("AB12", car=5))
+        assert b" 200 " in await camera.reader.readline()
+        silent.writer.write(b"--x\r\n\r\n")
+        assert b" 400 " in await silent.reader.readline()
+    assert plates(listener) == [(41, "AB12")]
+    (refused,) = listener.of(MessageRefused)
+    assert (refused.device_id, refused.reason) == (42, "a message that stood still for 0.2 s")
+
+
+async def test_body_packed_wrong_is_refused(site, listener):
+    async with site() as gateway:
+        assert await gateway.push(41, b"no gzip", headers={"Content-Encoding": "gzip"}) == 400
+    assert [one.device_id for one in listener.of(MessageRefused)] == [41]
+
+
+async def test_several_events_of_one_push_are_each_read_and_told(site, listener):
+    alerts = [hikvision_alert(plate, uuid=plate) for plate in ("AB12", "CD?4", "EF56")]
+    async with site() as gateway:
+        assert await gateway.push(42, b"\r\n".join(alerts), headers={"Content-Type": "application/xml"}) == 200
+    assert plates(listener) == [(42, "AB12"), (42, "EF56")]
+    (refused,) = listener.of(MessageRefused)
+    assert "U+003F" in refused.reason
 
 
 async def test_silent_camera_is_lost_within_its_budget_and_back_with_its_first_word(site, listener):

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drivers.plate_text import plain_plate
 from gateway.domain.credentials import Card, CardStatus
-from gateway.domain.plates import NearPlate, nearest, plain_plate, skeleton, substitutions
+from gateway.domain.plates import NearPlate, nearest, skeleton, substitutions
 
 NOW = 1_000
 
@@ -41,6 +42,29 @@ def test_one_valid_plate_within_two_substitutions():
     assert nearest("A0B1", listed("AOBI"), NOW).card == Card(1, "AOBI")
     assert nearest("000A", listed("OOOA"), NOW).card is None, "three are too many"
     assert nearest("A0B1", listed("XYZ"), NOW).card is None
+
+
+CYRILLIC = "А123ВС77"  # noqa: RUF001
+HALF = "А123BС77"  # noqa: RUF001
+GREEK = "ΙΕΖ1234"  # noqa: RUF001
+
+
+@pytest.mark.parametrize(("listed_as", "read_as"), [(CYRILLIC, "A123BC77"), ("A123BC77", CYRILLIC), (GREEK, "IEZ1234")])
+def test_letters_of_other_alphabets_that_look_the_same_are_near(listed_as, read_as):
+    match = nearest(read_as, listed(listed_as), NOW)
+    assert match.card == Card(1, listed_as)
+    assert match.looks_alike
+    assert not nearest("A0B1", listed("AOBI"), NOW).looks_alike
+    assert skeleton(listed_as) == skeleton(read_as)
+
+
+def test_plate_that_looks_the_same_opens_nothing_beside_a_blocked_or_another_one():
+    assert nearest("A123BC77", [*listed(CYRILLIC), blocked(HALF)], NOW).card is None
+    assert nearest("A123BC77", listed(CYRILLIC, HALF), NOW).card is None
+
+
+def test_plate_is_plain_in_any_width_and_with_the_digits_of_any_script():
+    assert plain_plate("\uff41\uff42 \u0661\u0662-\uff13") == "AB123"
 
 
 def test_two_valid_plates_that_near_are_none():

@@ -108,10 +108,16 @@ class Script:
         self.do(m.OrderGiven(order, "user:guard"))
 
     def plate(
-        self, plate: str, confidence: float = 0.8, vehicle: str = "", direction: str = "", card: int | None = None
+        self,
+        plate: str,
+        confidence: float = 0.8,
+        vehicle: str = "",
+        direction: str = "",
+        card: int | None = None,
+        camera: int = 301,
     ) -> None:
         cards = frozenset() if card is None else frozenset({card})
-        self.do(m.PlateRead(301, plate, confidence, vehicle, direction, self.at, cards))
+        self.do(m.PlateRead(camera, plate, confidence, vehicle, direction, self.at, cards))
 
     def keys(self, keys: str) -> None:
         self.do(m.KeysTyped(102, keys, self.at))

@@ -67,6 +67,60 @@ def test_plate_of_who_has_just_passed_opens_for_nobody_and_is_told(lane):
     assert asked(lane) == ["FLT1041", "FLT1041"]
 
 
+def test_plate_of_who_has_just_passed_counts_sooner_for_a_camera_that_names_another_vehicle(lane):
+    passes(lane, "FLT1041", card=41, vehicle="7")
+    lane.arming(ON)
+    lane.plate("FLT1041", 0.97, vehicle="7", camera=302)
+    lane.wait(6)
+    lane.plate("FLT1041", 0.97, card=41, camera=302)
+    lane.plate("FLT1041", 0.97, card=41, vehicle="7")
+    assert asked(lane) == ["FLT1041"], "nothing says that this is another vehicle"
+    lane.plate("FLT1041", 0.97, card=41, vehicle="7", camera=302)
+    assert asked(lane) == ["FLT1041", "FLT1041"]
+
+
+@pytest.mark.parametrize("vehicle", ["78", "77", ""])
+def test_denied_vehicle_is_read_right_at_last(lane, vehicle):
+    """Cameras read a standing vehicle anew, under another id."""
+    lane.arming(ON)
+    lane.plate("A8123CD", 0.97, vehicle="77")
+    lane.answer(granted=False)
+    lane.wait(2)
+    lane.plate("AB123CD", 0.97, vehicle=vehicle, card=41)
+    assert asked(lane) == ["A8123CD", "AB123CD"]
+    lane.answer(granted=True)
+    assert lane.events[-1] is E.ACCESS_GRANTED
+    assert ignored(lane) == []
+
+
+@pytest.mark.parametrize(
+    ("plate", "confidence", "first", "second"),
+    [
+        ("AB123CD", 0.81, None, 41),  # less sure
+        ("AB124DC", 0.99, None, 41),  # more than two letters
+        ("AB123CD", 0.99, 40, 41),  # the denied plate is another card's, perhaps a blocked one
+    ],
+)
+def test_no_other_reading_counts_for_a_denied_vehicle(lane, plate, confidence, first, second):
+    lane.arming(ON)
+    lane.plate("A8123CD", 0.97, vehicle="77", card=first)
+    lane.answer(granted=False)
+    lane.wait(2)
+    lane.plate(plate, confidence, vehicle="78", card=second)
+    lane.wait(2)
+    assert asked(lane) == ["A8123CD"]
+    assert ignored(lane) == [f"plate {plate} does not count: the vehicle was already read as A8123CD"]
+
+
+def test_vehicle_behind_is_not_taken_for_the_one_that_is_let_in(lane):
+    lane.arming(ON)
+    lane.plate("A8123CD", 0.97, vehicle="77")
+    lane.plate("AB123CD", 0.97, vehicle="78", card=41)
+    lane.answer(granted=True)
+    lane.plate("AB123CD", 0.97, vehicle="78", card=41)
+    assert asked(lane) == ["A8123CD"]
+
+
 def test_other_card_of_the_same_plate_is_no_other_vehicle(lane):
     passes(lane, "FLT1041", card=41)
     lane.arming(ON)

@@ -2,11 +2,13 @@
 
 Cameras read one vehicle several times, differently, and late. The first vehicle that is read therefore owns the
 occupancy: a reading is ignored if the camera assigns it to another vehicle, or if it is too different. A new occupancy
-is a new vehicle.
+is a new vehicle. Cameras read a vehicle that was denied anew, often under another id: a reading that is as sure and
+nearly the same is one of it.
 
 Late readings of a vehicle that has passed must not open for the next one. Its plate is ignored for a while. A plate so
 similar that it may be a misreading is ignored for a shorter time, unless it is exactly the plate of another card, good
-or blocked. Readings from just before the arming loop comes on wait a short while for its vehicle.
+or blocked. So is the plate itself where a camera that did not read that vehicle names a vehicle of its own. Readings
+from just before the arming loop comes on wait a short while for its vehicle.
 """
 
 from __future__ import annotations
@@ -41,12 +43,13 @@ class Votes:
     alike_until: float = float("-inf")
     due: float = float("inf")
 
-    def with_reading(self, reading: m.PlateRead, *, settle: float, sure: float) -> Votes:
+    def with_reading(self, reading: m.PlateRead, *, settle: float, sure: float, denied: bool = False) -> Votes:
         """Return the votes with one more reading; a reading of another vehicle changes nothing.
 
-        A decision is due at once for a confidence of at least `sure`, otherwise after `settle` seconds.
+        A decision is due at once for a confidence of at least `sure`, otherwise after `settle` seconds. `denied`: as in
+        `why_not`.
         """
-        if self.why_not(reading):
+        if self.why_not(reading, denied=denied):
             return self
         readings = (*self.readings[1 - _MOST_READINGS :], reading)
         if reading.plate in self.asked:
@@ -54,14 +57,26 @@ class Votes:
         due = reading.at if reading.confidence >= sure else min(self.due, reading.at + settle)
         return replace(self, readings=readings, due=due)
 
-    def why_not(self, reading: m.PlateRead) -> str:
-        """Return why the reading does not count for the vehicle that stands there; "" when it does."""
+    def why_not(self, reading: m.PlateRead, *, denied: bool = False) -> str:
+        """Return why the reading does not count for the vehicle that stands there; "" when it does.
+
+        `denied`: whether the plates that were asked were all denied, while their vehicle stands there.
+        """
         for before in self.gone:
-            if reading.plate == before.plate and _may_be_one_vehicle(reading, before) and reading.at < self.gone_until:
+            until = self.alike_until if _names_its_own(reading, before) else self.gone_until
+            if reading.plate == before.plate and _may_be_one_vehicle(reading, before) and reading.at < until:
                 return "it is the plate of the vehicle before"
             if reading.at < self.alike_until and _same(reading, before) and not _is_anothers(reading, before):
                 return f"it may be the plate of the vehicle before, {before.plate}, misread"
-        return self.whose_else(reading)
+        return "" if denied and self._corrects(reading) else self.whose_else(reading)
+
+    def _corrects(self, reading: m.PlateRead) -> bool:
+        """Return whether this is probably the right reading of a vehicle that was misread and denied."""
+        asked = tuple(one for one in self.readings if one.plate in self.asked)
+        return not self.is_anothers(reading) and any(
+            reading.confidence >= one.confidence and _differ(reading.plate, one.plate) <= _SAME_VEHICLE_DIFFERS
+            for one in asked
+        )
 
     def whose_else(self, reading: m.PlateRead) -> str:
         """Return why the reading is not of the vehicle that was read first; "" when it may be."""
@@ -119,6 +134,11 @@ def _is_anothers(one: m.PlateRead, other: m.PlateRead) -> bool:
 def _may_be_one_vehicle(one: m.PlateRead, other: m.PlateRead) -> bool:
     """Return whether both may be of one vehicle, as far as the camera itself says."""
     return not (one.vehicle and other.vehicle and one.camera_id == other.camera_id) or one.vehicle == other.vehicle
+
+
+def _names_its_own(reading: m.PlateRead, before: m.PlateRead) -> bool:
+    """Return whether another camera than before names a vehicle."""
+    return bool(reading.vehicle) and reading.camera_id != before.camera_id
 
 
 def _same(one: m.PlateRead, other: m.PlateRead) -> bool:
