@@ -13,7 +13,13 @@ from drivers.rtsp.client.habits import CameraHabits
 _ESCAPES = "surrogateescape"
 _WORD = re.compile(r'([\w!#$%&*+.^`|~-]+)(?:\s*(=)\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,]*)))?')
 """A scheme, or a parameter and its value, quoted or plain, with or without blanks around the `=`."""
-_HASHES = {"MD5": hashlib.md5, "SHA-256": hashlib.sha256}
+_HASHES = {
+    named: hashed
+    for named, hashed in (("MD5", "md5"), ("SHA-256", "sha256"), ("SHA-512-256", "sha512_256"))
+    if hashed in hashlib.algorithms_available
+}
+_STRENGTHS = ("SHA-256", "SHA-512-256", "MD5")
+"""The algorithms in the order of preference: the first is the one that every device of RFC 7616 knows."""
 _OF_SESSION = "-SESS"
 _SCHEMES = frozenset({"basic", "digest"})
 
@@ -35,6 +41,8 @@ class Challenge:
     nonce: str = ""
     algorithm: str = "MD5"
     """The hash, without `-sess`."""
+    named: str = ""
+    """The algorithm as the camera writes it; empty when it names none. It goes back as it came."""
     of_session: bool = False
     """True when the hash of the account covers both nonces too (`-sess`)."""
     opaque: str = ""
@@ -55,7 +63,7 @@ def parse_challenges(value: str) -> list[Challenge]:
     found = (_challenge(scheme, given) for scheme, given in offered if scheme in _SCHEMES)
     return sorted(
         (each for each in found if each is not None),
-        key=lambda one: (one.scheme != "digest", one.algorithm != "SHA-256"),
+        key=lambda one: (one.scheme != "digest", _STRENGTHS.index(one.algorithm) if one.scheme == "digest" else 0),
     )
 
 
@@ -70,6 +78,7 @@ def _challenge(scheme: str, given: dict[str, str]) -> Challenge | None:
         realm=given.get("realm", ""),
         nonce=given.get("nonce", ""),
         algorithm=algorithm,
+        named=given.get("algorithm", ""),
         of_session=named.endswith(_OF_SESSION),
         opaque=given.get("opaque", ""),
         quality=next((each for each in ("auth", "auth-int") if each in qualities), ""),
@@ -90,7 +99,8 @@ def authorization(
         return "Basic " + base64.b64encode(f"{user}:{account.password}".encode()).decode()
 
     def digest(text: str) -> str:
-        return _HASHES[challenge.algorithm](text.encode(errors=_ESCAPES), usedforsecurity=False).hexdigest()
+        hashed = hashlib.new(_HASHES[challenge.algorithm], text.encode(errors=_ESCAPES), usedforsecurity=False)
+        return hashed.hexdigest()
 
     known = digest(f"{user}:{challenge.realm}:{account.password}")
     if challenge.of_session:
@@ -110,8 +120,7 @@ def authorization(
     text = ", ".join(f'{name}="{value}"' for name, value in parts.items())
     if challenge.quality:
         text += f", qop={challenge.quality}, nc={counted}"
-    named = challenge.algorithm + ("-sess" if challenge.of_session else "")
-    return f"Digest {text}" + (f", algorithm={named}" if named != "MD5" else "")
+    return f"Digest {text}" + (f", algorithm={challenge.named}" if challenge.named else "")
 
 
 class Proofs:

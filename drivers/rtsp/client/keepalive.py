@@ -30,12 +30,14 @@ class KeepAliveHabits:
     """Lessons about keeping a camera's sessions alive.
 
     Attributes:
-        unfit: the methods that the camera refuses, leaves unanswered or hangs up at.
+        unfit: the methods that the camera refuses or leaves unanswered.
+        hangs_up: the methods at which the camera hangs up.
         ends_after: the age at which a session ended that was not kept alive; 0.0 for none.
         lasted: the age at which the camera ended the session before; 0.0 for none.
     """
 
     unfit: frozenset[Method] = frozenset()
+    hangs_up: frozenset[Method] = frozenset()
     ends_after: float = 0.0
     lasted: float = 0.0
 
@@ -91,9 +93,8 @@ class KeepAlive:
         age = now - self._began
         before = self._habits
         if hung_up and self._asked is not None and now - self._asked_at <= _AT_ONCE_SECONDS:
-            unfit = before.unfit | {self._asked}
-            # the newest experience counts where the other method failed before
-            return replace(before, unfit=unfit if len(unfit) < len(_METHODS) else frozenset({self._asked}))
+            # where it hung up at both, the newest experience counts: one may have been a power cut
+            return replace(before, hangs_up=frozenset({self._asked}))
         timed_out = _EARLY * self._timeout <= age <= _LATE * self._timeout + _LATE_SECONDS
         repeated = age >= _LEAST_AGE_SECONDS and abs(age - before.lasted) <= _SAME_AGE * age
         ends_after = before.ends_after
@@ -110,7 +111,8 @@ class KeepAlive:
 
     def _method(self) -> Method:
         """Return the preferred method if it works; both in turn when the preferred one did not keep a session alive."""
-        fit = [method for method in _METHODS if method not in self._habits.unfit] or list(_METHODS)
+        safe = [method for method in _METHODS if method not in self._habits.hangs_up]
+        fit = [method for method in safe if method not in self._habits.unfit] or safe
         in_turn = self._habits.ends_after or self._preferred not in fit
         if not in_turn:
             return self._preferred
@@ -121,6 +123,6 @@ class KeepAlive:
     def _give_up(self, method: Method, now: float) -> None:
         """Note that a method does not work; send the other one at once, unless that failed already."""
         self._asked = None
-        if not self._habits.unfit - {method}:
+        if not (self._habits.unfit | self._habits.hangs_up) - {method}:
             self._next_at = now
         self._habits = replace(self._habits, unfit=self._habits.unfit | {method})

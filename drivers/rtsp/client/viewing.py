@@ -19,6 +19,7 @@ from drivers.rtsp.client.connection import Packets, ReadBuffers, RtspConnection
 from drivers.rtsp.client.habits import CameraHabits
 from drivers.rtsp.client.keepalive import KeepAlive
 from drivers.rtsp.client.messages import RtspResponse, SessionHeader, last_part, parse_rtp_info, parse_session
+from drivers.rtsp.client.one_sender import OneSender
 from drivers.rtsp.client.udp_ports import RtpPorts, Sender
 from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraRefused, CameraSilent, CameraUnreachable
 from drivers.rtsp.rtp_packets import Reordering
@@ -30,6 +31,10 @@ _POLL_MILLIS = 100
 _LEAVE_SECONDS = 0.5
 _PROOF_SECONDS = 1.0
 _NO_SESSION, _INVALID_RANGE, _NO_AGGREGATE = 454, 457, 459
+_OTHER_TRANSPORT = frozenset({400, 406, 461, 500, 501})
+"""Answers to the first SETUP after which the other transport is tried; 461 is the right one (RFC 2326, 11.3.14)."""
+_OTHER_ADDRESS = frozenset({400, 404, 405})
+"""Answers to PLAY after which another address of the session is tried: some cameras take none with a `/` behind it."""
 _MOVED = frozenset({301, 302, 303, 305, 307})
 _RTCP_SENDER_REPORT, _RTCP_RECEIVER_REPORT, _RTCP_BYE = 200, 201, 203
 _NUMBER = re.compile(r"[0-9]{1,5}")
@@ -76,11 +81,12 @@ class RtspViewing:
         self._connection: RtspConnection | None = None
         self._interrupted = False
         self._session: SessionHeader | None = None
-        self._url = ""
+        self._url = self._asked = ""
         self._channels: dict[int, int] = {}
         self._report_channels: dict[int, int] = {}
         self._ports: list[RtpPorts] = []
         self._orders: list[Reordering] = []
+        self._senders: list[OneSender] = []
         self._poll = select.poll()
         self._listed = False
         self._keepalive: KeepAlive | None = None
@@ -125,6 +131,7 @@ class RtspViewing:
                 location = _moved_to(answer)
                 if not location:
                     _expect(answer)
+                    self._asked = self._url
                     self._url = session_control(answer.body, base=_base(self._url, answer.headers))
                     return parse_description(answer.body, base=self._url)
             self.close()
@@ -136,7 +143,7 @@ class RtspViewing:
 
         RFC 2326 does not demand the question. A camera that hangs up at it, or does not answer, is not asked again.
         """
-        self._listed = self._habits.ends_at_options  # GET_PARAMETER is then left to keep a session alive
+        self._listed = False
         if self._habits.ends_at_options:
             return ""
         try:
@@ -193,11 +200,12 @@ class RtspViewing:
                 break
             playing += 1
         self._take_channels_asked_for(connection, playing)
+        self._senders = [OneSender(medium.encodings) for medium in media[:playing]]
         answer = self._start(connection, media[:playing])
         starts = parse_rtp_info(answer.headers.get("rtp-info", ""))
         self.begins = tuple(starts.get(last_part(medium.control)) for medium in media[:playing])
         self._keepalive = KeepAlive(
-            listed=self._listed,
+            listed=self._listed or self._habits.ends_at_options,  # a camera that ends there is left with GET_PARAMETER
             timeout=self._session.timeout if self._session else 60.0,
             habits=self._habits.keepalive,
             now=self._monotonic(),
@@ -292,7 +300,9 @@ class RtspViewing:
 
     def _set_up(self, connection: RtspConnection, medium: Media, number: int) -> None:
         answer = self._ask_transport(connection, medium, number)
-        if not self._session and (answer.status == 461 or (self._transport == "tcp" and _names_udp_alone(answer))):
+        if not self._session and (
+            answer.status in _OTHER_TRANSPORT or (self._transport == "tcp" and _names_udp_alone(answer))
+        ):
             self._transport = "tcp" if self._transport == "udp" else "udp"
             answer = self._ask_transport(connection, medium, number)
         _expect(answer)
@@ -335,6 +345,10 @@ class RtspViewing:
             return RtspResponse(status=200, headers={})
         if answer.status == _INVALID_RANGE:
             answer = connection.ask("PLAY", self._url, self._session_header())
+        for url in (self._url.rstrip("/"), self._asked):
+            if answer.status in _OTHER_ADDRESS and url != self._url:
+                self._url = url
+                answer = connection.ask("PLAY", self._url, self._session_header())
         if answer.status == _NO_AGGREGATE:
             self._url = media[0].control
             for medium in media:
@@ -357,13 +371,14 @@ class RtspViewing:
     def _interleaved(self, packets: Packets) -> list[Arrived]:
         """Return packets and reports in order of arrival, which may be all that tells the sound of a picture."""
         arrived: list[Arrived] = []
+        now = self._monotonic()
         for channel, same in packets:
             number = self._channels.get(channel)
             if number is not None:
-                arrived.append(Arrived(number, same))
+                arrived.append(Arrived(number, self._senders[number].packets(same, now)))
                 continue
             number = self._report_channels.get(channel, 0)
-            reports = (_heed_report(packet, medium=number) for packet in same)
+            reports = (self._heed_report(packet, number) for packet in same)
             arrived += [Arrived(number, [], report) for report in reports if report is not None]
         return arrived
 
@@ -375,13 +390,32 @@ class RtspViewing:
         arrived = []
         for number, (ports, order) in enumerate(zip(self._ports, self._orders, strict=True)):
             packets, reports = ports.receive()
-            clocks = [_heed_report(report, medium=number) for report in reports]
+            clocks = [self._heed_report(report, number) for report in reports]
             turned: list[bytes | memoryview] = []
-            for packet in packets:
+            for packet in self._senders[number].packets(packets, now) if packets else ():
                 turned += order.push(packet, now)
             if turned or reports:
                 arrived.append(Arrived(number, turned, next((each for each in reversed(clocks) if each), None)))
         return arrived
+
+    def _heed_report(self, report: bytes | memoryview, number: int) -> SenderReport | None:
+        """Return the newest sender report in an RTCP packet (RFC 3550, 6.4) of a medium; None when there is none.
+
+        Raises CameraEnded for a BYE of the first medium's sender (6.6). That of another session is ignored.
+        """
+        at = 0
+        newest: SenderReport | None = None
+        while at + 4 <= len(report) and report[at] & 0xC0 == 0x80:
+            until = at + 4 + 4 * (report[at + 2] << 8 | report[at + 3])
+            if report[at + 1] == _RTCP_BYE and not number and self._senders[0].ssrc:
+                leaving = bytes(report[at + 4 : min(until, at + 4 + 4 * (report[at] & 0x1F))])
+                if not leaving or self._senders[0].ssrc in (leaving[n : n + 4] for n in range(0, len(leaving), 4)):
+                    raise CameraEnded("the camera ended the stream")
+            if report[at + 1] == _RTCP_SENDER_REPORT and at + _SENDER_REPORT.size <= len(report):
+                _, clock, timestamp = _SENDER_REPORT.unpack_from(report, at)
+                newest = SenderReport(clock, timestamp)
+            at = until
+        return newest
 
     def _keep_alive(self, connection: RtspConnection, method: str) -> None:
         connection.send(method, self._url, self._session_header())
@@ -409,23 +443,6 @@ class RtspViewing:
 
     def _receiver_report(self) -> bytes:
         return struct.pack("!BBH", 0x80, _RTCP_RECEIVER_REPORT, 1) + self._ssrc
-
-
-def _heed_report(report: bytes | memoryview, *, medium: int) -> SenderReport | None:
-    """Return the newest sender report in an RTCP packet (RFC 3550, 6.4); None when there is none.
-
-    Raises CameraEnded for a BYE of the first medium (6.6).
-    """
-    at = 0
-    newest: SenderReport | None = None
-    while at + 4 <= len(report) and report[at] & 0xC0 == 0x80:
-        if report[at + 1] == _RTCP_BYE and not medium:
-            raise CameraEnded("the camera ended the stream")
-        if report[at + 1] == _RTCP_SENDER_REPORT and at + _SENDER_REPORT.size <= len(report):
-            _, clock, timestamp = _SENDER_REPORT.unpack_from(report, at)
-            newest = SenderReport(clock, timestamp)
-        at += 4 + 4 * (report[at + 2] << 8 | report[at + 3])
-    return newest
 
 
 def _expect(answer: RtspResponse) -> None:

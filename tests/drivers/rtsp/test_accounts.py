@@ -39,7 +39,7 @@ def test_the_words_of_a_quoted_realm_are_no_challenge():
 def test_the_strongest_challenge_comes_first():
     offered = parse_challenges(
         'Basic realm="c", Digest realm="c", nonce="1", Digest realm="c", nonce="2", algorithm=SHA-256, '
-        'Digest realm="c", nonce="3", algorithm=SHA-512-256, Digest realm="c", nonce="4", algorithm=MD5-sess'
+        'Digest realm="c", nonce="3", algorithm=SHA-999, Digest realm="c", nonce="4", algorithm=MD5-sess'
     )
     assert [(one.nonce, one.algorithm, one.of_session) for one in offered] == [
         ("2", "SHA-256", False), ("1", "MD5", False), ("4", "MD5", True), ("", "MD5", False),
@@ -57,7 +57,7 @@ def test_the_examples_of_the_standard(algorithm, response):
     """RFC 7616, 3.9.1."""
     challenge = Challenge(
         scheme="digest", realm="http-auth@example.org", nonce="7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v",
-        algorithm=algorithm, opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS", quality="auth",
+        algorithm=algorithm, named=algorithm, opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS", quality="auth",
     )  # fmt: skip
     header = authorization(
         challenge, MUFASA, method="GET", url="/dir/index.html", count=1,
@@ -65,6 +65,15 @@ def test_the_examples_of_the_standard(algorithm, response):
     )  # fmt: skip
     assert f'response="{response}"' in header
     assert "qop=auth, nc=00000001" in header
+
+
+@pytest.mark.parametrize(
+    ("written", "back"), [("", ""), (", algorithm=md5", ", algorithm=md5"), (', algorithm="MD5"', ", algorithm=MD5")]
+)
+def test_an_algorithm_goes_back_as_it_was_named(written, back):
+    (challenge,) = parse_challenges(f'Digest realm="c", nonce="1"{written}')
+    header = authorization(challenge, MUFASA, method="PLAY", url="u", count=1, client_nonce="c")
+    assert header.endswith(f'"{back}')
 
 
 def test_a_hash_of_the_session_covers_both_nonces():

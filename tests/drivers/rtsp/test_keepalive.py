@@ -53,6 +53,10 @@ CAMERAS = {
         0,
     ),
     "it hangs up at GET_PARAMETER": (Wants(("OPTIONS",), lambda method: 200 if method == "OPTIONS" else 0), 1),
+    "it hangs up at OPTIONS, and refuses GET_PARAMETER, which counts": (
+        Wants(("GET_PARAMETER",), lambda method: 501 if method == "GET_PARAMETER" else 0),
+        1,
+    ),
     "it hangs up at OPTIONS": (
         Wants(("GET_PARAMETER",), lambda method: 200 if method == "GET_PARAMETER" else 0, listed=False),
         1,
@@ -94,7 +98,7 @@ def test_a_camera_that_is_well_is_asked_no_more_often_than_it_needs():
 def test_a_power_cut_does_not_spoil_what_was_learned():
     """The only method that works is in flight when the camera loses its power."""
     wants = Wants(("OPTIONS",), lambda method: 200 if method == "OPTIONS" else 0)
-    habits = KeepAliveHabits(unfit=frozenset({"GET_PARAMETER"}))
+    habits = KeepAliveHabits(hangs_up=frozenset({"GET_PARAMETER"}))
     cut = Wants(("OPTIONS",), lambda _method: 0)
     _, habits = session(cut, habits, seconds=600)
     lost = 0
@@ -107,7 +111,7 @@ def test_a_power_cut_does_not_spoil_what_was_learned():
 def test_silence_of_the_camera_is_not_blamed_on_a_request():
     keepalive = KeepAlive(listed=True, timeout=60.0, habits=KeepAliveHabits(), now=0.0)
     assert keepalive.due(24.0) == "GET_PARAMETER"
-    assert keepalive.ended(24.5, hung_up=False).unfit == frozenset()
+    assert keepalive.ended(24.5, hung_up=False).hangs_up == frozenset()
 
 
 def test_a_request_without_proof_is_repeated():

@@ -11,7 +11,7 @@ from itertools import chain, pairwise
 
 import pytest
 from certificates import write_pair
-from hostile_camera import HostileCamera, Script, film, sound
+from hostile_camera import TICKS, HostileCamera, Script, film, sound
 
 from drivers.rtsp import formats
 from drivers.rtsp.client.habits import CameraHabits
@@ -259,6 +259,56 @@ async def test_tcp_that_is_refused_after_udp_failed_means_udp_again():
     told = script(answers=lambda request: (461, {}, b"") if "TCP" in request.headers.get("transport", "") else None)
     async with HostileCamera(told) as camera:
         await seen(camera, transport="udp", habits=habits)
+
+
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+async def test_packets_of_a_session_that_was_cut_off_do_not_mix_in(transport):
+    """Older servers go on sending them on the next connection, until that session is over."""
+    count = iter(range(100_000))
+
+    def mixed(_index, packets):
+        old = [
+            packet[:2] + (next(count) & 0xFFFF).to_bytes(2, "big") + packet[4:8] + b"old!" + packet[12:]
+            for packet in packets
+        ]
+        return [each for pair in zip(old, packets, strict=True) for each in pair]
+
+    told = script(packets=mixed, names_sender=lambda port: f";server_port={port}-{port + 1}")
+    async with HostileCamera(told) as camera:
+        frames = await seen(camera, 40, transport=transport)
+    assert frames[-1].pts - frames[1].pts == 38 * TICKS
+
+
+async def test_the_bye_of_another_session_ends_nothing():
+    async with HostileCamera(script(between=b"$\x01\x00\x08\x81\xcb\x00\x01old!")) as camera:
+        await seen(camera, 40)
+
+
+@pytest.mark.parametrize("status", [400, 404, 405])
+async def test_play_may_be_refused_for_a_slash_or_for_the_address_of_the_description(status):
+    for good in ("/other", "/cam"):
+
+        def answer(request, good=good):
+            if request.method == "PLAY" and not request.url.endswith(good):
+                return status, {}, b""
+            if request.method == "DESCRIBE":
+                return 200, {"Content-Base": "/other/"}, description()
+            return None
+
+        async with HostileCamera(script(answers=answer)) as camera:
+            await seen(camera)
+
+
+@pytest.mark.parametrize("status", [400, 406, 461, 500, 501])
+async def test_the_other_transport_is_tried_where_the_first_one_is_refused(status):
+    for wanted, refused in (("tcp", "TCP"), ("udp", "client_port")):
+        told = script(
+            answers=lambda request, refused=refused: (
+                (status, {}, b"") if refused in request.headers.get("transport", "") else None
+            )
+        )
+        async with HostileCamera(told) as camera:
+            await seen(camera, transport=wanted)
 
 
 @pytest.mark.parametrize("status", [457, 459])
