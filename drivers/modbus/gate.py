@@ -29,9 +29,11 @@ from drivers.modbus.messages import Read, Write, WriteMany
 from drivers.modbus.points_and_position import points_of, position_of
 from drivers.modbus.polled_unit import PolledUnit, kept_value
 from drivers.modbus.profile import Command, GateProfile
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import DeviceBusy, UnitRequests
 
 _STEP_SECONDS = 3.0
+_BUSY_PAUSE = 0.1
+"""Seconds between two attempts of a command that a busy device has not taken."""
 _P = GatePosition
 _NO_STEP: dict[GatePosition, frozenset[GatePosition]] = {
     _P.OPENING: frozenset({_P.OPEN, _P.OPENING, _P.UNKNOWN}),
@@ -138,6 +140,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         def stands_against() -> str:
             """Return what forbids the step. If nothing does, note the step, which is sent right after this call."""
             nonlocal step
+            self._forget_step(step)  # of an attempt that a busy device has not taken
             reason = forbidden() if forbidden is not None else ""
             reason = reason or self._why_no_step(name, leads_to)
             if not reason:
@@ -145,12 +148,19 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
             return reason
 
         asked = forbidden if command.idempotent else stands_against
-        if not self._pulsed:
-            await self._send(name, command, leads_to, deadline, asked, step=lambda: step)
-            return
-        async with self._one_output:
-            await self._release_others(name, deadline)
-            await self._send(name, command, leads_to, deadline, asked, step=lambda: step)
+        while True:
+            try:
+                if not self._pulsed:
+                    await self._send(name, command, leads_to, deadline, asked, step=lambda: step)
+                    return
+                async with self._one_output:
+                    await self._release_others(name, deadline)
+                    await self._send(name, command, leads_to, deadline, asked, step=lambda: step)
+                    return
+            except DeviceBusy:
+                if self._monotonic() + _BUSY_PAUSE >= deadline or self._has_ended:
+                    raise
+            await asyncio.sleep(_BUSY_PAUSE)
 
     async def _send(
         self,
@@ -169,10 +179,18 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         try:
             with self._sending(held, leads_to):
                 await self._requests.write(self._profile.write_of(command), deadline=deadline, forbidden=forbidden)
-        except (DeadlinePassed, LineDown, NotPermitted):
-            if (noted := step()) is not None and self._step is noted:
-                self._step = None
+        except DeviceBusy:
+            self._pulses.never_sent(held)
+            self._forget_step(step())
             raise
+        except (DeadlinePassed, LineDown, NotPermitted):
+            self._forget_step(step())
+            raise
+
+    def _forget_step(self, step: _Step | None) -> None:
+        """Forget a step that was noted, since the device has not got it."""
+        if step is not None and self._step is step:
+            self._step = None
 
     def _why_no_step(self, name: str, leads_to: GatePosition) -> str:
         """Return why no step command may be sent now; "" when it may.

@@ -101,6 +101,7 @@ class FunctionResult:
 Reply = Values | Written | Refusal | FunctionResult
 
 ACKNOWLEDGED = 5
+BUSY = 6
 UNREACHABLE = frozenset({10, 11})
 """Refusal codes by which a converter says that the device behind it does not answer."""
 

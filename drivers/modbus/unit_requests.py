@@ -12,6 +12,7 @@ from drivers.contract import DeviceFault, Forbidden, LinkError, MonotonicSeconds
 from drivers.modbus.frames import Framing, encode_request, parse_reply
 from drivers.modbus.messages import (
     ACKNOWLEDGED,
+    BUSY,
     UNREACHABLE,
     FunctionCall,
     FunctionResult,
@@ -24,6 +25,10 @@ from drivers.modbus.messages import (
     Write,
     WriteMany,
 )
+
+
+class DeviceBusy(DeviceFault):
+    """The device is busy and has not taken the request: it may take the same one in a moment."""
 
 
 class UnitRequests:
@@ -69,9 +74,9 @@ class UnitRequests:
     ) -> None:
         """Write a command before waiting polls, and return once the device acknowledged it.
 
-        Raises LinkError when the device does not answer or its answer is garbled (it may have obeyed), and DeviceFault
-        when it refuses. Raises LineDown, DeadlinePassed or, when `forbidden` gave a reason, NotPermitted when nothing
-        was sent.
+        Raises LinkError when the device does not answer or its answer is garbled (it may have obeyed), DeviceFault when
+        it refuses, and DeviceBusy when it refuses only for now. Raises LineDown, DeadlinePassed or, when `forbidden`
+        gave a reason, NotPermitted when nothing was sent.
         """
         try:
             answer = await self._ask(write, Priority.COMMAND, deadline, forbidden)
@@ -114,8 +119,10 @@ class UnitRequests:
     def _refused(self, reply: Reply, what: str) -> Exception:
         words = reply.words if isinstance(reply, Refusal) else "an answer of another kind"
         text = f"unit {self._unit} refused {what}: {words}"
-        unreachable = isinstance(reply, Refusal) and reply.code in UNREACHABLE
-        return LinkError(text) if unreachable else DeviceFault(text)
+        code = reply.code if isinstance(reply, Refusal) else None
+        if code in UNREACHABLE:
+            return LinkError(text)
+        return DeviceBusy(text) if code == BUSY else DeviceFault(text)
 
 
 def _parse(framing: Framing, unit: int, tag: int, request: Request, received: bytes) -> Reply | None:

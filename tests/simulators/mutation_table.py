@@ -151,6 +151,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     # 2: no command replayed or late
     Mutation(
         2,
+        "a busy controller is asked after the deadline",
+        "drivers/modbus/gate.py",
+        "if self._monotonic() + _BUSY_PAUSE >= deadline or self._has_ended:",
+        "if self._has_ended:",
+        tests=("tests/drivers/modbus/test_gate.py",),
+    ),
+    Mutation(
+        2,
         "the date of a fleet command's nonce is believed without its proof",
         "gateway/fleet/nonces.py",
         "if not hmac.compare_digest(seal.encode(), self._seal(said).encode()):",

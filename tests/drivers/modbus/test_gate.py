@@ -31,7 +31,7 @@ from drivers.contract import (
 )
 from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate
-from drivers.modbus.messages import Read, Table, Write
+from drivers.modbus.messages import Read, Refusal, Table, Write
 from drivers.modbus.profile import PulseBy, load_profile
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
@@ -204,6 +204,74 @@ async def test_a_refused_command_says_why(field, listener):
         with pytest.raises(LinkError, match="target did not respond"):
             await it.gate.open(deadline=soon())
         assert not it.barrier.state(now=time.monotonic()).moving
+
+
+class BusyWiring(RelayWiring):
+    """A controller that is busy at the first attempts to switch something on."""
+
+    def __init__(self, *, barrier, times=2):
+        super().__init__(barrier=barrier)
+        self.times = times
+
+    def write(self, write, *, now):
+        self.times -= 1
+        return Refusal(6) if self.times >= 0 else super().write(write, now=now)
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("order", ["open", "close", "stop"])
+async def test_a_command_that_a_busy_device_has_not_taken_is_sent_until_it_is(field, listener, line, order):
+    asked = []
+    async with field(line, wiring=BusyWiring) as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        await getattr(it.gate, order)(deadline=soon(), forbidden=lambda: asked.append(1) or "")
+        assert it.wishes() == 3 * [Wish(order)]
+    assert len(asked) == 3, "asked before each attempt"
+
+
+async def test_a_pulse_that_a_busy_device_has_not_begun_is_not_ended(field, listener, held_profile):
+    async with field(profile=held_profile, wiring=partial(BusyWiring, times=3)) as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        await it.gate.open(deadline=soon())
+        assert coil_writes(it.far_end)[-2:] == 2 * [(0, 0xFF00)]
+
+
+@pytest.mark.parametrize("order", ["open", "close", "stop"])
+async def test_a_device_that_stays_busy_is_asked_until_the_deadline(field, listener, order):
+    async with field(wiring=partial(BusyWiring, times=1000)) as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        with pytest.raises(DeviceFault, match="busy"):
+            await getattr(it.gate, order)(deadline=time.monotonic() + 0.35, forbidden=lambda: "")
+        assert len(it.wishes()) > 1
+
+
+async def test_what_forbids_a_close_forbids_it_after_a_busy_answer_too(field, listener):
+    reasons = ["", "the closing loop is active"]
+    async with field(wiring=partial(BusyWiring, times=1000)) as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        with pytest.raises(NotPermitted, match="closing loop"):
+            await it.gate.close(deadline=soon(), forbidden=lambda: reasons.pop(0))
+        assert it.wishes() == [Wish.CLOSE]
+
+
+async def test_a_step_that_a_busy_device_has_not_taken_is_sent_again(field, listener, relay_profile):
+    step = relay_profile.commands.open.model_copy(update={"idempotent": False})
+    commands = relay_profile.commands.model_copy(update={"open": step})
+    profile = relay_profile.model_copy(update={"commands": commands})
+    async with field(profile=profile, wiring=BusyWiring) as it:
+        await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
+        await it.gate.open(deadline=soon())
+        assert it.wishes() == 3 * [Wish.OPEN]
+
+
+@pytest.mark.parametrize("code", [1, 2, 3, 4, 8])
+async def test_any_other_refusal_is_final(field, listener, code):
+    async with field() as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        it.far_end.misbehave(1, Misbehaviour(exception=code))
+        with pytest.raises(DeviceFault, match="refused"):
+            await it.gate.open(deadline=soon())
+        assert it.wishes() == [Wish.OPEN]
 
 
 @pytest.mark.parametrize("line", LINES)
