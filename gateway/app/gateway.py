@@ -30,6 +30,7 @@ from gateway.lanes.incidents import Incidents
 from gateway.runtime.clock import SystemClock, boot_id, offset_of
 from gateway.runtime.data_folder import DataFolder
 from gateway.runtime.loop_watch import LoopWatch
+from gateway.runtime.machine_state import DATA_FOLDER, MEDIA_FOLDER
 from gateway.runtime.process_settings import collect_regularly, made_beside
 from gateway.runtime.redaction import Redaction
 from gateway.runtime.release import RELEASED_AT
@@ -91,7 +92,7 @@ class Gateway:
         self._trusted_time = TrustedTimeFile(folder=folder.path, clock=self._clock, boot_id=boot_id())
         self.progress = Progress(clock=self._clock)
         self._loop_watch = LoopWatch()
-        self._machine = MachineWatch(folders={"data folder": folder.path, "media folder": folder.media})
+        self._machine = MachineWatch(folders={DATA_FOLDER: folder.path, MEDIA_FOLDER: folder.media})
         self.stopping = asyncio.Event()
         self._reload_asked = asyncio.Event()
         self.services: Services | None = None

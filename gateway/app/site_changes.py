@@ -16,7 +16,7 @@ from gateway.app.served_interface import ServedInterface
 from gateway.domain.errors import ConfigError
 from gateway.domain.problems import ProblemKind
 from gateway.lanes import Lanes
-from gateway.problems.problem import Verdict
+from gateway.problems.problem import Part, Verdict
 from gateway.runtime.clock import Clock
 from gateway.runtime.process_settings import loop_first
 from gateway.site import Difference, Secrets, Site
@@ -32,7 +32,11 @@ _TAKES_BACK = frozenset({ProblemKind.INTERFACE_NOT_SERVED, ProblemKind.INPUTS_AL
 
 def hindrances(verdict: Verdict, interface: ServedInterface) -> dict[tuple[str, ...], str]:
     """Return what keeps lanes or the interface from working, for which a change is taken back: sentences by keys."""
-    found = {one.key: one.sentence for one in verdict.problems if one.lanes or one.kind in _TAKES_BACK}
+    found = {
+        one.key: f"{one.name}: {one.text}" if one.part is Part.LANE and not one.lanes else one.sentence
+        for one in verdict.problems
+        if one.lanes or one.kind in _TAKES_BACK
+    }
     return found | ({("interface",): "the interface is not served yet"} if interface.is_changing else {})
 
 

@@ -18,10 +18,11 @@ from gateway.problems.accounts import WeakAccounts, problems_of_accounts
 from gateway.problems.backups import LastBackup, problems_of_backups
 from gateway.problems.cameras import problem_of_worker, problems_of_camera
 from gateway.problems.lines import SiteLine, is_garbled, problem_of_line, problems_beside
-from gateway.problems.machine import MachineState, problems_of_machine
+from gateway.problems.machine import MachineState, problems_of_machine, size
 from gateway.problems.problem import Part, Problem, Verdict
 from gateway.recording import CameraSnapshot, RestartingWorker
 from gateway.recording.forecast import StorageForecast
+from gateway.runtime.machine_state import DATA_FOLDER, MEDIA_FOLDER
 
 _OSDP = "osdp-reader"
 """The driver of OSDP readers. One that answers but is offline has no secure channel or another key, for sure."""
@@ -31,6 +32,7 @@ _REFUSED_IN_A_ROW = 2
 _SECOND = 1_000_000
 _HOUR = 3600
 _CERTIFICATE_SECONDS = 14 * 24 * _HOUR
+_NEARLY_FULL = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ def _of_field(site: SiteState, hindered: Mapping[int, list[str]]) -> Iterator[Pr
 
 def _of_gateway(site: SiteState) -> Iterator[Problem]:
     if site.store_failing:
-        yield _gateway(ProblemKind.STORE_FAILING, f"nothing can be recorded: {site.store_failing}")
+        yield _gateway(ProblemKind.STORE_FAILING, f"nothing can be recorded: {site.store_failing}{_room_left(site)}")
     elif site.store_damaged:
         yield _gateway(ProblemKind.STORE_DAMAGED, f"part of a database cannot be read: {site.store_damaged}")
     if site.interface_fault:
@@ -201,7 +203,9 @@ def _of_gateway(site: SiteState) -> Iterator[Problem]:
     yield from problems_of_machine(site.machine)
     yield from problems_of_backups(site.backup, now=site.now, overdue_hours=site.backup_overdue_hours)
     if site.storage is not None and site.storage.short:
-        yield _gateway(ProblemKind.FOOTAGE_AT_RISK, f"storage: {site.storage.text}")
+        cap, free, floor = map(size, (site.storage.cap_bytes, site.storage.free_bytes, site.storage.floor_bytes))
+        limits = f"it may take {cap}; {free} of its disk are free; {floor} must stay free"
+        yield _gateway(ProblemKind.FOOTAGE_AT_RISK, f"storage: {site.storage.text}; {limits}")
     if site.certificate_fault and site.certificate_fault != site.interface_fault:
         yield _gateway(ProblemKind.CERTIFICATE_UNUSABLE, site.certificate_fault)
     if site.certificate_ends is not None and site.certificate_ends < site.now + _CERTIFICATE_SECONDS * _SECOND:
@@ -215,6 +219,19 @@ def _of_gateway(site: SiteState) -> Iterator[Problem]:
         yield _gateway(ProblemKind.WEBHOOK_FAILING, f"what is sent to {name} does not arrive: {why}", subject=name)
     for notice in site.site_notices:
         yield _gateway(ProblemKind.SITE_FILE_NOTICE, notice, subject=notice)
+
+
+def _room_left(site: SiteState) -> str:
+    """Return what is free on a disk of the databases that is nearly full, and what takes it; "" for any other."""
+    rooms = site.machine.disks.room
+    room = rooms.get(DATA_FOLDER)
+    if room is None or room.free > _NEARLY_FULL * room.total:
+        return ""
+    words = f"; {size(room.free)} of {size(room.total)} are free; databases take {size(room.databases)}"
+    media = rooms.get(MEDIA_FOLDER)
+    if media is None or media.device != room.device or site.storage is None:
+        return words
+    return f"{words}; footage takes {size(site.storage.footage_bytes)}"
 
 
 def _span(seconds: float) -> str:

@@ -120,7 +120,7 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
             Severity.ALARM,
             "Lanes go on with what is in memory; events wait and are lost at a power cut.",
             (
-                "Look whether the disk of the data folder is full: delete what is not the gateway's.",
+                "If the disk of the data folder is full, delete what is not the gateway's, or lower `[storage]`.",
                 "If it is not full, look in the system's log for errors of the disk, and replace it.",
                 "If a file is damaged, restart the gateway while the lanes are empty: it saves every readable row.",
             ),

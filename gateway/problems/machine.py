@@ -53,6 +53,13 @@ def problems_of_machine(machine: MachineState) -> Iterator[Problem]:
         yield _problem(ProblemKind.CLOCK_STEPPED, f"the clock was set {where} by {_span(abs(step))}")
 
 
+def size(count: int) -> str:
+    """Return bytes in words: "12 MB", "1.3 GB"."""
+    if count < 1000 * _MEGABYTE:
+        return f"{count / _MEGABYTE:.0f} MB"
+    return f"{count / (1000 * _MEGABYTE):,.1f} GB"
+
+
 def _held_by(hold: LongHold) -> str:
     if not hold.busy:
         return "the gateway waits for this machine for more than half a second again and again"

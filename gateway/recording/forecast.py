@@ -58,6 +58,7 @@ class StorageForecast:
         footage_bytes: the bytes of footage and evidence.
         cap_bytes: the greatest number of such bytes.
         free_bytes: the bytes free on their disk.
+        floor_bytes: the bytes of them that must stay free.
         bytes_per_day: the recent rate of new footage.
         full_in_days: the days until the storage is full at that rate; None if it does not fill up or nothing comes in.
         text: the forecast in a few words.
@@ -71,6 +72,7 @@ class StorageForecast:
     full_in_days: float | None
     text: str
     short: bool
+    floor_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def forecast(
         footage_bytes=use.footage,
         cap_bytes=limits.cap,
         free_bytes=use.free,
+        floor_bytes=limits.floor,
         bytes_per_day=per_day,
         full_in_days=None if days is None else round(days, 2),
         text=f"{use.footage / _GIGABYTE:.1f} GB, {text}",

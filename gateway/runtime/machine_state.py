@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+DATA_FOLDER, MEDIA_FOLDER = "data folder", "media folder"
+"""The names of the gateway's folders for people."""
 _ROOT = Path("/")
 _WORN_FROM = 9
 """eMMC's wear in tenths of its promised life: 9 means 80 % to 90 %, 11 means more than all of it."""
@@ -37,34 +40,63 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Room:
+    """Room on the disk of a folder, in bytes.
+
+    Attributes:
+        free: what is free for the gateway.
+        total: the size of the disk.
+        databases: what the databases in the folder take.
+        device: the disk's number.
+    """
+
+    free: int
+    total: int
+    databases: int
+    device: int
+
+
+@dataclass(frozen=True, slots=True)
 class DiskFacts:
     """Facts about the disks of the gateway's folders.
 
     Attributes:
+        room: the room on the disk of each folder, by the folder's name.
         read_only: the names of folders whose disk is mounted read-only, one folder per disk.
         worn: the wear of worn disks in words, by the disk's name.
     """
 
     read_only: tuple[str, ...] = ()
     worn: Mapping[str, str] = field(default_factory=dict)
+    room: Mapping[str, Room] = field(default_factory=dict)
 
 
 def disk_facts(folders: Mapping[str, Path], *, root: Path = _ROOT) -> DiskFacts:
     """Read the facts about the disks of these folders, which are given by their names for people."""
     read_only: dict[int, str] = {}
-    worn = {}
+    worn, room = {}, {}
     for name, folder in folders.items():
         try:
-            flags, device = os.statvfs(folder).f_flag, folder.stat().st_dev
+            disk_of, device = os.statvfs(folder), folder.stat().st_dev
         except OSError:
             continue  # a missing folder is reported by its owner
-        if flags & os.ST_RDONLY:
+        block = disk_of.f_frsize
+        room[name] = Room(disk_of.f_bavail * block, disk_of.f_blocks * block, _databases(folder), device)
+        if disk_of.f_flag & os.ST_RDONLY:
             read_only.setdefault(device, name)  # two folders on one disk are one problem
         disk = (root / f"sys/dev/block/{os.major(device)}:{os.minor(device)}").resolve()
         for part in (disk, disk.parent):  # a partition has no facts of its own
             if wear := _wear(part / "device"):
                 worn[part.name] = wear
-    return DiskFacts(tuple(read_only.values()), worn)
+    return DiskFacts(tuple(read_only.values()), worn, room)
+
+
+def _databases(folder: Path) -> int:
+    taken = 0
+    for file in folder.glob("*.db*"):
+        with contextlib.suppress(OSError):  # some come and go with each commit
+            taken += file.stat().st_size
+    return taken
 
 
 def _wear(device: Path) -> str:

@@ -17,8 +17,9 @@ from gateway.problems.found import CrowdedListener, SiteState, verdict
 from gateway.problems.machine import MachineState
 from gateway.problems.problem import ADVICE
 from gateway.recording import CameraSnapshot, RestartingWorker
+from gateway.recording.forecast import StorageForecast
 from gateway.runtime.loop_watch import LongHold
-from gateway.runtime.machine_state import DiskFacts, Memory
+from gateway.runtime.machine_state import DiskFacts, Memory, Room
 
 INPUTS, READER = 102, 103
 NOW = 1_772_323_200_000_000
@@ -284,6 +285,45 @@ def test_each_webhook_that_is_disabled_is_a_problem():
         "nothing is sent to https://a/: it answered 410",
         "nothing is sent to https://b/: by a person",
     ]
+
+
+DISK = Room(free=12_000_000, total=29_300_000_000, databases=1_200_000_000, device=1)
+FORECAST = StorageForecast(
+    footage_bytes=20_100_000_000,
+    cap_bytes=25_000_000_000,
+    free_bytes=12_000_000,
+    bytes_per_day=0,
+    full_in_days=None,
+    text="20.1 GB, full, and nothing may be deleted: cameras pause",
+    short=True,
+    floor_bytes=1_000_000_000,
+)
+
+
+@pytest.mark.parametrize(
+    ("rooms", "numbers"),
+    [
+        (
+            {"data folder": DISK, "media folder": DISK},
+            "; 12 MB of 29.3 GB are free; databases take 1.2 GB; footage takes 20.1 GB",
+        ),
+        (
+            {"data folder": DISK, "media folder": replace(DISK, device=2)},
+            "; 12 MB of 29.3 GB are free; databases take 1.2 GB",
+        ),
+        ({"data folder": replace(DISK, free=9_000_000_000)}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_full_disk_is_told_in_numbers(rooms, numbers):
+    machine = MachineState(disks=DiskFacts(room=rooms))
+    site = replace(WELL, store_failing="site.db: the disk is full", machine=machine, storage=FORECAST)
+    failing, at_risk = verdict(site).problems
+    assert failing.text == f"nothing can be recorded: site.db: the disk is full{numbers}"
+    assert at_risk.text == (
+        "storage: 20.1 GB, full, and nothing may be deleted: cameras pause; it may take 25.0 GB;"
+        " 12 MB of its disk are free; 1.0 GB must stay free"
+    )
 
 
 def test_a_webhook_that_fails_is_a_problem():

@@ -45,6 +45,16 @@ def test_a_disk_that_tells_nothing_and_a_folder_that_is_not_there_are_no_facts(t
     assert (found.read_only, found.worn) == ((), {})
 
 
+def test_the_room_of_a_disk_and_what_databases_take_of_it(tmp_path):
+    (tmp_path / "site.db").write_bytes(b"x" * 3000)
+    (tmp_path / "site.db-wal").write_bytes(b"x" * 500)
+    (tmp_path / "lock").write_bytes(b"x" * 700)
+    room = disk_facts({"data folder": tmp_path}, root=tmp_path).room["data folder"]
+    assert room.databases == 3500
+    assert 0 < room.free <= room.total
+    assert room.device == tmp_path.stat().st_dev
+
+
 def write(root, files):
     for name, text in files.items():
         path = root / name

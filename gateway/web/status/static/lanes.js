@@ -16,7 +16,8 @@ const CANNOT_WORK = "Cannot work";
 const AT_REST = new Map([
   ["gate_does_not_move", "Gate does not move"], ["gate_too_slow", "Gate moves too slowly"], ["input_stuck", "Input stuck"],
   ["input_chatters", "Input chatters"], ["gate_forced_open", "Gate opened without a command"], ["gate_held_open", "Gate open too long"],
-  ["gate_stopped", "Gate stopped by a person"],
+  ["gate_stopped", "Gate stopped by a person"], ["inputs_all_on", "All inputs on"], ["readers_swapped", "Readers swapped"],
+  ["cards_without_vehicle", "Cards, but no vehicle"], ["vehicles_without_card", "Vehicles, but no card"],
 ]);
 const NO_WORK = new Set(["idle", "armed", "fault"]);
 const LOOPS = { on: "occupied", off: "free", unknown: "unknown" };
