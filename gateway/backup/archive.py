@@ -17,8 +17,9 @@ import pwd
 import re
 import tarfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal
 
@@ -42,6 +43,10 @@ _SALT_BYTES, _NONCE_BYTES = 16, 12
 _SCRYPT_COST = 2**16
 """64 MiB and about 0.2 s for each passphrase tried."""
 _LARGEST_SECRETS = 64 * _PIECE
+
+
+Opener = Callable[[], BufferedReader]
+"""Opens a file for reading."""
 
 
 class Member(BaseModel):
@@ -94,13 +99,14 @@ def usual_name(made_at: str) -> str:
     return f"{made_at[:23].replace(':', '')}{SUFFIX}"
 
 
-def member_of(path: Path) -> Member:
-    """Return the size, hash and mode of a file. Blocks on the disk."""
-    with path.open("rb") as file:
+def member_of(opened: Opener, original: os.stat_result | None = None) -> Member:
+    """Return the size and hash of a file, with the mode and owner of its `original`. Blocks on the disk."""
+    with opened() as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        found = os.fstat(file.fileno())
+        size = os.fstat(file.fileno()).st_size
+        found = original or os.fstat(file.fileno())
     owner, group = owner_of(found)
-    return Member(size=found.st_size, sha256=digest, mode=found.st_mode & 0o777, owner=owner, group=group)
+    return Member(size=size, sha256=digest, mode=found.st_mode & 0o777, owner=owner, group=group)
 
 
 def owner_of(found: os.stat_result) -> tuple[str, str]:
@@ -113,15 +119,15 @@ def owner_of(found: os.stat_result) -> tuple[str, str]:
     return owner, group
 
 
-def pack(target: Path, manifest: Manifest, files: Mapping[str, Path], *, passphrase: str) -> None:
+def pack(target: Path, manifest: Manifest, files: Mapping[str, Opener], *, passphrase: str) -> None:
     """Write the archive durably. `files` are the manifest's members by their names. Raises OSError."""
     listed = manifest.model_dump_json(indent=1).encode()
     with open(target, "xb", opener=_privately) as file:
         with tarfile.open(fileobj=file, mode="w:gz", compresslevel=6) as tar:
             _add(tar, _MANIFEST, io.BytesIO(listed))
             _add(tar, _PROOF, io.BytesIO(_proof(listed, passphrase, os.urandom(_SALT_BYTES))))
-            for name, path in files.items():
-                with path.open("rb") as content:
+            for name, opened in files.items():
+                with opened() as content:
                     _add(tar, name, content)
         file.flush()
         os.fsync(file.fileno())
@@ -155,14 +161,15 @@ def unpack(source: Path, into: Path, *, passphrase: str) -> Manifest:
     return manifest
 
 
-def seal(files: Mapping[str, Path], passphrase: str) -> bytes:
-    """Pack secrets and encrypt them."""
+def seal(files: Mapping[str, Opener], originals: Mapping[str, os.stat_result], passphrase: str) -> bytes:
+    """Pack secrets and encrypt them. `originals`: the files of which these are copies."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
-        for name, path in files.items():
-            found = path.stat()
-            owner, group = owner_of(found)
-            _add(tar, name, io.BytesIO(path.read_bytes()), mode=found.st_mode & 0o777, owner=owner, group=group)
+        for name, opened in files.items():
+            with opened() as file:
+                found = originals[name]
+                owner, group = owner_of(found)
+                _add(tar, name, io.BytesIO(file.read()), mode=found.st_mode & 0o777, owner=owner, group=group)
     salt, nonce = os.urandom(_SALT_BYTES), os.urandom(_NONCE_BYTES)
     return _SEAL + salt + nonce + AESGCM(_key(passphrase, salt)).encrypt(nonce, packed.getvalue(), _SEAL)
 

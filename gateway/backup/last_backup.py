@@ -14,7 +14,9 @@ from gateway.backup.faults import kind_of
 from gateway.domain.errors import GatewayError
 from gateway.domain.problems import ProblemKind
 from gateway.problems.backups import LastBackup
+from gateway.runtime.beneath import Beneath
 from gateway.runtime.durable_files import sync_folder
+from gateway.runtime.owner_rights import acting_as_owner
 
 _NAME = "last-backup.json"
 _LARGEST = 10_000
@@ -25,7 +27,7 @@ _FORM = TypeAdapter(LastBackup)
 def last_backup(data: Path) -> LastBackup | None:
     """Read the note from a data folder, None if there is none. Blocks on the disk."""
     try:
-        with (data / _NAME).open("rb") as file:
+        with Beneath(data).open(_NAME) as file:
             return _FORM.validate_json(file.read(_LARGEST))
     except (OSError, ValidationError):
         return None  # the next backup writes it anew
@@ -52,17 +54,13 @@ def _note_failure(data: Path, now: int, kind: ProblemKind, why: str) -> None:
 
 def _write(data: Path, note: LastBackup) -> None:
     """Write the note for the folder's owner. Without room for it, the previous note stays and becomes overdue."""
-    with suppress(OSError):
-        owner = data.stat()
-        # Root writes in another user's folder: a file with a new name, since the place of the note may be a link.
+    with suppress(OSError), acting_as_owner(data):
         descriptor, draft = tempfile.mkstemp(prefix=f".{_NAME}.", dir=data)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(_FORM.dump_json(note))
                 file.flush()
                 os.fsync(descriptor)
-                if os.geteuid() == 0:
-                    os.fchown(descriptor, owner.st_uid, owner.st_gid)
             Path(draft).replace(data / _NAME)
             sync_folder(data)
         except OSError:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
+from pathlib import Path, PurePosixPath
 
-from gateway.backup.archive import Manifest, member_of, pack, seal
+from gateway.backup.archive import Manifest, Opener, member_of, pack, seal
 from gateway.backup.faults import folder_fault
 from gateway.domain.errors import ConfigError, StoreError
+from gateway.runtime.beneath import Beneath, NoPlainFile
 from gateway.runtime.durable_files import sync_folder
 from gateway.store.engine.copies import copy_databases
 from gateway.store.footage.event_footage import held_files
@@ -46,32 +50,40 @@ def make_backup(
     made_at: str,
     with_secrets: bool = True,
     with_footage: bool = False,
+    left_out: Callable[[str], None] = lambda _: None,
 ) -> Manifest:
     """Write a backup of the gateway at `place` to the file `target`, which must not be there yet.
 
     Blocks on the disk. `passphrase` authenticates the whole backup and seals the secrets, which `with_secrets` adds.
-    `with_footage` adds the footage that camera events hold, and their evidence.
+    `with_footage` adds the footage that camera events hold, and their evidence. `left_out` gets the names of links and
+    of files with several names, which are not followed: their owner must not lead root elsewhere.
 
     Raises:
         ConfigError: there is no gateway at `place`; FolderRefuses if `target` cannot be written.
         StoreError: a database is damaged, or footage cannot be read; DiskFull if there is no room.
     """
+    data, draft = Beneath(place.data), target.with_name(f".{target.name}.new")
     media = place.data / MEDIA
-    draft = target.with_name(f".{target.name}.new")
     try:
         with tempfile.TemporaryDirectory(prefix=".backup-", dir=target.parent) as folder:
             staged = Path(folder)
             schemas = copy_databases(place.data, staged)
-            files = {f"data/{name}": staged / name for name in schemas}
-            files |= {f"data/{name}": place.data / name for name in _PLAIN_FILES if (place.data / name).is_file()}
-            files |= {f"site/{path.relative_to(place.site_file.parent)}": path for path in _settings(place)}
+            files = {f"data/{name}": _opener(staged / name) for name in schemas}
+            sources, secrets = _of_data(data, _PLAIN_FILES), _of_data(data, _SECRET_FILES)
+            _beside(place, sources, secrets, left_out)
+            found: dict[str, os.stat_result] = {}
+            files |= _held_still(sources, staged, found, left_out)
             if with_secrets:
-                files[SEALED] = staged / SEALED
-                files[SEALED].write_bytes(seal(dict(_secrets(place)), passphrase))
-            files = {name: _held_still(path, staged, name) for name, path in files.items()}
+                held = _held_still(secrets, staged, found, left_out)
+                (staged / SEALED).write_bytes(seal(held, found, passphrase))
+                files[SEALED] = _opener(staged / SEALED)
             if with_footage:
-                held = (*held_files(staged / "site.db"), *_evidence(media))
-                files |= {f"{MEDIA}/{name}": media / name for name in held if is_plain(place.data, f"{MEDIA}/{name}")}
+                names = (*held_files(staged / "site.db"), *_evidence(data))
+                files |= {
+                    f"{MEDIA}/{name}": partial(data.open, f"{MEDIA}/{name}")
+                    for name in names
+                    if _is_plain(data, f"{MEDIA}/{name}", left_out)
+                }
             manifest = Manifest(
                 version=version,
                 site=site,
@@ -79,7 +91,7 @@ def make_backup(
                 site_file=place.site_file.name,
                 schemas=schemas,
                 has_secrets=with_secrets,
-                members={name: member_of(path) for name, path in files.items()},
+                members={name: member_of(opened, found.get(name)) for name, opened in files.items()},
             )
             draft.unlink(missing_ok=True)
             pack(draft, manifest, files, passphrase=passphrase)
@@ -99,64 +111,95 @@ def make_backup(
     return manifest
 
 
-def _held_still(path: Path, staged: Path, name: str) -> Path:
-    """Return a copy of a file that a running gateway may change meanwhile."""
-    if path.is_relative_to(staged):
-        return path
-    copy = staged / "still" / name
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    copy.write_bytes(path.read_bytes())
-    copy.chmod(path.stat().st_mode & 0o777)
-    return copy
+def _of_data(data: Beneath, names: Iterable[str]) -> dict[str, Opener]:
+    return {f"data/{name}": partial(data.open, name) for name in names if data.is_there(name)}
 
 
-def is_plain(folder: Path, name: str) -> bool:
-    """Return whether no part of `name` in the folder is a link: its owner must not lead root elsewhere."""
-    return (folder / name).resolve() == folder.resolve() / name
+def _opener(path: Path) -> Opener:
+    return lambda: path.open("rb")
 
 
-def _evidence(media: Path) -> Iterator[str]:
-    """Yield the files of evidence that have arrived whole, relative to the media folder."""
-    yield from (f"{_EVIDENCE}/{path.name}" for path in sorted((media / _EVIDENCE).glob("*")) if not path.suffix)
+def _held_still(
+    sources: Mapping[str, Opener], staged: Path, found: dict[str, os.stat_result], left_out: Callable[[str], None]
+) -> dict[str, Opener]:
+    """Copy files that a running gateway may change meanwhile, and note in `found` whose they are.
 
-
-def _settings(place: Place) -> Iterator[Path]:
-    """Yield the site file and the profiles beside it."""
-    if not place.site_file.is_file():
-        raise ConfigError(f"there is no site file {place.site_file}; name it with --site")
-    yield from (path for path in _beside(place) if _is_setting(path, place))
-
-
-def _secrets(place: Place) -> Iterator[tuple[str, Path]]:
-    """Yield the names and files of secrets: all beside the site file that is no setting, and the data folder's."""
-    folder = place.site_file.parent
-    for name in SECRET_FOLDERS:
-        for path in sorted((folder / name).rglob("*")):
-            if path.is_file():
-                yield f"site/{path.relative_to(folder)}", path
-    for path in _beside(place):
-        if not _is_setting(path, place):
-            yield f"site/{path.relative_to(folder)}", path
-    for name in _SECRET_FILES:
-        if (path := place.data / name).is_file():
-            yield f"data/{name}", path
-
-
-def _is_setting(path: Path, place: Place) -> bool:
-    """Return whether a file may stand in the clear. Others may be the passphrase itself, or a private key."""
-    return path == place.site_file or path.suffix == ".toml"
-
-
-def _beside(place: Place) -> Iterator[Path]:
-    """Yield the files beside the site file, without the folders of secrets and the data folder.
-
-    The folder may belong to the gateway's user: no link leads root's reading elsewhere.
+    A link is told and left out.
     """
-    folder, data = place.site_file.parent, place.data.absolute()
-    for path in sorted(folder.rglob("*")):
-        inside = path.relative_to(folder).parts
-        hidden = any(part.startswith(".") for part in inside)
-        if inside[0] in SECRET_FOLDERS or hidden or path.absolute().is_relative_to(data):
+    copies: dict[str, Opener] = {}
+    for name, opened in sources.items():
+        try:
+            source = opened()
+        except FileNotFoundError:
             continue
-        if path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGEST_FILE:
-            yield path
+        except NoPlainFile:
+            left_out(name)
+            continue
+        copy = staged / "still" / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with source, copy.open("wb") as written:
+            shutil.copyfileobj(source, written)
+            found[name] = os.fstat(source.fileno())
+        copies[name] = _opener(copy)
+    return copies
+
+
+def _is_plain(data: Beneath, name: str, left_out: Callable[[str], None]) -> bool:
+    """Return whether this is a file without a link on its way; tell one that is not."""
+    try:
+        data.open(name).close()
+    except NoPlainFile:
+        left_out(name)
+        return False
+    return True
+
+
+def _evidence(data: Beneath) -> Iterator[str]:
+    """Yield the files of evidence that have arrived whole, relative to the media folder."""
+    for name, _ in data.files(f"{MEDIA}/{_EVIDENCE}"):
+        inside = name.removeprefix(f"{MEDIA}/")
+        if "." not in inside and inside.count("/") == 1:
+            yield inside
+
+
+def _beside(
+    place: Place, settings: dict[str, Opener], secrets: dict[str, Opener], left_out: Callable[[str], None]
+) -> None:
+    """Add the site file and what lies beside it: settings in the clear, and secrets, which is all that is no setting.
+
+    The folder may belong to the gateway's user: no link leads root's reading elsewhere. Raises ConfigError.
+    """
+    folder = Beneath(place.site_file.parent)
+    _expect_site_file(place, folder)
+    skipped = frozenset({os.path.relpath(place.data.absolute(), folder.path.absolute())})
+    for name, plain in folder.files(skipped=skipped):
+        parts = PurePosixPath(name).parts
+        is_secret = parts[0] in SECRET_FOLDERS
+        if not is_secret and any(part.startswith(".") for part in parts):
+            continue
+        if not plain:
+            left_out(f"site/{name}")
+            continue
+        is_setting = not is_secret and (name == place.site_file.name or name.endswith(".toml"))
+        if is_secret or _size(folder, name) <= _LARGEST_FILE:
+            (settings if is_setting else secrets)[f"site/{name}"] = partial(folder.open, name)
+
+
+def _expect_site_file(place: Place, folder: Beneath) -> None:
+    try:
+        folder.open(place.site_file.name).close()
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no site file {place.site_file}; name it with --site") from error
+    except NoPlainFile as error:
+        raise ConfigError(
+            f"{place.site_file} is a link, or a file with several names, which a backup does not follow: put the file"
+            " itself there"
+        ) from error
+
+
+def _size(folder: Beneath, name: str) -> int:
+    try:
+        with folder.open(name) as file:
+            return os.fstat(file.fileno()).st_size
+    except (FileNotFoundError, NoPlainFile):
+        return 0  # copying it tells

@@ -11,16 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gateway.backup.archive import Manifest, unpack, unseal
-from gateway.backup.making import MEDIA, SEALED, Place, is_plain
+from gateway.backup.making import MEDIA, SEALED, Place
 from gateway.domain.errors import ConfigError, StoreError
+from gateway.runtime.beneath import Beneath, NoPlainFile
 from gateway.runtime.data_folder import DataFolder, MediaCondition
-from gateway.runtime.durable_files import sync_folder
+from gateway.runtime.owner_rights import acting_as_owner
 from gateway.store.engine.copies import check_copy, prepare_restored
 
 _SIDE_FILES = ("", "-wal", "-shm", "-journal", ".closed", ".boot")
 _BESIDE_DATABASE = (".ids", ".closed")
 _ASIDE = "before-restore"
-_MODE_OF_MEDIA = 0o750
+_MODE_OF_FOOTAGE = 0o640
 _MOST_OF_DATA = 0o640
 """Permissions of a database, whatever a backup by another umask says."""
 
@@ -49,8 +50,8 @@ def restore(
     """
     try:
         with (
-            DataFolder.open(place.data) as data,
-            _unpacked(source, data.path, passphrase, with_secrets=with_secrets) as (manifest, unpacked),
+            _opened(place.data) as data,
+            _unpacked(source, _near(data.path), passphrase, with_secrets=with_secrets) as (manifest, unpacked),
         ):
             used = [name for name in manifest.schemas if (place.data / name).exists()]
             if (used or place.site_file.exists()) and not replace:
@@ -58,16 +59,35 @@ def restore(
                 raise ConfigError(f"{there} is there already; --replace keeps what is there under another name")
             footage = _footage(unpacked, data)
             for name in manifest.schemas:
-                note = f"{name}.ids"
-                if (place.data / note).exists():
-                    shutil.copyfile(place.data / note, unpacked / "data" / note)
+                _keep_ids(Beneath(place.data), f"{name}.ids", unpacked / "data")
                 prepare_restored(unpacked / "data" / name)
             _put_site(unpacked / "site", manifest.site_file, place.site_file)
             _put_footage(footage, unpacked, place.data)
             _put_data(unpacked / "data", place.data)
+    except NoPlainFile as error:
+        raise ConfigError(f"{error}: remove what is there, which nothing is restored through") from error
     except OSError as error:
         raise StoreError(f"the backup cannot be restored: {error.strerror or error}") from error
     return manifest
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[DataFolder]:
+    """Open the data folder with its owner's rights, since its owner may have put links in it."""
+    with acting_as_owner(path):
+        data = DataFolder.open(path)
+    with data:
+        yield data
+
+
+def _near(data: Path) -> Path:
+    """Return the folder to unpack in: near the data, but where root may do that out of the owner's reach."""
+    return Path("/var/tmp") if os.geteuid() == 0 and data.stat().st_uid != 0 else data  # noqa: S108  # a new folder in it
+
+
+def _keep_ids(data: Beneath, note: str, unpacked: Path) -> None:
+    with contextlib.suppress(FileNotFoundError), data.open(note) as known, (unpacked / note).open("wb") as kept:
+        shutil.copyfileobj(known, kept)
 
 
 @contextmanager
@@ -94,76 +114,72 @@ def _unpacked(
 
 def _put_site(unpacked: Path, named: str, site_file: Path) -> None:
     """Copy the site file and what lies beside it, with their owners. Other files of these names are kept."""
-    folder = site_file.parent
-    folder.mkdir(parents=True, exist_ok=True)
+    site_file.parent.mkdir(parents=True, exist_ok=True)
+    folder = Beneath(site_file.parent)
     for path in sorted(unpacked.rglob("*")):
         if not path.is_file():
             continue
-        inside, found = path.relative_to(unpacked), path.stat()
-        target = site_file if str(inside) == named else folder / inside
-        if not target.parent.exists():
-            target.parent.mkdir(parents=True, mode=0o750 if found.st_mode & 0o070 else 0o700)
-            _own(target.parent, found)
-        if target.exists() and target.read_bytes() != path.read_bytes():
-            target.rename(_free_name(target))
-        _put(path, target, owner=found)
+        inside, found = str(path.relative_to(unpacked)), path.stat()
+        name = site_file.name if inside == named else inside
+        if folder.is_there(name) and not _is_same(folder, name, path):
+            folder.set_aside(name, _ASIDE)
+        owner = (found.st_uid, found.st_gid) if os.geteuid() == 0 else None
+        with path.open("rb") as content:
+            folder.put(name, content, mode=found.st_mode & 0o777, owner=owner)
+
+
+def _is_same(folder: Beneath, name: str, path: Path) -> bool:
+    try:
+        with folder.open(name) as there:
+            return there.read() == path.read_bytes()
+    except NoPlainFile:
+        return False
 
 
 def _put_data(unpacked: Path, data: Path) -> None:
     """Copy the databases and what belongs to them into the data folder; those that are there are kept aside."""
+    folder = Beneath(data)
     for path in sorted(unpacked.iterdir()):
-        target = data / path.name
-        if path.suffix == ".db":
-            aside = _free_name(target)
-            for suffix in _SIDE_FILES:
-                if (before := data / f"{path.name}{suffix}").exists():
-                    before.rename(aside.with_name(aside.name + suffix))
-        elif target.exists() and path.suffix not in _BESIDE_DATABASE:
-            target.rename(_free_name(target))
-        _put(path, target, owner=data.stat(), most=_MOST_OF_DATA)
+        with path.open("rb") as content, acting_as_owner(data):
+            if path.suffix == ".db":
+                _set_database_aside(data / path.name)
+            elif folder.is_there(path.name) and path.suffix not in _BESIDE_DATABASE:
+                folder.set_aside(path.name, _ASIDE)
+            folder.put(path.name, content, mode=os.fstat(content.fileno()).st_mode & _MOST_OF_DATA, owner=None)
+
+
+def _set_database_aside(database: Path) -> None:
+    aside = _free_name(database)
+    for suffix in _SIDE_FILES:
+        if os.path.lexists(before := database.with_name(f"{database.name}{suffix}")):
+            before.rename(aside.with_name(aside.name + suffix))
 
 
 def _footage(unpacked: Path, data: DataFolder) -> list[Path]:
-    """Return the files and folders of footage and evidence. Raises ConfigError if they cannot be put back."""
-    found = sorted((unpacked / MEDIA).rglob("*"))
+    """Return the files of footage and evidence. Raises ConfigError if they cannot be put back."""
+    found = sorted(path for path in (unpacked / MEDIA).rglob("*") if path.is_file())
     if found and data.media_condition is not MediaCondition.READY:
         raise ConfigError(f"footage cannot be put into {data.media}; mount its disk there first")
-    for path in found:
-        if not is_plain(data.path, str(path.relative_to(unpacked))):
-            raise ConfigError(f"footage cannot be put into {data.media}, where a link leads elsewhere; remove the link")
+    folder = Beneath(data.path)
+    try:
+        for path in found:
+            folder.is_there(str(path.relative_to(unpacked)))
+    except NoPlainFile as error:
+        raise ConfigError(
+            f"footage cannot be put into {data.media}, where a link leads elsewhere; remove the link"
+        ) from error
     return found
 
 
 def _put_footage(footage: list[Path], unpacked: Path, data: Path) -> None:
     """Copy footage and evidence into the media folder, where none of that name is."""
-    owner = data.stat()
+    folder = Beneath(data)
     for path in footage:
-        target = data / path.relative_to(unpacked)
-        if path.is_dir():
-            target.mkdir(mode=_MODE_OF_MEDIA, exist_ok=True)
-            _own(target, owner)
-        elif not target.exists():
-            _put(path, target, owner=owner, most=_MOST_OF_DATA)
-            path.unlink()  # large footage is not there twice
-
-
-def _put(path: Path, target: Path, *, owner: os.stat_result, most: int = 0o777) -> None:
-    """Copy a file durably, with its permissions but no more than `most`.
-
-    The folder may belong to the gateway's user: what another program puts in the draft's place is not followed.
-    """
-    draft = target.with_name(f".{target.name}.new")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as written, path.open("rb") as unpacked:
-        shutil.copyfileobj(unpacked, written)
-        written.flush()
-        os.fchmod(descriptor, path.stat().st_mode & most)
-        if os.geteuid() == 0:
-            os.fchown(descriptor, owner.st_uid, owner.st_gid)
-        os.fsync(descriptor)
-    draft.replace(target)
-    sync_folder(target.parent)
+        name = str(path.relative_to(unpacked))
+        with path.open("rb") as content, acting_as_owner(data):
+            if not folder.is_there(name):
+                folder.put(name, content, mode=_MODE_OF_FOOTAGE, owner=None)
+        path.unlink()  # large footage is not there twice
 
 
 def _give(path: Path, owner: str, group: str) -> None:
@@ -174,13 +190,8 @@ def _give(path: Path, owner: str, group: str) -> None:
                 shutil.chown(path, **names)
 
 
-def _own(path: Path, owner: os.stat_result) -> None:
-    if os.geteuid() == 0:
-        os.chown(path, owner.st_uid, owner.st_gid)
-
-
 def _free_name(path: Path) -> Path:
     number = 1
-    while path.with_name(f"{path.name}.{_ASIDE}-{number}").exists():
+    while os.path.lexists(path.with_name(f"{path.name}.{_ASIDE}-{number}")):
         number += 1
     return path.with_name(f"{path.name}.{_ASIDE}-{number}")

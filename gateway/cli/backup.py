@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tempfile
 import tomllib
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from gateway.site.backup_section import BackupSection, S3Address, SftpAddress
 
 _USUAL_SITE = Path("/etc/edge-gateway/site.toml")
+_USUAL_SETTINGS = Path("/etc/edge-gateway-backup/backup.toml")
+"""Where `[backup]` of root's backups is. The gateway may write its site file, and must not say where root writes."""
 _PASSPHRASE = "EDGE_GATEWAY_BACKUP_PASSPHRASE"  # noqa: S105 (the name of a variable)
 
 _Site = Annotated[Path, typer.Option("--site", metavar="SITE.toml", help="The site file.", show_default=True)]
@@ -66,6 +69,15 @@ def backup(
             show_default=False,
         ),
     ] = None,
+    settings: Annotated[
+        Path | None,
+        typer.Option(
+            "--settings",
+            metavar="FILE",
+            help=f"Where \\[backup] is, secrets beside it: {_USUAL_SETTINGS} if it is there, else the site file.",
+            show_default=False,
+        ),
+    ] = None,
     site: _Site = _USUAL_SITE,
     data: Data = USUAL_DATA,
     passphrase_file: _PassphraseFile = None,
@@ -74,8 +86,9 @@ def backup(
     """Write a backup: databases, site file, profiles, sealed secrets. The gateway may run meanwhile.
 
     Footage is only in it with `--footage`. Events name people and plates, so keep it where only people who may see
-    those can read it. The section `backup` of the site file says how a far place is reached, and where a backup goes
-    without an address. A backup in a far place is read back and compared before it counts as good.
+    those can read it. The section `backup` says how a far place is reached, and where a backup goes without an address.
+    Run as root, it is read only from a file that nobody else may write. A backup in a far place is read back and
+    compared before it counts as good.
 
     Example: edge-gateway backup /media/usb/north-yard.backup.tar.gz
 
@@ -95,27 +108,36 @@ def backup(
             keep=keep,
             footage=footage,
             place=Place(site_file=site, data=data),
+            settings=settings or (_USUAL_SETTINGS if _USUAL_SETTINGS.exists() else site),
             passphrase=_passphrase(passphrase_file, new=True),
             with_secrets=not without_secrets,
         )
 
 
 def _back_up(
-    target: str, *, keep: int | None, footage: bool | None, place: Place, passphrase: str, with_secrets: bool
+    target: str,
+    *,
+    keep: int | None,
+    footage: bool | None,
+    place: Place,
+    settings: Path,
+    passphrase: str,
+    with_secrets: bool,
 ) -> None:
-    """Write a backup to `target`, or where the site file says."""
+    """Write a backup to `target`, or where the settings say."""
     import importlib.metadata  # noqa: PLC0415  # help answers faster
 
     from gateway.backup.archive import usual_name  # noqa: PLC0415
     from gateway.backup.destinations import delete_older, far_place, split  # noqa: PLC0415
     from gateway.backup.making import make_backup  # noqa: PLC0415
-    from gateway.site import Secrets, load, secrets_folder  # noqa: PLC0415
+    from gateway.site import Secrets, load, secrets_beside, secrets_folder  # noqa: PLC0415
     from gateway.site.backup_section import BackupSection  # noqa: PLC0415
 
-    site, data = place.site_file, place.data
-    secrets = Secrets(folder=secrets_folder(site))
-    loaded = load(site, secrets=secrets) if site.is_file() else None
-    section = BackupSection() if loaded is None else loaded.backup
+    site = place.site_file
+    loaded = load(site, secrets=Secrets(folder=secrets_folder(site))) if site.is_file() else None
+    section = BackupSection() if settings == site and loaded is None else _section(settings)
+    if section.model_fields_set - {"overdue_hours"}:
+        _expect_roots_own(settings)
     address = _address(target or section.target)
     kept = keep if keep is not None else 0 if target else section.keep
     now = iso_utc(SystemClock().wall().micros)
@@ -130,6 +152,7 @@ def _back_up(
             made_at=now,
             with_secrets=with_secrets,
             with_footage=footage if footage is not None else section.footage and not target,
+            left_out=lambda name: typer.echo(f"{name} is left out: it is a link, or has several names", err=True),
         )
 
     if isinstance(address, Path):
@@ -141,9 +164,9 @@ def _back_up(
                 typer.echo(f"{older} is deleted: {kept} are kept")
         return
     folder, name = split(address)
-    far = far_place(folder, section, secrets.get)
+    far = far_place(folder, section, secrets_beside(settings).get)
     far.names()  # what cannot be reached is told before all the work
-    with tempfile.TemporaryDirectory(prefix=".backup-", dir=data if data.is_dir() else None) as near:
+    with tempfile.TemporaryDirectory(prefix=".backup-", dir=_near(place.data)) as near:
         draft = Path(near) / "draft"
         write(draft)
         far.put(draft, name or usual_name(now))
@@ -213,6 +236,26 @@ def restore(
     typer.echo(f"Next: edge-gateway check {quote(str(site))}, then systemctl start edge-gateway")
 
 
+def _near(data: Path) -> Path | None:
+    """Return the folder for a draft: the data folder, but for root one that nobody else may change."""
+    if os.geteuid() == 0:
+        return Path("/var/tmp")  # noqa: S108  # a new folder in it, which only root may enter
+    return data if data.is_dir() else None
+
+
+def _expect_roots_own(file: Path) -> None:
+    """Refuse what says where root reads and writes if somebody else may change it. Raises ConfigError."""
+    if os.geteuid() != 0 or not file.exists():
+        return
+    for part in (file, file.parent):
+        found = part.lstat()
+        if found.st_uid != 0 or found.st_mode & 0o022 or stat.S_ISLNK(found.st_mode):
+            raise ConfigError(
+                f"{part} may be changed by others than root, and says where root's backups go: put [backup] into"
+                f" {_USUAL_SETTINGS} and the passphrase and secrets beside it, as the page on backups says"
+            )
+
+
 def _tell_written(called: str, file: Path, *, with_secrets: bool) -> None:
     typer.echo(f"{called} is written, {file.stat().st_size // 1024 + 1} kB{', without secrets' * (not with_secrets)}")
 
@@ -274,6 +317,7 @@ def _told(manifest: Manifest) -> str:
 
 def _passphrase(file: Path | None, *, new: bool) -> str:
     if file is not None:
+        _expect_roots_own(file)
         try:
             found = file.read_text().removesuffix("\n").removesuffix("\r")
         except (OSError, UnicodeDecodeError) as error:

@@ -340,7 +340,7 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
             (
                 "Look whether it is planned: `systemctl list-timers edge-gateway-backup.timer`.",
                 "If it is not, plan it: `sudo systemctl enable --now edge-gateway-backup.timer`.",
-                "Look that the passphrase is there: `/etc/edge-gateway/backup-passphrase`.",
+                "Look that the passphrase is there: `/etc/edge-gateway-backup/passphrase`.",
                 "Then make one by hand: `sudo systemctl start edge-gateway-backup`.",
                 "If none is wanted any more, set `[backup] overdue_hours = 0`.",
             ),

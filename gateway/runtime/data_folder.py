@@ -14,6 +14,7 @@ from typing import Self
 
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.runtime.durable_files import sync_folder
+from gateway.runtime.owner_rights import acting_as_owner
 
 _MODE = 0o750
 _PROBE_BYTES = 64 * 1024
@@ -120,11 +121,11 @@ def takes_data(folder: Path) -> bool:
 
 def _open_lock(path: Path) -> int:
     try:
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o640)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640)
     except OSError as error:
         if error.errno != errno.EROFS or not path.exists():
             raise
-        return os.open(path, os.O_RDONLY)
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 def _take(lock: int, path: Path) -> None:
@@ -142,8 +143,9 @@ def _take(lock: int, path: Path) -> None:
 def _try_writing(folder: Path) -> None:
     """Write 64 KB durably to a file in the folder, and remove it again. Raises OSError."""
     probe = folder / ".probe"
+    _remove(probe)  # a link, or what a crash left
     try:
-        with probe.open("wb") as file:
+        with probe.open("xb") as file:
             file.write(b"\0" * _PROBE_BYTES)
             file.flush()
             os.fsync(file.fileno())
@@ -222,18 +224,19 @@ def adopt_media(path: Path, *, same_disk: bool = False) -> bool:
         if _read_id(path / _RECORD) is None and not (path / "site.db").exists():
             raise ConfigError(f"{path} is not the data folder of a gateway that has run")
         owner = path.stat()
-        if media_condition(path) is MediaCondition.READY:
-            return False
+        with acting_as_owner(path):
+            if media_condition(path) is MediaCondition.READY:
+                return False
         if not same_disk and media.stat().st_dev == owner.st_dev:
             raise ConfigError(
                 f"{media} is on the disk of {path} itself: mount the new disk there first,"
                 " or add --same-disk when footage is to be kept there"
             )
-        _forget_made(media)
-        _mark(path, _read_id(media / MEDIA_MARKER) or str(uuid.uuid4()))
         if os.geteuid() == 0:  # the top folder of a new disk belongs to root, and the gateway is not root
-            for made in (media, media / MEDIA_MARKER, path / _RECORD):
-                os.chown(made, owner.st_uid, owner.st_gid)
+            os.chown(media, owner.st_uid, owner.st_gid, follow_symlinks=False)
+        with acting_as_owner(path):
+            _forget_made(media)
+            _mark(path, _read_id(media / MEDIA_MARKER) or str(uuid.uuid4()))
     except OSError as error:
         raise _refusal(media, error) from error
     return True
@@ -242,8 +245,9 @@ def adopt_media(path: Path, *, same_disk: bool = False) -> bool:
 def _try_making(folder: Path) -> None:
     """Make an empty file and remove it again, without a sync. Raises OSError."""
     probe = folder / ".probe"
+    _remove(probe)
     try:
-        probe.touch()
+        probe.touch(exist_ok=False)
     finally:
         _remove(probe)
 
@@ -275,8 +279,9 @@ def _read_id(path: Path) -> str | None:
 
 def _write_durably(path: Path, text: str) -> None:
     draft = path.with_name(path.name + ".new")
-    with draft.open("w", encoding="ascii") as file:
-        file.write(f"{text}\n")
+    draft.unlink(missing_ok=True)
+    with draft.open("xb") as file:
+        file.write(f"{text}\n".encode())
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.owner_rights import acting_as_owner
 from gateway.web.register.changes import Answer, Change
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ async def _here(change: Change, data: Path) -> Answer:
     from gateway.web.register.register import Register  # noqa: PLC0415  # likewise
 
     os.umask(os.umask(0o077) | 0o027)  # as in the gateway: no access for other users to its databases
-    with _acting_as_owner(data), _opened(data) as folder:
+    with acting_as_owner(data), _opened(data) as folder:
         store = Store(folder=folder.path, site_name="", sends=False)
         await store.open()
         try:
@@ -69,22 +68,3 @@ def _opened(data: Path) -> DataFolder:
         return DataFolder.open(data)
     except ConfigError as error:
         raise ConfigError(f"{error}; if that gateway has only just started, try again in a moment") from error
-
-
-@contextmanager
-def _acting_as_owner(data: Path) -> Iterator[None]:
-    """Act as the folder's owner if run as root, because the gateway could not write files of root."""
-    owner = data.stat()
-    if os.geteuid() != 0 or owner.st_uid == 0:
-        yield
-        return
-    groups = os.getgroups()
-    os.setgroups([])
-    os.setegid(owner.st_gid)
-    os.seteuid(owner.st_uid)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(os.getgid())
-        os.setgroups(groups)

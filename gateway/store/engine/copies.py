@@ -12,6 +12,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from gateway.domain.errors import StoreError
+from gateway.runtime.owner_rights import acting_as_owner
 from gateway.store.engine.faults import refused
 from gateway.store.engine.ids import ids_note, noted_ids, reached_ids
 from gateway.store.engine.migrations import FAMILIES, after_salvage, migrate, migrations, refuse_newer
@@ -35,15 +36,19 @@ def copy_databases(folder: Path, into: Path) -> dict[str, int]:
         sources = {}
         for family in FAMILIES:
             path = folder / f"{family}.db"
-            if not path.is_file():
-                raise StoreError(f"{folder} has no {path.name}: it is not the data folder of a gateway that has run")
-            try:
-                source = sources[path] = opened.enter_context(closing(read_only(path)))
-                source.execute("BEGIN")
-                schemas[path.name] = int(source.execute("PRAGMA user_version").fetchone()[0])
-                source.execute("SELECT count(*) FROM sqlite_master").fetchone()  # the first read begins the snapshot
-            except sqlite3.Error as error:
-                raise refused(path, error, "it cannot be read") from error
+            # The first read opens all of SQLite's files: none of them leads root further than the folder's owner.
+            with acting_as_owner(folder):
+                if not path.is_file():
+                    raise StoreError(
+                        f"{folder} has no {path.name}: it is not the data folder of a gateway that has run"
+                    )
+                try:
+                    source = sources[path] = opened.enter_context(closing(read_only(path)))
+                    source.execute("BEGIN")
+                    schemas[path.name] = int(source.execute("PRAGMA user_version").fetchone()[0])
+                    source.execute("SELECT count(*) FROM sqlite_master").fetchone()  # this begins the snapshot
+                except sqlite3.Error as error:
+                    raise refused(path, error, "it cannot be read") from error
         for path, source in sources.items():
             try:
                 with closing(sqlite3.connect(into / path.name, isolation_level=None)) as copy:

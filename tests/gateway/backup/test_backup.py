@@ -10,6 +10,7 @@ import json
 import random
 import shutil
 import tarfile
+from functools import partial
 
 import pytest
 
@@ -146,7 +147,7 @@ def test_secrets_come_back_as_they_were_and_stand_nowhere_in_the_clear(opened, b
 def test_what_lies_beside_the_site_file_is_sealed_the_passphrase_too(opened, box, other, tmp_path):
     asyncio.run(used(opened, box))
     beside = box.site_file.parent
-    (beside / "backup-passphrase").write_text(PASSPHRASE)  # where docs/backup.md puts it
+    (beside / "backup-passphrase").write_text(PASSPHRASE)  # where it was put before
     (beside / "mqtt-key.pem").write_text(SECRET)
     file = backed_up(box, tmp_path / "b.tar.gz")
     clear = gzip.decompress(file.read_bytes())
@@ -261,7 +262,7 @@ def test_a_backup_that_names_a_place_outside_is_refused(opened, box, other, tmp_
     outside = "data/../../x.log"
     manifest = manifest.model_copy(update={"members": {outside: manifest.members["data/access.log"]}})
     evil = tmp_path / "evil.tar.gz"
-    pack(evil, manifest, {outside: box.data / "access.log"}, passphrase=PASSPHRASE)
+    pack(evil, manifest, {outside: partial((box.data / "access.log").open, "rb")}, passphrase=PASSPHRASE)
     with pytest.raises(StoreError, match="which no backup does"):
         restore(evil, other, passphrase=PASSPHRASE)
     assert not list(tmp_path.glob("**/x.log"))

@@ -7,6 +7,7 @@ import os
 import stat
 
 import pytest
+from reachable import reachable
 
 from gateway.backup.faults import FolderRefuses, PlaceFailed, PlaceRefuses, PlaceUnreachable, fault_here, folder_fault
 from gateway.backup.last_backup import last_backup, noted
@@ -93,7 +94,7 @@ def test_a_full_disk_of_this_machine_is_no_fault_of_the_far_place():
 def test_the_note_is_its_owners_alone_and_no_link_is_followed(tmp_path):
     data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
     data.mkdir()
-    os.chown(data, 65534, 65534)
+    os.chown(reachable(data), 65534, 65534)
     elsewhere.write_text("kept")
     (data / "last-backup.json").symlink_to(elsewhere)
     ended(data, 10)

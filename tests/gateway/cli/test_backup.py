@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import urllib.request
 
 import pytest
@@ -51,9 +52,7 @@ def test_a_box_is_backed_up_while_it_runs_and_goes_on_elsewhere(box, tmp_path):
     assert "is good: Small as of " in checked.stdout
     wrong = typed("restore", file, *named(other), EDGE_GATEWAY_BACKUP_PASSPHRASE="south")
     assert wrong.returncode == 2
-    assert wrong.stderr.startswith(
-        "edge-gateway: the passphrase is wrong for this backup, or somebody changed the backup"
-    )
+    assert wrong.stderr.startswith("edge-gateway: the passphrase is wrong for this backup, or somebody changed it")
     done = typed("restore", file, *named(other), **PHRASE)
     assert done.returncode == 0, done.stderr
     with RunningGateway(other, "--data", other / "data") as gateway:
@@ -69,3 +68,35 @@ def test_what_cannot_be_backed_up_is_told_in_a_sentence(box, tmp_path):
     done = typed("backup", tmp_path / "b", "--site", tmp_path / "no.toml", "--data", tmp_path, **PHRASE)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert list(tmp_path.iterdir()) == [box]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to lose")
+@pytest.mark.parametrize("of", ["the file", "its folder", "a link"])
+def test_root_takes_its_settings_only_from_its_own_files(box, tmp_path, of):
+    (box / "data").mkdir()
+    settings, phrase = tmp_path / "own" / "backup.toml", tmp_path / "own" / "passphrase"
+    settings.parent.mkdir(mode=0o700)
+    settings.write_text(f'[backup]\ntarget = "{tmp_path / "elsewhere"}"\n')
+    phrase.write_text("north")
+    match of:
+        case "the file":
+            os.chown(settings, 12345, 12345)
+        case "its folder":
+            settings.parent.chmod(0o770)
+        case _:
+            settings.rename(box / "backup.toml")
+            settings.symlink_to(box / "backup.toml")
+    options = ("--settings", settings, *named(box))
+    done = typed("backup", *options, **PHRASE)
+    assert (done.returncode, "may be changed by others than root" in done.stderr) == (2, True)
+    if of == "its folder":
+        done = typed("backup", tmp_path / "b", "--passphrase-file", phrase, *named(box))
+        assert (done.returncode, "may be changed by others than root" in done.stderr) == (2, True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to lose")
+def test_a_site_file_of_the_gateways_user_says_nothing_to_root(box, tmp_path):
+    (box / "site.toml").write_text(SITE + f'[backup]\ntarget = "{tmp_path / "elsewhere"}"\n')
+    os.chown(box / "site.toml", 12345, 12345)
+    done = typed("backup", *named(box), **PHRASE, **SECRETS)
+    assert (done.returncode, "put [backup] into /etc/edge-gateway-backup/backup.toml" in done.stderr) == (2, True)

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from lacks import lacks
+from reachable import reachable
 
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.runtime.data_folder import DataFolder, MediaCondition, adopt_media, media_condition
@@ -190,7 +191,7 @@ def test_what_root_adopts_is_the_gateways_to_write(tmp_path):
         pytest.skip("only root may give files away")
     condition(tmp_path)
     shutil.rmtree(tmp_path / "media")
-    os.chown(tmp_path, 12345, 12345)
+    os.chown(reachable(tmp_path), 12345, 12345)
     adopt_media(tmp_path, same_disk=True)
     made = (tmp_path / "media", tmp_path / "media/.edge-gateway-media", tmp_path / "media.uuid")
     assert {path.stat().st_uid for path in made} == {12345}
