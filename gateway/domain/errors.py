@@ -85,3 +85,7 @@ class CameraUnavailable(GatewayError):
     def __init__(self, text: str, *, retry_after: int = 5) -> None:
         super().__init__(text)
         self.retry_after = retry_after
+
+
+class OfferUnanswered(CameraUnavailable):
+    """The camera worker ended, or fell silent, while it had a viewer's offer."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 
-from gateway.domain.errors import CameraUnavailable, NotFoundError
+from gateway.domain.errors import CameraUnavailable, NotFoundError, OfferUnanswered
 from gateway.domain.footage import WantParts
 from gateway.domain.viewing import NotShown, OpenView, TrickleView, ViewOpened, ViewRefusal
 from gateway.recording.worker_client import WorkerClient
@@ -16,7 +16,8 @@ class Viewing:
     """The live views of the site, at most `most` at a time.
 
     All methods but `expect` and `want_parts` raise NotFoundError for an unknown camera, NotShown for a request that
-    cannot be met, and CameraUnavailable while the camera's worker does not run.
+    cannot be met, and CameraUnavailable while the camera's worker does not run; `open` raises OfferUnanswered when it
+    gave no answer to the offer.
     """
 
     def __init__(
@@ -54,7 +55,10 @@ class Viewing:
         if sum(each.viewers for each in self._workers()) >= self._most:
             raise NotShown(ViewRefusal.FULL, f"{self._most} viewers watch this site's cameras already")
         worker.viewers += 1  # until the worker's next report, because many viewers may come within a second
-        return await client.open_view(OpenView(camera_id=camera_id, address=address, offer=offer))
+        try:
+            return await client.open_view(OpenView(camera_id=camera_id, address=address, offer=offer))
+        except CameraUnavailable as error:
+            raise OfferUnanswered(str(error), retry_after=error.retry_after) from error
 
     async def trickle(self, camera_id: int, view: str, *, tags: tuple[str, ...], fragment: str) -> None:
         """Pass a viewer's further ICE candidates on to the worker."""

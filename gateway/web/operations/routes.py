@@ -135,7 +135,13 @@ def camera_routes(
             writes=writes,
             segments=segments,
         ).routes(),
-        *Whep(viewing=recording.viewing, viewers=viewers, views=views, ice_servers=site.live.ice_servers).routes(),
+        *Whep(
+            viewing=recording.viewing,
+            viewers=viewers,
+            views=views,
+            ice_servers=site.live.ice_servers,
+            monotonic=clock.monotonic,
+        ).routes(),
         *CameraEventsFamily(
             site=site,
             camera_events=store.camera_events,

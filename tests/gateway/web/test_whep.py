@@ -21,7 +21,7 @@ from drivers.rtsp.frames import VideoCodec
 from drivers.rtsp.server import testcard
 from gateway.camera_worker.live_feed import LiveFeed, LiveView
 from gateway.camera_worker.views import Views
-from gateway.domain.errors import NotFoundError
+from gateway.domain.errors import NotFoundError, OfferUnanswered
 from gateway.domain.viewing import LiveViewing, OpenView, TrickleView
 from gateway.web.operations.cameras import open_views
 from gateway.web.register.changes import AddAccount, PutRole, RemoveAccount, RemoveKey, SetDisabled
@@ -492,3 +492,29 @@ async def test_nothing_is_sent_to_places_that_are_not_the_viewers_own(live):
                 victim.recv(4000)
         await player.take(answer)
         await player.pictures(5)
+
+
+class SilentWorker:
+    """Views of a worker that never answers an offer."""
+
+    async def expect(self, camera_id):
+        pass
+
+    async def open(self, camera_id, offer, *, address):
+        raise OfferUnanswered("the camera worker does not answer")
+
+
+async def test_offers_that_no_worker_answers_make_their_account_wait(open_gateway):
+    """An offer that stops a worker stops the recording of its cameras, so it is not tried again and again."""
+    async with open_gateway(viewing=SilentWorker()) as gateway:
+        headers = await gateway.sign_in() | {"Content-Type": "application/sdp"}
+
+        async def status():
+            url = f"{gateway.url}/v1/camera/whep/201"
+            async with gateway.client.post(url, data="v=0", headers=headers) as answer:
+                return answer.status, int(answer.headers["Retry-After"])
+
+        assert [await status() for _ in range(3)] == [(503, 5), (503, 5), (429, 2)]
+        gateway.clock.pushed += 3
+        assert await status() == (503, 5)
+        assert await status() == (429, 4)

@@ -7,6 +7,7 @@
 | POST for a camera that sends nothing now | 409 with Retry-After |
 | POST for a camera whose video WebRTC cannot carry | 406 |
 | POST when the limit of viewers is reached | 503 with Retry-After |
+| POST after offers of the account that no worker answered | 429 with Retry-After |
 | PATCH of candidates, `application/trickle-ice-sdpfrag` | 204 |
 | PATCH without If-Match / with another session's tag / for an ICE restart | 428 / 412 / 422 |
 | DELETE | 200 |
@@ -18,12 +19,14 @@ permission that opened it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
 from aiohttp import web
 
-from gateway.domain.errors import NotFoundError
+from drivers.throttle import Throttle
+from gateway.domain.errors import NotFoundError, OfferUnanswered
 from gateway.domain.viewing import NotShown, ViewRefusal
 from gateway.recording.viewing import Viewing
 from gateway.web.auth.admission import Route
@@ -46,6 +49,7 @@ from gateway.web.operations.cameras.operations import (
 )
 
 SDP = "application/sdp"
+_FREE_UNANSWERED = 1
 FRAGMENT = "application/trickle-ice-sdpfrag"
 PREFIX = "/v1/camera/whep/"
 CORS = MappingProxyType(
@@ -80,10 +84,20 @@ _RETRY_AFTER = MappingProxyType({ViewRefusal.NO_SOURCE: "5", ViewRefusal.FULL: "
 class Whep:
     """The handlers of `/v1/camera/whep`."""
 
-    def __init__(self, *, viewing: Viewing, viewers: Viewers, views: OpenViews, ice_servers: Sequence[str]) -> None:
+    def __init__(
+        self,
+        *,
+        viewing: Viewing,
+        viewers: Viewers,
+        views: OpenViews,
+        ice_servers: Sequence[str],
+        monotonic: Callable[[], float],
+    ) -> None:
         self._viewing = viewing
         self._viewers = viewers
         self._views = views
+        self._monotonic = monotonic
+        self._unanswered = Throttle(free=_FREE_UNANSWERED)
         self._links = [f'<{server}>; rel="ice-server"' for server in ice_servers]
 
     def routes(self) -> tuple[Route, ...]:
@@ -100,8 +114,18 @@ class Whep:
         camera_id = path_id(request)
         asker = await self._asker(request, caller, camera_id)
         offer = await _text(request, SDP)
+        wait = self._unanswered.wait(asker.username, now=self._monotonic())
+        if wait > 0:
+            again = str(math.ceil(wait))
+            raise RequestRefused(
+                429, f"offers of this account got no answer; try again in {again} s", headers={"Retry-After": again}
+            )
         try:
             opened = await self._viewing.open(camera_id, offer, address=address_of(request))
+        except OfferUnanswered:
+            # The offer may be why: a camera worker that falls silent is started again, and records nothing meanwhile.
+            self._unanswered.failed(asker.username, now=self._monotonic())
+            raise
         except NotShown as error:
             raise _refused(error) from error
         self._views.add(camera_id, opened.view, asker)
