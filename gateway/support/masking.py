@@ -13,6 +13,12 @@ _BASE32 = re.compile(r"(?<![A-Z2-7])[A-Z2-7]{16,}(?![A-Z2-7])")
 _OPAQUE = re.compile(r"(?<![/\w.+-])[A-Za-z0-9_\-]{40,}")
 _DIGITS = re.compile(r"(?<![0-9])(?![0-9]{4}-[01][0-9]-[0-3][0-9])[0-9]{4,}(?![0-9])")
 _KEPT_DIGITS, _LONG_NUMBER = 2, 7
+_HOST = re.compile(r"[0-9A-Za-z.\-]{1,255}")
+_MEASURE = re.compile(r" ?(?:ms|s|seconds|bytes|kB|KB|MB|GB|bit/s|baud|entries|lines|requests)\b")
+_LIMIT_WORDS = ("at most ", "more than ", "less than ", "within ", "limit ", "limit of ")
+_PORT_WORDS = ("port ", "ports ", "port=", "localhost:", "]:")
+_HIGHEST_PORT = 65_535
+_LONGEST_HOST = 64
 _NAMED = re.compile(
     r"(?P<name>(?<![\w-])[\"']?[\w-]*(?i:key|keys|pin|pins|seed|pwd|pass|totp|otp)[\"']?\s*=\s*)"
     r"(?P<value>\"(?:[^\"\\]|\\.)*\"|'[^']*'|\[[^\]]*+\]?|[^\s,}\]]+)"
@@ -36,7 +42,10 @@ class Masking:
         return text
 
     def happening(self, text: str) -> str:
-        """Mask as `text` does, and also numbers of four digits or more; of long ones the last two digits are kept."""
+        """Mask as `text` does, and also numbers of four digits or more; of long ones the last two digits are kept.
+
+        Ports, limits and measures stay: whoever is called needs them, and numbers of cards are longer, or stand alone.
+        """
         return _DIGITS.sub(_cut, self.text(text))
 
     def site_file(self, text: str) -> str:
@@ -79,8 +88,21 @@ class Masking:
 
 
 def _cut(match: re.Match[str]) -> str:
-    digits = match[0]
-    return HIDDEN + (digits[-_KEPT_DIGITS:] if len(digits) >= _LONG_NUMBER else "")
+    digits, text = match[0], match.string
+    before = text[max(0, match.start() - _LONGEST_HOST) : match.start()]
+    if len(digits) >= _LONG_NUMBER:
+        return HIDDEN + digits[-_KEPT_DIGITS:]
+    is_limit = _MEASURE.match(text, match.end()) or before.endswith(_LIMIT_WORDS)
+    return digits if is_limit or _is_port(before, digits) else HIDDEN
+
+
+def _is_port(before: str, digits: str) -> bool:
+    if len(digits) > len(str(_HIGHEST_PORT)) or int(digits) > _HIGHEST_PORT:
+        return False
+    if before.endswith(_PORT_WORDS):
+        return True
+    host = before.removesuffix(":").rpartition(" ")[2].rpartition("/")[2].rpartition("@")[2]
+    return before.endswith(":") and "." in host and _HOST.fullmatch(host) is not None
 
 
 def _without_comment(line: str) -> str:
