@@ -10,13 +10,14 @@ from typing import Annotated
 import typer
 
 from gateway.cli.printing import print_value
-from gateway.cli.target import JsonWanted
-from gateway.domain.errors import ConfigError
+from gateway.cli.target import USUAL_DATA, Data, JsonWanted
+from gateway.domain.errors import ConfigError, GatewayError
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.runtime.durable_files import write_durably
 from gateway.site import GateDevice, ModbusIoDevice, ReaderDevice, Site, doubtful, load, unproven
 from gateway.site.certificates import ends_at
 from gateway.site.formats import FORMAT, rewritten
+from gateway.web.register.changes import Look
 
 _FAULTY = 2
 
@@ -27,38 +28,64 @@ def check(
         bool, typer.Option("--rewrite", help="First write a file of an older format in today's, and keep the old one.")
     ] = False,
     as_json: JsonWanted = False,
+    data: Data = USUAL_DATA,
 ) -> None:
     """Check a site file and list every fault with its place. The exit status is 2 when there is one.
 
     Looks up the secrets and device profiles that the file names. Warns of likely slips, and notes parts of profiles
-    that were never proven on a device. Connects to nothing.
+    that were never proven on a device. Connects to no device. Accounts that `edge-gateway users` made are looked up in
+    the data folder, if there is one.
 
     Example: edge-gateway check /etc/edge-gateway/site.toml
     """
     if rewrite:
         _rewrite(site)
     if as_json:
-        _print_judged(site)
+        _print_judged(site, data)
         return
-    known = load(site)
-    typer.echo(f"{site} is good: {summary(known)}")
-    for sentence in _warnings(known, site):
+    known, accounts = load(site), _accounts(data)
+    typer.echo(f"{site} is good: {summary(known, accounts=accounts)}")
+    for sentence in warnings(known, site, accounts):
         typer.echo(f"warning: {sentence}")
     for sentence in unproven(known, site):
         typer.echo(f"note: {sentence}")
 
 
-def _print_judged(site: Path) -> None:
+def _accounts(data: Path) -> tuple[str, ...] | None:
+    """Return the accounts of the register that may sign in; None if it cannot be read here."""
+    with suppress(GatewayError, OSError):
+        if (data / "site.db").exists():
+            from gateway.cli.users.register import made  # noqa: PLC0415  # a check without a register starts faster
+
+            return tuple(one.username for one in made(Look(), data).accounts if not one.disabled)
+    return None
+
+
+def _print_judged(site: Path, data: Path) -> None:
     try:
         known = load(site)
     except ConfigError as error:
         print_value({"good": False, "faults": list(error.lines()) or [str(error)], "warnings": [], "notes": []})
         raise typer.Exit(_FAULTY) from error
-    print_value({"good": True, "faults": [], "warnings": [*_warnings(known, site)], "notes": [*unproven(known, site)]})
+    print_value(
+        {
+            "good": True,
+            "faults": [],
+            "warnings": [*warnings(known, site, _accounts(data))],
+            "notes": [*unproven(known, site)],
+        }
+    )
 
 
-def _warnings(known: Site, path: Path) -> Iterator[str]:
+def warnings(known: Site, path: Path, accounts: tuple[str, ...] | None) -> Iterator[str]:
+    """Yield what a sound site file may mean otherwise than it says. `accounts` as in `summary`."""
     yield from doubtful(known, path)
+    if accounts is not None and known.fleet is not None:
+        there = {*accounts, *(account.username for account in known.api.accounts)}
+        for index, sender in enumerate(known.fleet.senders):
+            if sender.account not in there:
+                why = f"there is no account '{sender.account}' that may sign in, so its commands are refused"
+                yield f"fleet.senders[{index}].account: {why}: see edge-gateway users"
     if known.api.tls is not None:
         with suppress(ConfigError):  # it is among the doubts
             ended = ends_at(known.api.tls)
@@ -84,8 +111,8 @@ def _rewrite(site: Path) -> None:
     typer.echo(f"{site} has format {FORMAT} now; what it was is {kept}")
 
 
-def summary(site: Site) -> str:
-    """Summarise a site in one line."""
+def summary(site: Site, *, accounts: tuple[str, ...] | None = None) -> str:
+    """Summarise a site in one line. `accounts`: those of the register, None if it is not known."""
     gates = sum(isinstance(device, GateDevice) for device in site.devices)
     readers = sum(isinstance(device, ReaderDevice) for device in site.devices)
     modules = sum(isinstance(device, ModbusIoDevice) for device in site.devices)
@@ -100,7 +127,11 @@ def summary(site: Site) -> str:
         )
     )
     above = f"central at {site.central.url}" if site.central else "no central service"
-    doors = "" if site.api.accounts else "; the site file has no [[api.accounts]]: see edge-gateway users"
+    doors = ""
+    if not site.api.accounts and accounts is None:
+        doors = "; the site file has no [[api.accounts]]: see edge-gateway users"
+    elif not site.api.accounts and not accounts:
+        doors = "; nobody can sign in: see edge-gateway users"
     return f"{site.site.name} with {parts}; {above}{doors}"
 
 

@@ -1,6 +1,8 @@
 """The one line that says what a good site holds."""
 
-from gateway.cli.check import summary
+import pytest
+
+from gateway.cli.check import summary, warnings
 from gateway.site import Site, load, unproven
 
 
@@ -22,6 +24,44 @@ def test_each_kind_is_counted():
     assert summary(site) == (
         "North with 1 lane, 1 gate, 1 reader, 0 cameras, 2 links; central at https://central.example.com"
     )
+
+
+@pytest.mark.parametrize(
+    ("accounts", "words"),
+    [(("guard",), ""), ((), "; nobody can sign in: see"), (None, "; the site file has no [[api.accounts]]: see")],
+)
+def test_accounts_of_the_register_count(accounts, words):
+    site = Site.model_validate({"site": {"name": "North"}})
+    told = summary(site, accounts=accounts)
+    assert told.partition("; no central service")[2] == (words and f"{words} edge-gateway users")
+
+
+@pytest.mark.parametrize(
+    ("account", "accounts", "is_told"),
+    [
+        ("operator", ("guard",), True),
+        ("operator", ("guard", "operator"), False),
+        ("operator", None, False),
+        ("u", (), False),
+    ],
+)
+def test_a_sender_whose_account_is_nowhere_is_told(tmp_path, account, accounts, is_told):
+    site = Site.model_validate(
+        {
+            "site": {"name": "North"},
+            "api": {"accounts": [{"username": "u", "password": "p"}]},
+            "fleet": {
+                "urls": ["nats://127.0.0.1:4222"],
+                "site": "north",
+                "gateway": "gate-1",
+                "credentials": "fleet",
+                "senders": [{"key": "UCBAYD5ZQ2ZED3Z7GYBXSRESAVAGGUNFRUKYFHV4YLTI3CJB5L3NIX3D", "account": account}],
+            },
+        }
+    )
+    told = [one for one in warnings(site, tmp_path / "site.toml", accounts) if "fleet.senders" in one]
+    assert bool(told) is is_told
+    assert all(one.startswith("fleet.senders[0].account: there is no account 'operator'") for one in told)
 
 
 def test_what_was_never_seen_on_a_device_is_noted(tmp_path):
