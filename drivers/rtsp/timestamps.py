@@ -52,16 +52,12 @@ class Timestamps:
         self._seen = 0
         self._first_pts = 0
         self._last_dts: int | None = None
-        self._pace = Pace()
+        self.pace = Pace()
+        """The pace at which the camera counts."""
         self._owed = 0
         self._catch_up = 0.0
         self.repaired = 0
         """The number of implausible timestamps that were replaced."""
-
-    @property
-    def pace(self) -> Pace:
-        """The pace at which the camera counts."""
-        return self._pace
 
     def times(self, raw: int, arrived: float, *, clock: int = TICKS_PER_SECOND) -> tuple[int, int]:
         """Return the presentation and decoding time of the next picture.
@@ -83,7 +79,7 @@ class Timestamps:
 
     def reported(self, report: SenderReport, *, clock: int = TICKS_PER_SECOND) -> None:
         """Take a sender report of the pictures, which tells the pace of their timestamps."""
-        self._pace.reported(report, clock=clock)
+        self.pace.reported(report, clock=clock)
 
     def _presentation(self, raw: int, arrived: float, clock: int) -> int:
         before = self._raw
@@ -98,7 +94,7 @@ class Timestamps:
             ticks = 0
         else:
             ticks = self._advance(raw, before, arrived, clock)
-        correction = self._pace.note(ticks, arrived, step=self._step)
+        correction = self.pace.note(ticks, arrived, step=self._step)
         if correction is not None:
             self._owed += correction.owed
             self._catch_up = min(0.5, _CATCH_UP * abs(correction.slope))
@@ -125,10 +121,10 @@ class Timestamps:
         """Place a picture by its timestamp; return the ticks that count for the pace."""
         step = (raw - before + 0x80000000 & 0xFFFFFFFF) - 0x80000000
         # The counter wraps in units of its own clock, so the step is scaled, never the counter.
-        if clock == TICKS_PER_SECOND and self._pace.factor == 1.0 and not self._part_of_tick:
+        if clock == TICKS_PER_SECOND and self.pace.factor == 1.0 and not self._part_of_tick:
             ticks = step
         else:
-            exact = step * TICKS_PER_SECOND * self._pace.factor / clock + self._part_of_tick
+            exact = step * TICKS_PER_SECOND * self.pace.factor / clock + self._part_of_tick
             ticks = math.floor(exact)
             self._part_of_tick = exact - ticks
         counted: float = ticks

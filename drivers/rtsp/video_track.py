@@ -83,7 +83,8 @@ class VideoTrack:
         self._entered_at = now
         self._entered_pts = 0
         self._looked_at: list[tuple[Picture, float]] | None = []
-        self._latest: tuple[int, float, int, float] | None = None
+        self._latest: tuple[int, int, int, float] | None = None
+        self._pace = 1.0
         self.has_output = False
         """True once a frame came out."""
         self.silence = Silence(now)
@@ -104,7 +105,10 @@ class VideoTrack:
     @property
     def latest(self) -> PictureTime | None:
         """The times of the last frame that came out."""
-        return None if self._latest is None else PictureTime(*self._latest)
+        if self._latest is None or self._times is None:
+            return None
+        timestamp, rate, pts, arrived = self._latest
+        return PictureTime(timestamp, rate / self._times.pace.factor, pts, arrived)
 
     def reported(self, report: SenderReport) -> None:
         """Take a sender report of the pictures."""
@@ -114,13 +118,19 @@ class VideoTrack:
     def frames(self, packets: list[bytes | memoryview], now: float) -> list[EncodedFrame | FootageLost]:
         """Return the frames that these packets complete. `now` is when they arrived, in monotonic seconds."""
         found: list[EncodedFrame | FootageLost] = []
-        at, count = 0, len(packets)
+        at, count, came = 0, len(packets), False
         while (at := self._packets.take(packets, at)) < count:
             pictures, at = self._packets.wholes(packets, at)
-            self._take_pictures(pictures, now, found)
+            if pictures:
+                came = True
+                self._take_pictures(pictures, now, found)
             if at < count:
-                self._take_pictures(self._push(packets[at]), now, found)
+                if pictures := self._push(packets[at]):
+                    came = True
+                    self._take_pictures(pictures, now, found)
                 at += 1
+        if came:
+            self.silence.heard(now)
         return found
 
     def _push(self, packet: bytes | memoryview) -> list[Picture]:
@@ -132,8 +142,6 @@ class VideoTrack:
 
     def _take_pictures(self, pictures: list[Picture], now: float, found: list[EncodedFrame | FootageLost]) -> None:
         """Add the frames of these pictures to those found."""
-        if pictures:
-            self.silence.heard(now)
         for picture in pictures:
             if self._looked_at is None:
                 self._take_picture(picture, now, found)
@@ -216,19 +224,18 @@ class VideoTrack:
         jumped = self._times.repaired > repaired
         if jumped:
             self.keeps_time = False
-        factor = self._times.pace.factor
-        pace = 1.0 if factor == 1.0 else self._times.pace.told(arrived)
-        self._latest = (picture.timestamp, self._clock / factor, pts, arrived)
+        self._latest = (picture.timestamp, self._clock, pts, arrived)
         overlong = pts - self._entered_pts >= LONGEST_GROUP_SECONDS * TICKS_PER_SECOND and not picture.bidirectional
         keyframe = picture.keyframe or begins or overlong
         data = picture.data
         if keyframe:
             self._entered_at, self._entered_pts = arrived, pts
+            self._pace = self._times.pace.told(arrived)
             if not whole_sets and self._format is not None:
                 data = self._format.head + data
         codec = self._packets.codec
         entry, recovery = picture.entry, picture.recovery
-        found.append(EncodedFrame(data, pts, dts, keyframe, arrived, codec, entry, recovery, jumped, pace))
+        found.append(EncodedFrame(data, pts, dts, keyframe, arrived, codec, entry, recovery, jumped, self._pace))
 
     def _can_follow(self, picture: Picture, arrived: float) -> bool:
         """Return whether a picture can follow the last frame, although something was lost or a keyframe is awaited."""
