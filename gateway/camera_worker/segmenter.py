@@ -34,7 +34,8 @@ LARGEST_SEGMENT_BYTES = 256_000_000
 _ROOM_TICKS = TICKS_PER_SECOND // 50
 _MOST_HELD_BYTES = 1_000_000
 _LONGEST_STEP_TICKS = 10 * TICKS_PER_SECOND
-_LONGEST_REGULAR_TICKS = 120 * TICKS_PER_SECOND
+_LONGEST_RARE_TICKS = 120 * TICKS_PER_SECOND
+"""The longest step of a camera that sends rarely; once two pictures came closer together, a longer one is a gap."""
 _FARTHEST_SOUND_TICKS = 2 * TICKS_PER_SECOND
 
 
@@ -179,8 +180,6 @@ class Segmenter:
             ProtocolViolation: the frame is invalid; the caller should end the connection's segments.
         """
         if self._timeline is not None and not self._continues(frame):
-            # pictures of a camera that sends one in a quarter of a minute are regular from the second on
-            self._longest_step = max(_LONGEST_STEP_TICKS, min(2 * (frame.dts - self._last_dts), _LONGEST_REGULAR_TICKS))
             self.disconnect(GapReason.CAMERA)
         if self._muxer is not None and self._muxer.codec is not frame.codec:
             self.disconnect(GapReason.NONE)
@@ -300,6 +299,7 @@ class Segmenter:
             self._timeline = Timeline(pts=frame.pts, at=arrived.micros)
             self._uptime = Timeline(pts=frame.pts, at=int(frame.arrived * 1_000_000))
             self._first_of_run = True
+            self._longest_step = _LONGEST_RARE_TICKS
             self._last_dts = frame.dts - self._step
         start = self._timeline.moment_of(frame.pts)
         name = f"{self._camera_id}/{utc_hour(start)}/{start}{PART_SUFFIX}"
