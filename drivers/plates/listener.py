@@ -1,8 +1,8 @@
 """The HTTP listener that cameras push to, one for all cameras of a port.
 
-Cameras send `POST /plates/<device id>`. The token, where a camera has one, is the query parameter `token` or the word
-after the scheme in Authorization. Each part of a message is reported as soon as it is whole, before the pictures behind
-it have come. The content of messages is neither stored nor logged.
+Cameras send `POST /plates/<device id>`, some `PUT`. The token, where a camera has one, is the query parameter `token`
+or the word after the scheme in Authorization. Each part of a message is reported as soon as it is whole, before the
+pictures behind it have come. The content of messages is neither stored nor logged, but for the begin of a refused one.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _IDLE_SECONDS = 10.0
 _GOOD, _BAD, _NOT_RUNNING = 200, 400, 503
 _BOUNDS = Bounds(most=64, per_address=16, for_known=8, for_configured=32)
 """The places of a port; configured are the sources of its cameras. Some cameras leave connections open."""
+_NO_PATH = "its push came to another path than /plates/ and its id"
 _SHUTDOWN_SECONDS = 0.3
 _LONGEST_WAIT = 5.0
 
@@ -84,7 +85,9 @@ class PushListener:
     async def _listen(self) -> None:
         places = HttpPlaces(self._places, monotonic=time.monotonic)
         app = web.Application(middlewares=[places.asking], client_max_size=_LARGEST_MESSAGE)
-        app.router.add_post("/plates/{device}", self._answer)
+        for method in ("POST", "PUT"):
+            app.router.add_route(method, "/plates/{device:[^/]+}{end:/?}", self._answer)
+        app.router.add_route("*", "/{path:.*}", self._answer_elsewhere)
         runner = web.AppRunner(
             app,
             access_log=None,
@@ -130,13 +133,28 @@ class PushListener:
         if camera is None or objection:
             if camera is not None:
                 camera.refuse(objection)
-            # The same answer for both, so that a stranger cannot learn which cameras there are.
-            self._turned_away += 1
-            log.warning("push_turned_away", source=request.remote, count=self._turned_away)
-            return web.Response(status=403)
+            else:
+                self._tell_source(request)
+            return self._turned(request)
         request[PROVED] = True
         status = await _take(request, camera, idle=self._idle_seconds)
         return web.Response(status=status, text="OK" if status == _GOOD else None)
+
+    async def _answer_elsewhere(self, request: web.Request) -> web.Response:
+        self._tell_source(request)
+        return self._turned(request)
+
+    def _tell_source(self, request: web.Request) -> None:
+        """Tell the cameras at this address that they push to a path of no camera."""
+        for camera in self._cameras.values():
+            if camera.comes_from(request.remote or ""):
+                camera.refuse(_NO_PATH, f"{request.method} {request.rel_url.raw_path}".encode())
+
+    def _turned(self, request: web.Request) -> web.Response:
+        """Turn a request away, with one answer for all: a stranger must not learn which cameras there are."""
+        self._turned_away += 1
+        log.warning("push_turned_away", source=request.remote, count=self._turned_away)
+        return web.Response(status=403)
 
 
 async def _take(request: web.Request, camera: PushedPlates, *, idle: float) -> int:

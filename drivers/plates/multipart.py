@@ -249,6 +249,8 @@ class PartSplitter:
         if self._kind is _Kind.DOCUMENT and self._element:
             if closed := self._closed_at():
                 ends.append(closed)
+        elif self._length is None and self._kind is _Kind.LINES and self._delimiter and (empty := self._empty_line()):
+            ends.append(empty)
         elif self._length is not None and len(self._buffer) >= self._length and self._is_whole(self._length):
             ends.append(self._length)
         self._searched = len(self._buffer)
@@ -265,6 +267,13 @@ class PartSplitter:
                 return self._buffer.index(b">", behind) + 1
             place = self._buffer.find(self._element, place + 1)
         return 0
+
+    def _empty_line(self) -> int:
+        """Return the place of the first empty line behind some text, which ends lines without a length; 0 for none."""
+        start = max(0, self._searched - 3)
+        places = [self._buffer.find(line, start) for line in (b"\n\r\n", b"\n\n")]
+        first = min((place for place in places if place >= 0), default=-1)
+        return first + 1 if first >= 0 and self._buffer[:first].strip(_BLANK) else 0
 
     def _is_whole(self, length: int) -> bool:
         """Return whether a text of this length looks whole. Half a line could be taken for another plate."""

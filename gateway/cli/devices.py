@@ -51,6 +51,10 @@ def one(
         typer.echo(found.model_dump_json(indent=2))
         return
     typer.echo(_line(found, site))
+    if (refused := found.refusals).count:
+        typer.echo(f"    messages refused: {refused.count}; the last: {refused.reason}")
+        if refused.said:
+            typer.echo(f"    it said: {refused.said}")
     for point in found.points:
         typer.echo(f"    {point.name}: {point.state}")
 

@@ -47,6 +47,14 @@ class Lane(Answer):
     troubles: tuple[Trouble, ...]
 
 
+class Refusals(Answer):
+    """The messages of a device that were refused: how many, why the last one, and its begin."""
+
+    count: int
+    reason: str
+    said: str
+
+
 class Device(Answer):
     """A device. `detail` says why it does not answer."""
 
@@ -58,6 +66,7 @@ class Device(Answer):
     detail: str
     position: str | None
     points: tuple[Point, ...]
+    refusals: Refusals
 
 
 class Camera(Answer):

@@ -114,6 +114,15 @@ def test_wrong_length_of_lines_or_json_never_tears_them():
             assert texts(head + text + b"\r\n" + head + text + b"\r\n--b--\r\n") == [text.strip()] * 2, length
 
 
+def test_lines_without_a_length_end_at_an_empty_line():
+    """A stream's next part may be seconds away."""
+    splitter = PartSplitter()
+    (found,) = splitter.feed(b"--b\r\nContent-Type: text/plain\r\n\r\nA=1\r\nB=2\r\n\r\n")
+    assert found.body == b"A=1\r\nB=2\r\n"
+    assert splitter.feed(b"--b\r\n\r\nHeart") == ()
+    assert [one.body for one in splitter.feed(b"beat\r\n--b\r\n\r\n\r\nA=3\n\n")] == [b"Heartbeat", b"\r\nA=3\n"]
+
+
 def test_what_came_before_a_cut_is_found_and_half_a_line_is_not():
     head = b"--b\r\n\r\n"
     assert texts(head + b'{"plate": "AB12"}', cut=True) == [b'{"plate": "AB12"}']

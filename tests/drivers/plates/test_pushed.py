@@ -242,6 +242,26 @@ async def test_message_that_stands_still_is_answered_and_what_came_of_it_counts(
     assert (refused.device_id, refused.reason) == (42, "a message that stood still for 0.2 s")
 
 
+@pytest.mark.parametrize("path", ["/plates/44", "/plates/41/more", "/", "/hik/41"])
+async def test_camera_that_pushes_to_another_path_is_told_by_its_source(site, listener, path):
+    async with site(source="127.0.0.1") as gateway:
+        base = gateway.url.removesuffix("/plates")
+        async with gateway.session.post(f"{base}{path}?token={TOKEN}", data=b"x") as answer:
+            assert answer.status == 403
+    refused = listener.of(MessageRefused)
+    assert {(one.device_id, one.raw) for one in refused} == {(n, f"POST {path}".encode()) for n in (41, 42, 43)}
+
+
+async def test_path_may_end_in_a_slash_and_some_cameras_put(site, listener):
+    async with site() as gateway:
+        base = f"{gateway.url}/41"
+        async with gateway.session.post(f"{base}/?token={TOKEN}", data=axis_message("AB12", car=5)) as answer:
+            assert answer.status == 200
+        async with gateway.session.put(f"{base}?token={TOKEN}", data=axis_message("CD34", car=6)) as answer:
+            assert answer.status == 200
+    assert plates(listener) == [(41, "AB12"), (41, "CD34")]
+
+
 async def test_body_packed_wrong_is_refused(site, listener):
     async with site() as gateway:
         assert await gateway.push(41, b"no gzip", headers={"Content-Encoding": "gzip"}) == 400

@@ -114,10 +114,12 @@ function updateDevice(node, device) {
 }
 
 function ageDevice(node) {
-  const { online, since, detail } = node.device;
+  const { online, since, detail, refusals } = node.device;
   const word = online === null ? "No contact yet" : online ? "Online" : "Offline";
   const state = online === null ? word : `${word} for ${lasting(seconds(since))}`;
-  setText(node.querySelector(".state"), detail ? `${state}: ${detail}` : state);
+  const { count, reason } = refusals;
+  const refused = count === 1 ? `1 message refused: ${reason}` : `${count} messages refused, the last: ${reason}`;
+  setText(node.querySelector(".state"), [detail ? `${state}: ${detail}` : state, count ? refused : ""].filter(Boolean).join(" · "));
 }
 
 export const refusesUs = (central) => central.notices.some((notice) => notice.kind === "central_sign_in_refused");
