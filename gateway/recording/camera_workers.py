@@ -70,11 +70,13 @@ def worker_camera(camera: Camera, secrets: Secrets, *, segment_seconds: float, c
 
 
 def _with_account(url: str, camera: Camera, secrets: Secrets) -> str:
-    if camera.username is not None and camera.password is not None:
-        values = {"username": camera.username, "password": secrets.get(camera.password, may_be_empty=True)}
+    if camera.password is not None:
+        values = {"username": camera.username or "", "password": secrets.get(camera.password, may_be_empty=True)}
         quoted = {name: quote(value, safe="") for name, value in values.items()}
-        account = f"{quoted['username']}:{quoted['password']}"
         url = PLACE.sub(lambda found: quoted[found[1]], url)
+        if camera.username is None:  # the password is in the address alone
+            return url
+        account = f"{quoted['username']}:{quoted['password']}"
     elif camera.token is not None:
         account = f":{quote(secrets.get(camera.token), safe='')}"
     else:

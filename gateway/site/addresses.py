@@ -63,7 +63,8 @@ def endpoint_of(url: str, *, schemes: Collection[str], has_places: bool = False)
     do not belong in the site file.
     """
     wanted = " or ".join(", ".join(f"{scheme}://…" for scheme in schemes).rsplit(", ", 1))
-    parts, port = _split(_PLACED.sub("", url) if has_places else url, wanted)
+    host = re.split(r"[/?#]", url.partition("://")[2], maxsplit=1)[0]
+    parts, port = _split(_PLACED.sub("", url) if has_places and not PLACE.search(host) else url, wanted)
     if parts.scheme not in schemes or not parts.hostname or not _is_connectable(parts.hostname):
         raise ValueError(f"must be {wanted}")
     if port == 0:
@@ -209,7 +210,7 @@ def _split(url: str, wanted: str) -> tuple[SplitResult, int | None]:
     # some cameras take credentials within the path: rtsp://host/user=admin&password=… or user=admin_password=…
     last = parts.path.rpartition("/")[2]
     asked = parse_qsl(f"{parts.query}&{last}&{last.replace('_', '&')}", keep_blank_values=True)
-    if "@" in parts.netloc or any(name.lower() in _SECRET_NAMES for name, _ in asked):
+    if "@" in parts.netloc or "{" in parts.netloc or any(name.lower() in _SECRET_NAMES for name, _ in asked):
         raise ValueError("must not hold credentials; name a secret in 'password'")
     try:
         port = parts.port

@@ -40,9 +40,10 @@ class Camera(Section):
 
     @model_validator(mode="after")
     def _one_account(self) -> Self:
-        if (self.username is None) != (self.password is None):
+        places = {place for url in self._urls() for place in PLACE.findall(url)}
+        if (self.username is None) != (self.password is None) and places != {"password"}:
             raise ValueError("'username' and 'password' go together")
-        if self.password is None and any(PLACE.search(url) for url in self._urls()):
+        if self.password is None and places:
             raise ValueError("'url' has a place for the account, so 'username' and 'password' are needed")
         if self.token is not None and not all(_scheme(url) in _WHEP for url in self._urls()):
             raise ValueError("only what is at whep:// or wheps:// takes a 'token'")

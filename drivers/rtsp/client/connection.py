@@ -24,6 +24,7 @@ from drivers.contract import ProtocolViolation
 from drivers.rtsp.client.accounts import Account, Proofs
 from drivers.rtsp.client.habits import CameraHabits
 from drivers.rtsp.client.messages import (
+    LONGEST_LINE,
     RtspResponse,
     begins_request,
     parse_request_head,
@@ -110,6 +111,7 @@ class RtspConnection:
         self._early: Packets = []
         self._speaks_rtsp = self._heard_else = False
         self._in_step = True
+        self._headless_until = 0
         self._interrupted = threading.Event()
         self._enough: Callable[[], object] | None = None
         self.channels: set[int] = set()
@@ -350,6 +352,7 @@ class RtspConnection:
         current, same = -1, list[bytes | memoryview]()
         buffer, view, at, until = self._buffer, self._view, self._from, self._until
         unpack, channels = _FRAMING.unpack_from, self.channels
+        self._headless_until = 0
         while until - at >= 4:
             mark, size = unpack(buffer, at)
             begin = at + 4
@@ -429,7 +432,7 @@ class RtspConnection:
         del self._answers[:-_MOST_UNANSWERED]
 
     def _asked(self, at: int, until: int) -> int | None:
-        begins = begins_request(bytes(self._view[at : min(until, at + _LARGEST_HEAD)]))
+        begins = begins_request(bytes(self._view[at : min(until, at + LONGEST_LINE + 1)]))
         if not begins:
             return at if begins is False else None
         found = self._head(at, until)
@@ -449,9 +452,14 @@ class RtspConnection:
     def _head(self, at: int, until: int) -> tuple[int, int] | None:
         """Return where the head that begins at `at` ends, and where its body begins. Some cameras end lines by LF."""
         limit = min(until, at + _LARGEST_HEAD)
-        ends = ((self._buffer.find(mark, at, limit), len(mark)) for mark in (b"\n\r\n", b"\n\n"))
+        # what was searched in vain from an earlier place is not searched again
+        begin = max(at, self._headless_until)
+        ends = ((self._buffer.find(mark, begin, limit), len(mark)) for mark in (b"\n\r\n", b"\n\n"))
         end, size = min(((end, size) for end, size in ends if end >= 0), default=(-1, 0))
-        return None if end < 0 else (end, end + size)
+        if end < 0:
+            self._headless_until = max(begin, limit - 2)
+            return None
+        return end, end + size
 
     def wait_for(self, sequence: int, *, seconds: float | None = None) -> RtspResponse:
         """Wait for the answer to the request with this number, for at most `seconds` or the connection's usual limit.

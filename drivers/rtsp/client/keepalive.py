@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Method = Literal["OPTIONS", "GET_PARAMETER"]
+Method = Literal["OPTIONS", "GET_PARAMETER", "SET_PARAMETER"]
 
-_METHODS: tuple[Method, Method] = ("OPTIONS", "GET_PARAMETER")
+_METHODS: tuple[Method, ...] = ("OPTIONS", "GET_PARAMETER", "SET_PARAMETER")
+"""RFC 2326, 10.1 and 10.8; the last one is that of ONVIF's streaming specification, 5.2.2.2."""
 _SHARE = 0.4
 """The part of the time-out after which the next request goes out, so that one may be lost."""
 _LONGEST_SECONDS = 25.0
@@ -53,7 +54,9 @@ class KeepAlive:
     """
 
     def __init__(self, *, listed: bool, timeout: float, habits: KeepAliveHabits, now: float) -> None:
-        self._preferred: Method = "GET_PARAMETER" if listed else "OPTIONS"
+        self._methods: tuple[Method, ...] = (
+            ("GET_PARAMETER", "OPTIONS", "SET_PARAMETER") if listed else ("OPTIONS", "GET_PARAMETER", "SET_PARAMETER")
+        )
         self._timeout = timeout
         self._habits = habits
         self._began = now
@@ -61,6 +64,7 @@ class KeepAlive:
         self._asked: Method | None = None
         self._asked_at = now
         self._last: Method | None = None
+        self._sent_at: dict[Method, float] = {}
 
     @property
     def habits(self) -> KeepAliveHabits:
@@ -74,7 +78,7 @@ class KeepAlive:
         if now < self._next_at:
             return None
         self._asked = self._last = self._method()
-        self._asked_at = now
+        self._asked_at = self._sent_at[self._asked] = now
         self._next_at = now + self._interval()
         return self._asked
 
@@ -93,9 +97,13 @@ class KeepAlive:
         age = now - self._began
         before = self._habits
         if hung_up and self._asked is not None and now - self._asked_at <= _AT_ONCE_SECONDS:
-            # where it hung up at both, the newest experience counts: one may have been a power cut
-            return replace(before, hangs_up=frozenset({self._asked}))
-        timed_out = _EARLY * self._timeout <= age <= _LATE * self._timeout + _LATE_SECONDS
+            hangs_up = before.hangs_up | {self._asked}
+            # where it hung up at both usual ones, the newest experience counts: one may have been a power cut
+            both = hangs_up.issuperset(self._methods[:2])
+            return replace(before, hangs_up=frozenset({self._asked}) if both else hangs_up)
+        # it may have counted a method that was given up
+        since = (now - counted for counted in (self._began, *self._sent_at.values()))
+        timed_out = any(_EARLY * self._timeout <= one <= _LATE * self._timeout + _LATE_SECONDS for one in since)
         repeated = age >= _LEAST_AGE_SECONDS and abs(age - before.lasted) <= _SAME_AGE * age
         ends_after = before.ends_after
         if timed_out or repeated:
@@ -106,23 +114,26 @@ class KeepAlive:
         ends_after = self._habits.ends_after
         if not ends_after:
             return min(_LONGEST_SECONDS, self._timeout * _SHARE)
-        # two requests, one of each kind, within the time that such a session lasts
-        return max(_SHORTEST_SECONDS, min(_LONGEST_SECONDS, min(ends_after, self._timeout) * _SHARE / 2))
+        # one request of each kind within the time that such a session lasts
+        return max(_SHORTEST_SECONDS, min(ends_after, self._timeout) * _SHARE / len(_METHODS))
 
     def _method(self) -> Method:
-        """Return the preferred method if it works; both in turn when the preferred one did not keep a session alive."""
-        safe = [method for method in _METHODS if method not in self._habits.hangs_up]
-        fit = [method for method in safe if method not in self._habits.unfit] or safe
-        in_turn = self._habits.ends_after or self._preferred not in fit
-        if not in_turn:
-            return self._preferred
-        if self._last is None:
-            return next((method for method in fit if method != self._preferred), fit[0])
-        return next((method for method in fit if method != self._last), fit[0])
+        """Return the method to send.
+
+        It is the preferred one, or the other one where that does not work. Where a session was not kept alive, each is
+        sent in turn, also one that is not answered: it may count all the same.
+        """
+        usual = self._methods if self._habits.ends_after else self._methods[:2]
+        safe = [method for method in usual if method not in self._habits.hangs_up] or list(usual)
+        fit = [method for method in safe if method not in self._habits.unfit]
+        if fit and not self._habits.ends_after:
+            return fit[0]
+        before = safe.index(self._last) if self._last in safe else 0
+        return safe[(before + 1) % len(safe)]
 
     def _give_up(self, method: Method, now: float) -> None:
         """Note that a method does not work; send the other one at once, unless that failed already."""
         self._asked = None
-        if not (self._habits.unfit | self._habits.hangs_up) - {method}:
+        if not self._habits.ends_after and not (self._habits.unfit | self._habits.hangs_up) - {method}:
             self._next_at = now
         self._habits = replace(self._habits, unfit=self._habits.unfit | {method})

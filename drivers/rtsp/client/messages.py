@@ -14,7 +14,7 @@ from drivers.contract import ProtocolViolation
 _ESCAPES = "surrogateescape"
 _UNSENDABLE = re.compile(r"[\x00-\x20\x7f]")
 _DIGITS = re.compile(r"\d{1,9}")
-_LONGEST_LINE = 2_048
+LONGEST_LINE = 2_048
 _REQUEST_LINE = re.compile(rb"[A-Z_]{3,20} [\x21-\x7e]{1,2000} RTSP/\d\.\d\r?\Z")
 _BEGUN_REQUEST_LINE = re.compile(rb"[A-Z_]{1,20}(?: [\x21-\x7e]{0,2000}(?: [RTSP/\d.]{0,8}\r?)?)?\Z")
 _ALIVE = frozenset({"OPTIONS", "GET_PARAMETER", "SET_PARAMETER"})
@@ -78,10 +78,10 @@ def parse_request_head(head: bytes) -> CameraRequest:
 
 def begins_request(data: bytes) -> bool | None:
     """Return whether these bytes begin with the first line of a request; None while that line is incomplete."""
-    line, end, _ = data[: _LONGEST_LINE + 1].partition(b"\n")
+    line, end, _ = data[: LONGEST_LINE + 1].partition(b"\n")
     if end:
         return _REQUEST_LINE.match(line) is not None
-    return None if len(line) <= _LONGEST_LINE and _BEGUN_REQUEST_LINE.match(line) else False
+    return None if len(line) <= LONGEST_LINE and _BEGUN_REQUEST_LINE.match(line) else False
 
 
 def request(method: str, url: str, sequence: int, headers: Mapping[str, str]) -> bytes:

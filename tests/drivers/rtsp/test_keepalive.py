@@ -71,6 +71,19 @@ CAMERAS = {
         Wants(("OPTIONS",), told=60, timeout=11),
         2,
     ),
+    "only SET_PARAMETER counts": (Wants(("SET_PARAMETER",)), 1),
+    "only the method that is never answered counts": (
+        Wants(("GET_PARAMETER",), lambda method: 200 if method == "OPTIONS" else None),
+        1,
+    ),
+    "only the method that is refused counts": (
+        Wants(("GET_PARAMETER",), lambda method: 200 if method == "OPTIONS" else 501),
+        1,
+    ),
+    "it hangs up at SET_PARAMETER, and only the method that is not listed counts": (
+        Wants(("GET_PARAMETER",), lambda method: 0 if method == "SET_PARAMETER" else 200, listed=False),
+        2,
+    ),
     "a short time-out": (Wants(("GET_PARAMETER",), listed=False, told=10, timeout=11), 1),
 }
 

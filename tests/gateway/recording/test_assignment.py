@@ -44,6 +44,14 @@ def test_an_account_stands_in_the_address_where_the_camera_takes_it_there(tmp_pa
     assert assigned.live_url.endswith("/user=ad%20min_password=%7Busername%7D%26x_stream=1.sdp?real_stream")
 
 
+def test_a_password_alone_may_stand_in_the_address(tmp_path):
+    secrets = Secrets(folder=tmp_path, environ={"EDGE_GATEWAY_SECRET_GATE": "word"})
+    camera = Camera(id=7, name="Gate", url="rtsp://10.0.0.8/live?key={password}", password="gate")
+    assert worker_camera(camera, secrets, segment_seconds=2).url == "rtsp://10.0.0.8/live?key=word"
+    with pytest.raises(ValueError, match="go together"):
+        Camera(id=7, name="Gate", url="rtsp://10.0.0.8/live", password="gate")
+
+
 def test_an_account_in_the_address_is_named_and_never_written_there():
     with pytest.raises(ValueError, match="has a place for the account"):
         Camera(id=7, name="Gate", url="rtsp://10.0.0.8/password={password}")
@@ -52,6 +60,8 @@ def test_an_account_in_the_address_is_named_and_never_written_there():
         "rtsp://10.0.0.8/user=admin_password=word_channel=1",
         "rtsp://10.0.0.8/live?user={username}&pwd=word",
         "rtsp://{username}:{password}@10.0.0.8/live",
+        "rtsp://x{password}y.example.com/live",
+        "rtsp://10.0.0.8{password}?x",
     ):
         with pytest.raises(ValueError, match="must not hold credentials"):
             Camera(id=7, name="Gate", url=url, username="me", password="gate")
