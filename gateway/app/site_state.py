@@ -127,6 +127,7 @@ class SiteStateReader:
             broker=self._mirror.status(),
             store_failing=self._store.failing,
             store_damaged=self._store.damaged,
+            cards_lost=self._store.cards.lost,
             interface_fault=self._interface_fault(),
             site_notices=self._site_file.notices(),
             crowded=self._crowded(),

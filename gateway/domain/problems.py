@@ -60,6 +60,7 @@ class ProblemKind(StrEnum):
     FOOTAGE_AT_RISK = "footage_at_risk"
     STORE_FAILING = "store_failing"
     STORE_DAMAGED = "store_damaged"
+    CARDS_LOST = "cards_lost"
     DISK_READ_ONLY = "disk_read_only"
     DISK_SLOW = "disk_slow"
     DISK_WORN = "disk_worn"

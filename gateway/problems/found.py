@@ -56,6 +56,7 @@ class SiteState:
         fleet: the state of the line to the fleet, None for a gateway without one.
         broker: the state of the line to the MQTT broker, None for a gateway without one.
         store_failing: why nothing can be recorded now, "" while recording works.
+        cards_lost: how cards were lost, "" if none were or once central's list was complete again.
         store_damaged: the damage that was found in a database, "" without any.
         interface_fault: why the interface is not served, "" while it is.
         site_notices: sentences about parts of the site file that are not in force.
@@ -90,6 +91,7 @@ class SiteState:
     clock_trusted: bool
     now: int
     store_damaged: str = ""
+    cards_lost: str = ""
     list_old_seconds: float = 3600.0
     refused_records: int = 0
     waiting_records: int = 0
@@ -188,11 +190,17 @@ def _of_field(site: SiteState, hindered: Mapping[int, list[str]]) -> Iterator[Pr
                 yield replace(problem, line=on_line.get(number, ""))
 
 
-def _of_gateway(site: SiteState) -> Iterator[Problem]:
+def _of_store(site: SiteState) -> Iterator[Problem]:
     if site.store_failing:
         yield _gateway(ProblemKind.STORE_FAILING, f"nothing can be recorded: {site.store_failing}{_room_left(site)}")
     elif site.store_damaged:
         yield _gateway(ProblemKind.STORE_DAMAGED, f"part of a database cannot be read: {site.store_damaged}")
+    if site.cards_lost:
+        yield _gateway(ProblemKind.CARDS_LOST, f"the card list was lost: {site.cards_lost}")
+
+
+def _of_gateway(site: SiteState) -> Iterator[Problem]:
+    yield from _of_store(site)
     if site.interface_fault:
         yield _gateway(ProblemKind.INTERFACE_NOT_SERVED, site.interface_fault)
     for port in site.crowded:

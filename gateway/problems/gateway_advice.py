@@ -134,6 +134,16 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
                 "Look in the system's log for errors of the disk, and replace it.",
             ),
         ),
+        K.CARDS_LOST: Advice(
+            "Card list lost",
+            Severity.ALARM,
+            "Lanes deny the cards that are not in the list any more, until it is here again.",
+            (
+                "If the site has a central, wait: the list is fetched as soon as central answers.",
+                "Otherwise restore the last backup, or enter the cards again.",
+                "Look in the system's log for errors of the disk, and replace it.",
+            ),
+        ),
         K.PORT_FULL: Advice(
             "A port is full",
             Severity.WARNING,

@@ -95,6 +95,7 @@ class Store:
             connect: makes the connections; simulations pass their own, on virtual time.
             boot: the present boot of the machine, "" if unknown: both files are then checked after any unclean end.
         """
+        self._folder = folder
         self._lock = _FolderLock(folder)
         self._access_log = AccessLog(path=folder / "access.log")
         self.database = _database(
@@ -176,10 +177,12 @@ class Store:
         self._lock.take()
         async with AsyncExitStack() as undo:
             undo.callback(self._lock.release)
+            is_lost = await asyncio.to_thread(_has_lost_cards, self._folder)
             await self.database.open()
             undo.push_async_callback(self.database.close)
             await self._cards.open()
             undo.push_async_callback(self._cards.close)
+            self.cards.lost = self._cards.salvaged or ("cards.db was missing or empty" if is_lost else "")
             await self.cards.open()
             undo.pop_all()
 
@@ -220,8 +223,8 @@ class Store:
 
     @property
     def salvaged(self) -> tuple[str, ...]:
-        """One sentence per file that lost rows; see `Database.salvaged`."""
-        return tuple(text for text in (self.database.salvaged, self._cards.salvaged) if text)
+        """One sentence per file that lost rows at this opening; see `Database.salvaged` and `Cards.lost`."""
+        return tuple(text for text in (self.database.salvaged, self.cards.lost) if text)
 
     @property
     def failing(self) -> str:
@@ -252,6 +255,13 @@ class Store:
     def waiting(self) -> int:
         """The number of writes that are queued or in a commit that has not ended."""
         return self.database.waiting + self._cards.waiting
+
+
+def _has_lost_cards(folder: Path) -> bool:
+    """Return whether the file of cards is missing or empty though that of the site, made with it, is not."""
+    site, cards = folder / "site.db", folder / "cards.db"
+    in_use = site.exists() and site.stat().st_size > 0
+    return in_use and not (cards.exists() and cards.stat().st_size > 0)
 
 
 def _database(

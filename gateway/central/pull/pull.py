@@ -55,7 +55,9 @@ class Refresh:
         return self._left
 
     async def recall(self) -> None:
-        """Load the lists that were left when the gateway last stopped."""
+        """Load the lists that were left when the gateway last stopped; all of them if the cards were lost."""
+        if self._cards.lost:
+            await self.ask()
         noted = (await self._cards.remembered(_NAME) or "").split(",")
         self._left = tuple(part for part in PARTS if part in noted or part in self._left)
 

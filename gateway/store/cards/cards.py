@@ -60,6 +60,7 @@ class Cards:
         listed_at: when the list was last known to be complete, as central has it (wall micros); None for never.
         turn: a lock for callers that look at records waiting for central and change cards accordingly; they hold it
             over both.
+        lost: how cards were lost before this opening, "" once central's list was complete again, or if none were.
         generation: a number that rises with every `apply` that is on disk.
         behind: whether the disk refused a change of cards that follows from a write already in the other database.
     """
@@ -77,6 +78,7 @@ class Cards:
         self.listed_at: int | None = None
         self.turn = asyncio.Lock()
         self.behind = False
+        self.lost = ""
         self.generation = 0
 
     @property

@@ -7,6 +7,7 @@ import sqlite3
 from contextlib import asynccontextmanager, closing
 
 import aiohttp
+import pytest
 from far_end_site import a_barrier
 from running_house import CHIEF, running
 from waiting import until
@@ -93,3 +94,26 @@ async def test_damage_after_a_clean_stop_is_told_and_mended_while_lanes_work(tmp
         (event,) = [one for one in answer["events"] if one["type"] == EventKind.STORE_DAMAGED]
         assert "site.db was damaged" in event["description"]
         assert "rows were saved" in event["description"]
+
+
+@pytest.mark.parametrize("left", [None, b""], ids=["missing", "empty"])
+async def test_a_card_list_that_is_gone_after_a_power_cut_is_a_problem(tmp_path, left):
+    folder = tmp_path / "data"
+    await fill(folder)
+    for part in folder.glob("cards.db*"):
+        part.unlink()
+    if left is not None:
+        (folder / "cards.db").write_bytes(left)
+    async with signed_in(tmp_path) as (_, ask):
+
+        async def told():
+            _, answer = await ask("GET", "/health/ready")
+            return [one for one in answer["problems"] if one["kind"] == "cards_lost"]
+
+        (problem,) = await until(told)
+        assert "cards.db was missing or empty" in problem["text"]
+        _, answer = await ask("POST", "/v1/event/list", {"types": [int(EventKind.STORE_DAMAGED)]})
+        assert "cards.db was missing or empty" in answer["events"][0]["description"]
+    async with signed_in(tmp_path) as (_, ask):
+        _, answer = await ask("GET", "/health/ready")
+        assert not [one for one in answer["problems"] if one["kind"] == "cards_lost"]

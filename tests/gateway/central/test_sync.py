@@ -323,3 +323,20 @@ async def test_killed_between_sending_and_recording_it_makes_nothing_again(centr
             await process.wait()
     keys = [event["idempotency_key"] for event in central.camera_events]
     assert len(keys) == len(set(keys)) == 3
+
+
+async def test_a_list_of_cards_that_was_lost_is_fetched_anew_until_it_is_whole(central, client, store, running):
+    clock = SystemClock()
+    store.cards.lost = "cards.db was missing or empty"
+    central.faults = Faults(paths="/v1/access/list", error=ErrorKind.JSON)
+    down = down_sync(client=client, store=store, clock=clock)
+    sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
+    sync = sync_loop(client=client, down=down, sender=sender, store=store, clock=clock, pull_seconds=3600)
+    async with running(sync.run()):
+        await until(lambda: down.report is not None)
+        assert sync.refreshing
+        assert store.cards.lost
+        central.faults = Faults()
+        await until(lambda: not sync.refreshing)
+        assert await store.cards.count() == 40
+        assert store.cards.lost == ""

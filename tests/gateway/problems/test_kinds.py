@@ -28,6 +28,7 @@ _NOT_MADE_AT_A_SITE = {
     K.CAMERA_UNSUPPORTED: "no camera at hand sends another codec; `drivers/rtsp` has the refusal",
     K.CAMERA_OFF_PACE: "takes half a minute; `camera_worker/test_recorder.py` and `problems/test_found.py` have it",
     K.STORE_DAMAGED: "`app/test_damaged_store.py` has a page of old events that is overwritten",
+    K.CARDS_LOST: "`app/test_damaged_store.py` has a site whose cards.db is missing or empty",
     K.DISK_SLOW: "`store/test_slow_disk.py` has commits that take long; no disk at hand is that slow",
     K.DISK_WORN: "`runtime/test_machine_state.py` has the kernel's files of a worn eMMC; no disk at hand is worn",
     K.CLOCK_STEPPED: "`runtime/test_clock.py` has a machine whose clock is set; that of this machine is not the tests'",
