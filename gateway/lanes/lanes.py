@@ -30,7 +30,7 @@ from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.restored_state import last_grants, last_order, last_stop
 from gateway.lanes.runner import LaneRunner
-from gateway.lanes.snapshots import DeviceSnapshot, LanePoint, LaneSnapshot
+from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot
 from gateway.lanes.swapped_readers import CardsElsewhere
 from gateway.lanes.tape import Incident
 from gateway.lanes.timetable import timetable_of
@@ -307,9 +307,9 @@ class Lanes:
         if not handled or not await self.recorder.recorded(lost=lost, within=_RECORDED_WITHIN):
             raise StoreError("the order is in force, but could not be recorded: it may be lost at a restart")
 
-    def points(self, lane_id: str) -> tuple[LanePoint, ...]:
-        """Return the gate and the inputs of a lane. Raises NotFoundError for an unknown lane."""
-        return self._of(lane_id).points()
+    def ages(self, lane_id: str) -> tuple[float | None, ...]:
+        """Return the age of the last report on each point of a lane, in seconds. Raises NotFoundError."""
+        return self._of(lane_id).ages()
 
     async def try_card(self, credential: Credential, *, lane_id: str, direction: str, by: str) -> Trial:
         """Decide on a card as if it were read at a lane now, and record the trial; nothing is opened.

@@ -40,9 +40,9 @@ from gateway.lanes.machine.state.inputs import NEVER
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.troubles import lasting, why_unable
 from gateway.lanes.machine.visits import granted, granted_vehicles
-from gateway.lanes.points import lane_points
+from gateway.lanes.points import lane_points, point_ages
 from gateway.lanes.recorder import Recorder, command_first, in_turn
-from gateway.lanes.snapshots import CommandSnapshot, LanePoint, LaneSnapshot, Phase
+from gateway.lanes.snapshots import CommandSnapshot, LaneSnapshot, Phase
 from gateway.lanes.tape import LaneTape
 from gateway.lanes.timetable import Timetable
 from gateway.lanes.travels import Travel
@@ -215,6 +215,7 @@ class LaneRunner:
             if self._commanded is None
             else CommandSnapshot.of(self._commanded, requested_at=self._wall_times.of(self._commanded_at)),
             cameras=self.rules.lane.cameras,
+            points=lane_points(self.rules, state.inputs, now, self._wall_times.of),
         )
 
     @property
@@ -224,9 +225,9 @@ class LaneRunner:
         is_unread = visit is not None and visit.credential is None and not self._state.readings.votes.readings
         return is_unread and self._state.visits.phase is Phase.ARMED
 
-    def points(self) -> tuple[LanePoint, ...]:
-        """Return the gate and every input of the lane, with their state and age now."""
-        return lane_points(self.rules, self._state.inputs, self._clock.monotonic())
+    def ages(self) -> tuple[float | None, ...]:
+        """Return how old the last report on each point of the snapshot is, in seconds."""
+        return point_ages(self.rules, self._state.inputs, self._clock.monotonic())
 
     def _watch_closing(self) -> None:
         """Poll the safety points as fast as their lines allow while the gate closes or may close soon."""
@@ -399,11 +400,14 @@ class LaneRunner:
 
     def _shown_part(self) -> tuple[object, ...]:
         state = self._state
-        loops = (state.inputs.arming.state, state.inputs.far.state, state.inputs.closing.state)
+        inputs = state.inputs
+        loops = (inputs.arming.state, inputs.far.state, inputs.closing.state)
+        others = (inputs.fire.state, inputs.key_switch.state, *(point.state for point in inputs.safety))
         return (
             state.shown_phase,
             state.inputs.gate.position,
             loops,
+            others,
             state.note,
             state.stop_sentence,
             state.orders.in_force,

@@ -137,16 +137,14 @@ class LanePoint:
         device_id: the device that reports it.
         name: its name at the device, "" for the position.
         state: as it counts now: unknown once its report is too old.
-        since: for how many seconds it has been in that state, None if it was never read.
-        age: how many seconds old the last report is, None if there is none.
+        since: when it took that state, in wall micros; None if it was never read.
     """
 
     role: str
     device_id: int
     name: str
     state: PointState | GatePosition
-    since: float | None
-    age: float | None
+    since: WallMicros | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +170,7 @@ class LaneSnapshot:
         troubles: what is wrong and lasts; if a person stopped the gate, that comes first.
         command: the last command to its gate since the gateway started.
         cameras: the ids of the cameras that see it.
+        points: its gate and its inputs.
     """
 
     lane_id: str
@@ -192,6 +191,7 @@ class LaneSnapshot:
     unable: tuple[LaneTrouble, ...] = ()
     command: CommandSnapshot | None = None
     cameras: tuple[int, ...] = ()
+    points: tuple[LanePoint, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from aiohttp import web
@@ -36,7 +36,7 @@ _PASSED = (
 _READ = (EventKind.ACCESS_GRANTED, EventKind.ACCESS_DENIED)
 _LAST = 12
 
-LANE_POINTS = Operation("GET", "/status/lane/points/{lane}", needs("can_view_devices"), "points")
+LANE_POINTS = Operation("GET", "/status/lane/points/{lane}", needs("can_view_devices"), "ages")
 LANE_PAST = Operation(
     "GET", "/status/lane/past/{lane}", needs("can_view_devices") & needs("can_view_events"), "passages"
 )
@@ -65,9 +65,8 @@ class StatusLane:
         return (Route(LANE_POINTS, self._points), Route(LANE_PAST, self._past), Route(LANE_TRY, self._try))
 
     async def _points(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        names = {device.device_id: device.name for device in self.lanes.devices()}
-        points = self.lanes.points(request.match_info["lane"])
-        return success(points=[{**asdict(point), "device": names.get(point.device_id, "")} for point in points])
+        """Answer with how old the last report on each of the lane's points is; the points are in the page's stream."""
+        return success(ages=self.lanes.ages(request.match_info["lane"]))
 
     async def _past(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Answer with the lane's last passages, newest first, and its last access decision."""

@@ -737,15 +737,15 @@ async def test_of_two_commands_the_later_one_is_followed(house):
 
 
 async def test_points_of_a_lane_are_told_with_their_age(house):
-    points = {point.role: point for point in house.lanes.points("main")}
+    points = {point.role: point for point in house.lane().points}
     assert points.keys() == {"gate", "arming", "far", "closing", "fire", "key_switch"}
-    await until(lambda: house.lanes.points("main")[1].state is PointState.OFF)
-    arming = house.lanes.points("main")[1]
+    await until(lambda: house.lane().points[1].state is PointState.OFF)
+    arming, age = house.lane().points[1], house.lanes.ages("main")[1]
     assert (arming.device_id, arming.name) == (101, "near")
-    assert arming.age is not None
-    assert 0 <= arming.age < 60
+    assert age is not None
+    assert 0 <= age < 60
     with pytest.raises(NotFoundError):
-        house.lanes.points("roof")
+        house.lanes.ages("roof")
 
 
 async def test_a_trial_decides_as_the_lane_would_and_opens_nothing(house):

@@ -10,7 +10,7 @@ import pytest_asyncio
 from page_visitor import sign_in
 from playwright.async_api import expect
 
-from drivers.contract import GatePosition
+from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
@@ -108,7 +108,7 @@ async def test_inputs_have_an_age_and_passages_a_picture(gateway, lane_page):
         await sign_in(page, gateway, view="lanes/entry")
         points = page.locator("#lane-points li")
         await expect(points).to_have_count(3)
-        await expect(points.first).to_contain_text("Gate: closed for 1 min")
+        await expect(points.first).to_contain_text("Gate: closed for ")
         await expect(points.first).to_contain_text("Entry barrier · reported 0 s ago")
         passages = page.get_by_role("list", name="Last passages").get_by_role("listitem")
         await expect(passages).to_have_count(1)
@@ -118,6 +118,19 @@ async def test_inputs_have_an_age_and_passages_a_picture(gateway, lane_page):
         await expect(passages.first).to_contain_text("A van passed.")
         await passages.last.get_by_role("link").click()
         await expect(page).to_have_url(re.compile(r"/status/events/\d+$"))
+
+
+async def test_the_inputs_of_a_lane_and_its_card_are_of_one_stream(gateway, lane_page):
+    async with lane_page() as page:
+        asked = {"status": 409, "json": {"success": False, "error": "no ages"}}
+        await page.route("**/status/lane/points/**", lambda route: route.fulfill(**asked))
+        await sign_in(page, gateway, view="lanes/entry")
+        points = page.locator("#lane-points li")
+        await expect(points.first).to_contain_text("Gate: closed")
+        gateway.board.show(position=GatePosition.OPEN, vehicle=PointState.ON)
+        await expect(page.locator("#lane .gate-text")).to_have_text("Gate open")
+        await expect(points.first).to_contain_text("Gate: open")
+        await expect(points.nth(1)).to_contain_text("Arming loop: on")
 
 
 async def test_why_it_did_not_open_is_one_sentence_and_an_unknown_card_is_enrolled(gateway, lane_page):

@@ -12,14 +12,14 @@ READING = Credential(26, h10301_bits(255, 65000))
 UNKNOWN = {"credential": READING.shown(), "read_as": READING.read_as(), "reason": "unknown_credential"}
 
 
-async def test_points_are_told_with_their_age(gateway):
+async def test_points_are_in_the_snapshot_of_their_lane_and_their_ages_are_asked_for(gateway):
+    _, answer = await gateway.call("/status/now", method="GET")
+    (lane,) = answer["snapshot"]["lanes"]
+    gate, arming, _closing = lane["points"]
+    assert (gate["role"], gate["device_id"], gate["state"]) == ("gate", 101, lane["position"])
+    assert (arming["role"], arming["name"], arming["state"]) == ("arming", "arming", lane["vehicle"])
     status, answer = await gateway.call("/status/lane/points/entry", method="GET")
-    assert status == 200
-    gate, arming, _closing = answer["points"]
-    assert (gate["role"], gate["device"], gate["state"], gate["age"], gate["since"]) == (
-        "gate", "Entry barrier", "closed", 0.4, 61.0,
-    )  # fmt: skip
-    assert (arming["role"], arming["name"], arming["state"]) == ("arming", "arming", "off")
+    assert (status, answer["ages"]) == (200, [0.4, 0.2, None])
     status, answer = await gateway.call("/status/lane/points/roof", method="GET")
     assert (status, answer["error"]) == (404, "no lane 'roof' at this site")
 

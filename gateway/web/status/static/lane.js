@@ -16,6 +16,7 @@ const LAMPS = { on: "on", off: "off" };
 const STATES = { on: "on", off: "off", unknown: "unknown" };
 let wanted = "";
 let site = null;
+let ages = []; // of the reports on the lane's points, in their order
 let newest = -1; // of the lane's events, when its past was asked for
 
 export function setUpLane() {
@@ -24,6 +25,7 @@ export function setUpLane() {
     newest = -1;
     byId("try-result").hidden = true;
     byId("lane-points").replaceChildren();
+    ages = [];
     if (site) showLane(site);
     askPoints();
   });
@@ -48,6 +50,7 @@ export function showLane(snapshot) {
       stage(node, lane);
     },
   });
+  showPoints();
   byId("no-lane").hidden = lanes.length > 0;
   byId("lane-parts").hidden = lanes.length === 0;
   byId("to-commissioning").hidden = lanes.length === 0 || !snapshot.user.control_devices || !snapshot.user.view_events;
@@ -113,9 +116,19 @@ async function askPoints() {
   const lane = wanted;
   if (!site?.user.view_devices || !shown() || byId("lane-parts").hidden) return;
   const told = await call("GET", `/status/lane/points/${encodeURIComponent(lane)}`).catch(onlyRefused);
-  if (!told || lane !== wanted) return;
-  const { command: output } = site.lanes.find((one) => one.lane_id === lane) ?? {};
-  keyed(byId("lane-points"), [...told.points, ...(output ? [asPoint(output)] : [])], {
+  if (!told || lane !== wanted || !site) return;
+  ages = told.ages;
+  showPoints();
+}
+
+// The lane's points as its card has them, from the same stream; how old each report is was asked for.
+function showPoints() {
+  const { command: output, points } = site.lanes.find((one) => one.lane_id === wanted) ?? { points: [] };
+  const devices = new Map(site.devices.map((device) => [device.device_id, device.name]));
+  const rows = points.map((point, place) => ({
+    ...point, device: devices.get(point.device_id) ?? "", since: point.since && seconds(point.since), age: ages[place],
+  }));
+  keyed(byId("lane-points"), [...rows, ...(output ? [asPoint(output)] : [])], {
     key: (point) => `${point.role}/${point.device_id}/${point.name}`,
     create: () => {
       const row = make("li");
@@ -128,7 +141,8 @@ async function askPoints() {
       setClass(lamp, `lamp ${LAMPS[point.state] ?? (point.state === "unknown" ? "unknown" : "good")}`);
       setText(name, `${ROLES[point.role]}: ${STATES[point.state] ?? point.state}${point.since === null ? "" : ` for ${lasting(point.since)}`}`);
       const place = point.name ? `${point.device}, ${point.name}` : point.device;
-      setText(row.lastChild, `${place} · ${point.age === null ? "never reported" : `${point.told ?? "reported"} ${lasting(point.age)} ago`}`);
+      const reported = point.age === null ? " · never reported" : ` · ${point.told ?? "reported"} ${lasting(point.age)} ago`;
+      setText(row.lastChild, `${place}${point.age === undefined ? "" : reported}`);
     },
   });
 }

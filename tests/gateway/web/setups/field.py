@@ -107,7 +107,12 @@ class FieldInMemory:
         self.lane_figures = LaneFigures()
 
     def lanes(self) -> tuple[LaneSnapshot, ...]:
-        return (self.lane,)
+        loops = (("arming", self.lane.vehicle), ("closing", self.lane.under))
+        points = (
+            LanePoint("gate", 101, "", self.lane.position, START),
+            *(LanePoint(role, 101, role, state, START) for role, state in loops),
+        )
+        return (replace(self.lane, points=points),)
 
     def devices(self) -> tuple[DeviceSnapshot, ...]:
         return (self.gate, self.reader)
@@ -132,14 +137,10 @@ class FieldInMemory:
         self.gate = replace(self.gate, online=False, detail=reason)
         self._store.changes.bump()
 
-    def points(self, lane_id: str) -> tuple[LanePoint, ...]:
+    def ages(self, lane_id: str) -> tuple[float | None, ...]:
         if lane_id != self.lane.lane_id:
             raise NotFoundError(f"no lane '{lane_id}' at this site")
-        loops = (("arming", self.lane.vehicle), ("closing", self.lane.under))
-        return (
-            LanePoint("gate", 101, "", self.lane.position, 61.0, 0.4),
-            *(LanePoint(role, 101, role, state, 3.0, 0.2) for role, state in loops),
-        )
+        return (0.4, 0.2, None)
 
     async def try_card(self, credential: Credential, *, lane_id: str, direction: str, by: str) -> Trial:
         if lane_id != self.lane.lane_id:
