@@ -17,6 +17,7 @@ from gateway.camera_worker.cutters import Cutters
 from gateway.camera_worker.http_server import HttpServer
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.camera_worker.rtsp_server import CameraRtspServer
+from gateway.camera_worker.sandbox import another_disk, confine_worker
 from gateway.camera_worker.server import WorkerServer
 from gateway.camera_worker.views import Views
 from gateway.camera_worker.worker import CameraWorker
@@ -30,17 +31,19 @@ _LAST_REPORTS_SECONDS = 0.2
 _CUTTERS_SECONDS = 0.1
 
 
-async def serve(socket: Path, *, parent: int) -> None:
+async def serve(socket: Path, *, media: Path, parent: int) -> None:
     """Serve at `socket` until SIGTERM or SIGINT, or until `parent` is not this process's parent any more."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # only for the gateway, but sometimes sent to all its processes
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
+    listening = listen(socket)
+    turn = socket.with_name("connections.turn")  # workers have their sockets in one folder, and so share this file
+    disk = confine_worker(media=media, turn=turn)
     reports = ReportBuffer()
     clock = SystemClock()
-    # all workers of a gateway have their sockets in one folder, and so share this file
-    budget = ConnectionBudget(path=socket.with_name("connections.turn"), monotonic=clock.monotonic)
+    budget = ConnectionBudget(path=turn, monotonic=clock.monotonic)
     worker = CameraWorker(clock=clock, reports=reports, budget=budget)
     async with asyncio.TaskGroup() as tasks:
         views = Views(feed_of=worker.live, tasks=tasks)
@@ -48,13 +51,15 @@ async def serve(socket: Path, *, parent: int) -> None:
         cutters = Cutters()
         server = WorkerServer(worker=worker, views=views, rtsp_server=rtsp_server, cutters=cutters, reports=reports)
         connections = HttpServer(answer=server.answer, tasks=tasks)
-        await connections.serve(listen(socket))
+        await connections.serve(listening)
+        watching = tasks.create_task(another_disk(media, disk, ending.set), name="media folder")
         while not ending.is_set() and os.getppid() == parent:
             try:
                 async with asyncio.timeout(_PARENT_CHECK_SECONDS):
                     await ending.wait()
             except TimeoutError:
                 continue
+        watching.cancel()
         await worker.stop(_END_SECONDS)
         await server.end(_LAST_REPORTS_SECONDS)
         connections.end()
@@ -63,7 +68,7 @@ async def serve(socket: Path, *, parent: int) -> None:
         views.end_all()
 
 
-def run(socket: Path, *, parent: int) -> NoReturn:
+def run(socket: Path, *, media: Path, parent: int) -> NoReturn:
     """Run the worker process until it ends."""
     give_memory_back()
     structlog.configure(
@@ -78,7 +83,7 @@ def run(socket: Path, *, parent: int) -> NoReturn:
     )
 
     async def serve_and_end() -> NoReturn:
-        await serve(socket, parent=parent)
+        await serve(socket, media=media, parent=parent)
         # threads may still wait for a camera or a slow disk: they must not delay the end, and the interpreter must not
         # free memory that they use
         sys.stderr.flush()

@@ -170,7 +170,7 @@ class CameraWorker:
 
     async def _live(self) -> str:
         """Start the process and follow it until it has ended; return why it ended."""
-        process = WorkerProcess(name=self.name, socket=self._socket)
+        process = WorkerProcess(name=self.name, socket=self._socket, media=self._media)
         try:
             async with process:
                 self.pid = process.pid

@@ -30,9 +30,10 @@ _NOT_HANDED_ON = ("EDGE_GATEWAY_SECRET_", "CREDENTIALS_DIRECTORY", "NOTIFY_SOCKE
 class WorkerProcess:
     """A worker process that lives within this context; leaving the context kills it if it still runs."""
 
-    def __init__(self, *, name: str, socket: Path, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, *, name: str, socket: Path, media: Path, environ: Mapping[str, str] = os.environ) -> None:
         self._name = name
         self._socket = socket
+        self._media = media
         self._environ = environ
         self._process: ChildProcess | None = None
         self._listening: asyncio.TaskGroup | None = None
@@ -41,7 +42,7 @@ class WorkerProcess:
     async def __aenter__(self) -> Self:
         """Start the process. Raises OSError if it cannot be started."""
         self._socket.unlink(missing_ok=True)
-        where = ("--socket", str(self._socket), "--parent", str(os.getpid()))
+        where = ("--socket", str(self._socket), "--media", str(self._media), "--parent", str(os.getpid()))
         self._process = await start_child(
             (sys.executable, "-m", "gateway.camera_worker", *where),
             stderr=subprocess.PIPE,

@@ -269,7 +269,7 @@ async def _clips(tmp_path: Path) -> None:
     with cameras(1) as port:
         socket_path = tmp_path / "worker.sock"
         process = subprocess.Popen(
-            [sys.executable, "-m", "gateway.camera_worker", "--socket", str(socket_path)],
+            [sys.executable, "-m", "gateway.camera_worker", "--socket", str(socket_path), "--media", str(media)],
             stderr=subprocess.DEVNULL,
         )
         try:

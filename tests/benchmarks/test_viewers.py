@@ -30,7 +30,8 @@ class Worker:
         self.socket = folder / "worker.sock"
         self.media = folder / "media"
         self.media.mkdir()
-        self.process = subprocess.Popen([sys.executable, "-m", "gateway.camera_worker", "--socket", str(self.socket)])
+        words = ("--socket", str(self.socket), "--media", str(self.media))
+        self.process = subprocess.Popen([sys.executable, "-m", "gateway.camera_worker", *words])
 
     def record(self, port: int, count: int) -> None:
         wait_until(self.socket.exists)

@@ -279,7 +279,8 @@ async def start_worker(tmp_path):
 
         async def start(*, read_reports: bool = True) -> Worker:
             socket = tmp_path / f"worker-{len(workers)}.sock"
-            process = subprocess.Popen([sys.executable, "-m", "gateway.camera_worker", "--socket", str(socket)])
+            words = [sys.executable, "-m", "gateway.camera_worker", "--socket", str(socket), "--media", str(media)]
+            process = subprocess.Popen(words)
             worker = Worker(media, socket, process)
             workers.append(worker)
             await worker.until(socket.exists)

@@ -225,7 +225,7 @@ async def test_clips_and_thumbnails_over_the_socket(start_worker, own_camera, ju
 async def test_an_orphan_ends_by_itself(tmp_path):
     script = (
         "import subprocess, sys, time; p = subprocess.Popen([sys.executable, '-m', 'gateway.camera_worker', '--socket',"
-        " sys.argv[1]]); print(p.pid, flush=True); time.sleep(60)"
+        " sys.argv[1], '--media', '/nowhere']); print(p.pid, flush=True); time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", script, str(tmp_path / "s")], stdout=subprocess.PIPE)
     pid = int(parent.stdout.readline())

@@ -17,7 +17,7 @@ from pathlib import Path
 from gateway.recording.worker_process import WorkerProcess
 
 async def main():
-    async with WorkerProcess(name="w", socket=Path(sys.argv[1])) as worker:
+    async with WorkerProcess(name="w", socket=Path(sys.argv[1]), media=Path(sys.argv[1]).parent) as worker:
         print(worker.pid, flush=True)
         os.kill(worker.pid, signal.SIGSTOP)  # before it has asked for its parent
         os.kill(os.getpid(), signal.SIGKILL)

@@ -33,7 +33,7 @@ def test_a_child_is_counted_while_it_runs_and_what_it_wrote_for_ever(tmp_path):
 
 
 def test_a_child_has_the_name_of_its_work():
-    words = [sys.executable, "-m", "gateway.camera_worker", "--socket", "/nowhere/at/all"]
+    words = [sys.executable, "-m", "gateway.camera_worker", "--socket", "/nowhere/at/all", "--media", "/nowhere"]
     with subprocess.Popen(
         [sys.executable, "-c", "import sys; sys.stdin.read()", *words[1:]], stdin=subprocess.PIPE
     ) as child:
