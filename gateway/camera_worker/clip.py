@@ -239,6 +239,7 @@ def _copy_all(sources: list[_Source], target: OutputContainer, planned: Plan) ->
         tracks = _Tracks(target, pictures=source.streams.video[0], sounding=sounding)
     for segment, place in zip(sources, planned.places, strict=True):
         tracks.copy(segment.path, place)
+    tracks.show_hidden()
     return tracks
 
 
@@ -272,10 +273,12 @@ class _Tracks:
         self._target = target
         self._pictures = _track(target, pictures)
         self._known: list[VideoFormat | None] = []
+        self._format = 1
         self.formats: list[Path] = []
         """For each format of the pictures, a segment that has it."""
         self.runs: list[Run] = []
         """The pictures, by the number of their format from 1 on."""
+        self._hidden: list[tuple[Packet[Stream], int]] | None = []
         self._codec = VideoCodec.H265 if pictures.codec_context.name == "hevc" else VideoCodec.H264
         self._has_pictures = False
         self._sound: Stream | None = None
@@ -288,19 +291,42 @@ class _Tracks:
     def copy(self, segment: Path, place: Placed) -> None:
         """Copy the pictures and the sound of a segment that belong to the clip."""
         pictures = iter(place.pictures)
-        format_ = written = 0
+        format_ = 0
         for unit in access_units(_read(segment)):
             if unit.is_sound:
                 self._hear(unit, place)
             elif (picture := next(pictures, None)) is not None and unit.data:
                 format_ = format_ or self._number_of_format(segment, unit)
-                written += 1
                 packet = Packet(unit.data)
                 packet.pts, packet.dts, packet.duration = picture.pts, picture.dts, picture.lasts
                 packet.is_keyframe = self._is_point_to_begin(unit)
-                self._write(packet, self._pictures)
-        if written:
-            self.runs.append(Run(format_, written))
+                self._show(packet, format_)
+
+    def _show(self, packet: Packet[Stream], format_: int) -> None:
+        """Write a picture. One before the clip's begin waits, since a later point to begin at makes it superfluous.
+
+        libav counts the pictures before that point in only one of the tables that say which description is whose.
+        """
+        if self._hidden is None:
+            self._write_picture(packet, format_)
+            return
+        pts = packet.pts or 0
+        if packet.is_keyframe and pts <= 0:
+            self._hidden.clear()
+        self._hidden.append((packet, format_))
+        if pts >= 0:
+            self.show_hidden()
+
+    def show_hidden(self) -> None:
+        """Write the pictures that wait; no more will wait."""
+        hidden, self._hidden = self._hidden or [], None
+        for packet, format_ in hidden:
+            self._write_picture(packet, format_)
+
+    def _write_picture(self, packet: Packet[Stream], format_: int) -> None:
+        before = self.runs.pop() if self.runs and self.runs[-1].description == format_ else Run(format_, 0)
+        self.runs.append(Run(format_, before.pictures + 1))
+        self._write(packet, self._pictures)
 
     def _number_of_format(self, segment: Path, first: AccessUnit) -> int:
         """Return the number of the format of a segment, from 1 on, by its first picture, which has parameter sets."""
@@ -308,15 +334,15 @@ class _Tracks:
             told = of_units(self._codec, first.data)
         except ProtocolViolation:
             told = None
-        before = self.runs[-1].description if self.runs else 1
         if told is None and self._known:
-            return before
+            return self._format
         if told not in self._known:
             if len(self._known) >= _MOST_FORMATS:
-                return before
+                return self._format
             self._known.append(told)
             self.formats.append(segment)
-        return self._known.index(told) + 1
+        self._format = self._known.index(told) + 1
+        return self._format
 
     def _is_point_to_begin(self, unit: AccessUnit) -> bool:
         """Return whether a player that begins at this picture shows it complete.

@@ -178,6 +178,22 @@ def test_each_size_of_the_pictures_has_a_sample_description(tmp_path, record_fil
     assert changes_of_description(tmp_path / "x.mp4") == [50 * turn for turn in range(1, turns)]
 
 
+@pytest.mark.parametrize("b_frames", [0, 2])
+@pytest.mark.parametrize("codec", ["h264", "h265"])
+def test_the_description_changes_with_the_pictures_also_behind_hidden_ones(tmp_path, record_film, codec, b_frames):
+    """The clip begins within a segment, so that its first pictures are only decoded."""
+    small, large = (film(codec, frames=50, b_frames=b_frames, **size) for size in ({}, {"width": 320, "height": 192}))
+    paths = record_film(joined(small, large, small))
+    cut_clip(tmp_path, CutClip(segments=paths, output="x.mp4", skip=720_000))
+    with av.open(str(tmp_path / "x.mp4")) as opened:
+        packets = [packet for packet in opened.demux(video=0) if packet.size]
+        changes = [
+            packet for packet in packets if any(side.data_type == "new_extradata" for side in packet.iter_sidedata())
+        ]
+        assert [round(float(packet.pts * packet.time_base), 2) for packet in changes] == [1.28, 3.28]
+        assert all(packet.is_keyframe for packet in changes)
+
+
 @pytest.mark.parametrize(("codec", "b_frames"), [("h264", 0), ("h264", 2), ("h265", 0), ("h265", 2)])
 def test_pictures_are_read_as_libav_reads_them(tmp_path, record_film, codec, b_frames):
     paths = record_film(film(codec, frames=75, b_frames=b_frames))
