@@ -35,19 +35,28 @@ def marks_of(kind: str, body: JsonObject) -> JsonObject:
     return {name: body[name] for name in names if body.get(name) not in (None, "")}
 
 
-def is_still(kind: str, marks: JsonObject, record: JsonObject) -> bool:
+def is_still(kind: str, marks: JsonObject, record: JsonObject, *, names_sources: bool = False) -> bool:
     """Return whether central's record is still the one with these marks. A record without any mark counts as the same.
 
-    A record with another `source_id` is another record, however alike the other fields are.
+    A record with another `source_id` is another record, however alike the other fields are. `names_sources`: central
+    tells the `source_id` of records that have one, so that a record without any mark is another one too.
     """
-    if _SOURCE in marks and record.get(_SOURCE) not in (None, "") and not alike(marks[_SOURCE], record[_SOURCE]):
+    source = record.get(_SOURCE) if _SOURCE in marks else None
+    if source not in (None, "") and not alike(marks[_SOURCE], source):
         return False
     shown = [
         group
         for group in _groups(kind)
         if all(name in marks for name in group) and all(record.get(name) not in (None, "") for name in group)
     ]
-    return not shown or any(all(alike(marks[name], record[name]) for name in group) for group in shown)
+    if not shown:
+        return source not in (None, "") or not (names_sources and _SOURCE in marks)
+    return any(all(alike(marks[name], record[name]) for name in group) for group in shown)
+
+
+def names_source(record: JsonObject) -> bool:
+    """Return whether central tells the `source_id` of this record."""
+    return record.get(_SOURCE) not in (None, "")
 
 
 def lookup_of(kind: str) -> Lookup:

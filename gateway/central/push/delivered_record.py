@@ -23,8 +23,13 @@ class RecordState(Enum):
     UNKNOWN = "central does not say"
 
 
-async def record_state(client: CentralClient, kind: str, central_id: int, marks: JsonObject) -> RecordState:
-    """Return the state at central of the record with these marks. Raises CentralUnavailable when central is offline."""
+async def record_state(
+    client: CentralClient, kind: str, central_id: int, marks: JsonObject, *, names_sources: bool = False
+) -> RecordState:
+    """Return the state at central of the record with these marks; see `is_still`.
+
+    Raises CentralUnavailable when central is offline.
+    """
     path = READS.get(kind)
     if path is None:
         return RecordState.UNKNOWN
@@ -41,7 +46,8 @@ async def record_state(client: CentralClient, kind: str, central_id: int, marks:
     record = answered_record(answer, CREATES[kind].resources)
     if record is None:
         return RecordState.UNKNOWN
-    return RecordState.PRESENT if is_still(kind, marks, record) else RecordState.OTHER
+    same = is_still(kind, marks, record, names_sources=names_sources)
+    return RecordState.PRESENT if same else RecordState.OTHER
 
 
 async def names_lost_card(client: CentralClient, kind: str, body: JsonObject) -> bool:

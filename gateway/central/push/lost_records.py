@@ -22,7 +22,7 @@ from gateway.central.client.values import whole_of
 from gateway.central.push.delivered_record import RecordState, record_state
 from gateway.central.push.requests import answered_record
 from gateway.domain.errors import CentralRefused
-from gateway.domain.record_marks import is_still, lookup_of, marks_of
+from gateway.domain.record_marks import is_still, lookup_of, marks_of, names_source
 from gateway.domain.writes import JsonObject, alike
 from gateway.runtime.clock import Clock
 from gateway.store.cards.cards import Cards
@@ -137,12 +137,14 @@ class LostRecords:
         if listing is None or None in listing.ids:
             return unknown
         ids = [number for number in listing.ids if number is not None]
+        sources = any(map(names_source, listing.records.values()))
         falls, whole = ids == sorted(ids, reverse=True), listing.count == len(ids)
         states: list[RecordState] = []
         for entry in entries:
             number = entry.central_id or 0
             if number in listing.records:
-                same = is_still("entry", marks_of("entry", entry.body), listing.records[number])
+                marks, record = marks_of("entry", entry.body), listing.records[number]
+                same = is_still("entry", marks, record, names_sources=sources)
                 states.append(RecordState.PRESENT if same else RecordState.OTHER)
             else:
                 covered = not ids or (falls and (whole or min(ids) <= number))

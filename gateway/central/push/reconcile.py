@@ -17,7 +17,7 @@ from gateway.central.push.restored_central import RestoreDetector
 from gateway.central.site_cards import KIND, SiteCards
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.record_marks import is_still, lookup_of, marks_of
+from gateway.domain.record_marks import is_still, lookup_of, marks_of, names_source
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
@@ -69,6 +69,8 @@ class _Compared:
         exits: the exit time of entries that have ended, by their ids.
         disowned: the site's ids of records whose id central gave to others.
         present: ids of records that central has.
+        bare: those of them of which central showed no mark at all.
+        names_sources: whether central tells the sources of records, so that a bare record is another one.
         open_there: ids of entries whose exit central lacks.
         files: the SHA-256 of the files that central shows with camera events, by the events' ids.
         oldest: the lowest id that central has at all; records below it were removed for their age.
@@ -79,19 +81,25 @@ class _Compared:
     exits: dict[int, str] = field(default_factory=dict)
     disowned: list[int] = field(default_factory=list)
     present: set[int] = field(default_factory=set)
+    bare: set[int] = field(default_factory=set)
+    names_sources: bool = False
     open_there: set[int] = field(default_factory=set)
     files: dict[int, frozenset[str]] = field(default_factory=dict)
     oldest: int = 0
 
     def missing(self) -> list[int]:
         """Return the ids of records that this site sent and central's list did not show, ascending."""
-        return sorted(number for number in self.marks.keys() - self.present if number >= self.oldest)
+        present = self.present - self.bare if self.names_sources else self.present
+        return sorted(number for number in self.marks.keys() - present if number >= self.oldest)
 
     def see(self, kind: str, central_id: int, record: JsonObject) -> None:
         """Note a record of central's list, if it is still the one that this site sent."""
+        self.names_sources = self.names_sources or names_source(record)
         if central_id not in self.marks or not is_still(kind, self.marks[central_id], record):
             return
         self.present.add(central_id)
+        if not is_still(kind, self.marks[central_id], record, names_sources=True):
+            self.bare.add(central_id)
         if central_id in self.exits and record.get("exit_at") in (None, ""):
             self.open_there.add(central_id)
         files = record.get("evidence")
@@ -279,7 +287,8 @@ class Reconcile:
         gone, unsaid = list[int](), list[int]()
         for place, number in enumerate(missing, start=1):
             self._report_progress(f"asked for {place:,} of {len(missing):,} that the list lacks")
-            match await record_state(self._client, "camera_event", number, compared.marks[number]):
+            marks, sources = compared.marks[number], compared.names_sources
+            match await record_state(self._client, "camera_event", number, marks, names_sources=sources):
                 case RecordState.GONE | RecordState.OTHER:
                     gone.append(number)
                 case RecordState.UNKNOWN:

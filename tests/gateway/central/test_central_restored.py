@@ -301,7 +301,7 @@ def others_take(table, ids, **fields):
     """Another site's records get these ids."""
     table.next_id = min(ids)
     for _ in ids:
-        table.add({**fields, "source_name": "B", "date_at": "2026-01-01T00:00:00Z"})
+        table.add({"source_name": "B", "date_at": "2026-01-01T00:00:00Z", **fields})
 
 
 async def noticed(site):
@@ -728,3 +728,24 @@ async def test_an_exit_of_a_lost_entry_reaches_no_other_and_comes_with_the_entry
     own = [entry for entry in site.central.entries if entry.get("source_id")]
     assert len(own) == 6
     assert sum(bool(entry.get("exit_at")) for entry in own) == 1
+
+
+@pytest.mark.parametrize("others", [{"type": "entry", "plate": "OTHER"}, {"type": "entry", "device_id": 9}])
+async def test_lost_entries_whose_ids_bare_records_of_others_have_go_up_again(site, store, running, others):
+    for _ in range(3):
+        await site.enters()
+    await site.go_up()
+    await site.backup()
+    before = set(site.central.tables.entries)
+    for _ in range(4):
+        await site.enters()
+    await site.go_up()
+    gone = set(site.central.tables.entries) - before
+    await site.restore()
+    others_take(site.central.tables.entries, gone, **others)
+    assert await noticed(site)
+    await reconcile(site, running)
+    waiting = (await store.outbox.books()).waiting
+    assert waiting == len(gone), "none that central lacks counts as there"
+    await site.go_up()
+    assert len(site.central.record_counts().entries) == site.made
