@@ -48,11 +48,16 @@ def camera_plate(text: str, *, usual: str = "") -> str:
     plate = plain_plate(text)
     if plate in _NO_PLATE:
         return ""
-    if unread := next((one for one in text if not _is_of_a_plate(one)), ""):
+    if unread := unread_in(text):
         raise ProtocolViolation(f"a plate with a character that cannot be read (U+{ord(unread):04X})")
     if len(plate) > LONGEST_PLATE:
         raise ProtocolViolation(f"a plate of {len(plate)} characters")
     return plate
+
+
+def unread_in(text: str) -> str:
+    """Return the first character that no plate bears, such as a mark for a letter that was not read; "" for none."""
+    return next((one for one in text if not _is_of_a_plate(one)), "")
 
 
 def _chinese(text: str, encoding: str) -> str:

@@ -21,6 +21,8 @@ from drivers.plates.readings import Direction, Found, PlateReading, found_in, fr
 from drivers.texts import decoded
 
 _LINE = re.compile(r"Events\[([0-9]{1,2})\]\.([^=\s]{1,120})=(.{0,400})")
+_PLATES = ("TrafficCar.PlateNumber", "Object.Text", "Plate.Text", "PlateNumber")
+"""The places of the plate, the surest first; firmware leaves some out, or writes "unlicensed" there."""
 _DIRECTIONS: dict[str, Direction] = {
     "Approach": "approaching",
     "Leave": "leaving",
@@ -47,8 +49,8 @@ def read_part(part: Part) -> tuple[Found, ...]:
 def _reading(event: Mapping[str, str]) -> tuple[PlateReading, ...]:
     if (event.get("Code") or event.get("EventBaseInfo.Code")) != "TrafficJunction":
         return ()
-    plate = camera_plate(event.get("TrafficCar.PlateNumber") or event.get("Object.Text", ""), usual="gb18030")
-    if not plate:
+    plates = (camera_plate(event.get(key, ""), usual="gb18030") for key in _PLATES)
+    if not (plate := next(filter(None, plates), "")):
         return ()
     group = event.get("GroupID", "")
     direction = event.get("TrafficCar.DrivingDirection[0]") or event.get("VehicleDirection", "")

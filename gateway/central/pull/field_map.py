@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from drivers.plate_text import plain_plate
+from drivers.plate_text import plain_plate, unread_in
 from gateway.central.client.answers import JsonObject
 from gateway.central.client.values import is_no_date, read_moment, text_of, whole_of
 from gateway.domain.credentials import (
@@ -241,7 +241,9 @@ def _aliases(record: JsonObject, shape: Shape) -> list[str]:
         found.append(built.alias(facility, number))
     if shape.uid and (uid := uid_alias(text_of(first(record, shape.uid)))):
         found.append(uid)
-    if shape.plate and (plate := plain_plate(text_of(first(record, shape.plate)))[:MAX_TEXT]):
+    plate = text_of(first(record, shape.plate)) if shape.plate else ""
+    # What is left of a plate with a mark for an unreadable letter may be another vehicle's.
+    if not unread_in(plate) and (plate := plain_plate(plate)[:MAX_TEXT]):
         found += (plate_alias(plate), near_alias(skeleton(plate)))
     for place, (_, value) in enumerate(stated(record, shape.printed)):
         # With a facility, the bare number alone is ambiguous: cards of other facilities carry the same one.

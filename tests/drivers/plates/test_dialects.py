@@ -230,6 +230,13 @@ def test_dahua_reads_each_event_of_its_kind():
     assert [(reading.plate, reading.vehicle) for reading in readings] == [("AB12", "7"), ("CD34", "8")]
 
 
+@pytest.mark.parametrize("place", ["TrafficCar.PlateNumber", "Object.Text", "Plate.Text", "PlateNumber"])
+def test_dahua_has_the_plate_at_one_of_several_places(place):
+    text = f"Events[0].{place}=AB12\r\nEvents[0].Code=TrafficJunction\r\n"
+    for other in ("", "Events[0].TrafficCar.PlateNumber=unlicensed\r\n" * (place != "TrafficCar.PlateNumber")):
+        assert [one.plate for one in DAHUA.read(Part("", (other + text).encode()))] == ["AB12"]
+
+
 def test_dahua_refuses_other_texts():
     with pytest.raises(ProtocolViolation):
         DAHUA.read(Part("text/plain", b"Error\r\nBad Request!"))
