@@ -41,6 +41,9 @@ class LinkSpec:
         baud: bits per second.
         parity: of each character.
         stop_bits: of each character.
+        data_bits: of each character.
+        pause: seconds without a byte that the devices need before each request.
+        numbers_come_back: whether devices on Modbus TCP copy the number of a request into its answer.
         echoes: whether the adapter returns each sent byte before the answer, as some two-wire adapters do.
         exclusive: whether a serial port is opened exclusively: it does not open while another program has it, and no
             other program can open it meanwhile.
@@ -50,6 +53,9 @@ class LinkSpec:
     baud: int = 9600
     parity: Literal["none", "even", "odd"] = "none"
     stop_bits: Literal[1, 2] = 1
+    data_bits: Literal[7, 8] = 8
+    pause: float = 0.0
+    numbers_come_back: bool = True
     echoes: bool = False
     exclusive: bool = True
 
@@ -102,6 +108,7 @@ class Connection:
         self._arrived = asyncio.Event()
         self._closed = asyncio.Event()
         self._reason: str | None = None
+        self._has_hung_up = False
         self._transport: asyncio.Transport | None = None
         self._breaking: asyncio.Future[None] | None = None
         self._delivery: Delivery | None = None
@@ -110,6 +117,11 @@ class Connection:
     def lost(self) -> str | None:
         """The reason why the line is gone, None while it is up."""
         return self._reason
+
+    @property
+    def has_hung_up(self) -> bool:
+        """True when the far end has closed a TCP connection."""
+        return self._has_hung_up
 
     @property
     def has_arrivals(self) -> bool:
@@ -292,8 +304,13 @@ class Connection:
         if self._on_change is not None:
             self._on_change()
 
+    def far_end_closed(self) -> None:
+        """Note that the far end closes the connection; called by the transport."""
+        self._has_hung_up = self._reason is None
+
     def ended(self, error: Exception | None) -> None:
         """Note that the line is lost; called by the transport."""
+        self._has_hung_up = self._has_hung_up or isinstance(error, ConnectionResetError)
         self._hung_up(f"{self._url} hung up: {system_words(error)}" if error else f"{self._url} hung up")
         self._closed.set()
 
@@ -309,6 +326,9 @@ class _Feed(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._connection.received(data)
+
+    def eof_received(self) -> None:
+        self._connection.far_end_closed()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._connection.ended(exc)
@@ -377,6 +397,7 @@ def _serial_port(spec: LinkSpec) -> serial.Serial:
         baudrate=spec.baud,
         parity=_PARITIES[spec.parity],
         stopbits=spec.stop_bits,
+        bytesize=spec.data_bits,
         timeout=0,
         exclusive=spec.exclusive,
     )

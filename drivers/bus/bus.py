@@ -13,6 +13,8 @@ Promises:
 - A silent unit gets a bounded share of the line, in the pauses of the others (`drivers.bus.unit_states`). Between its
   turns it rests: its polls are refused.
 - A line that is open while no unit answers is closed and opened again, since a converter or an adapter may hang.
+- Where the far end hangs up after each answer, each request gets a connection of its own. The line counts as open
+  between them, and is down when it does not open.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ _PAUSE_LOOK = 0.02
 _SCAN_LOOK = 0.005
 _SETTLE_SECONDS = 0.3
 """The longest wait, in seconds, of a command until earlier bytes are acknowledged: time to send one packet again."""
+_HANGS_UP_AFTER = 2
+"""Connections in a row, each ended by the far end after one answer, that show that it does so after every answer."""
 _SILENT_LIMIT = 10
 _SILENT_LIMIT_SERIAL = 30
 _TAGS = 0xFFFF
@@ -85,6 +89,8 @@ class Bus:
         self._down_reason = f"line {name} is not open yet"
         self._silent = 0
         self._is_reset = False
+        self._hung_up = 0
+        self._is_between = False
         self._last_tag = 0
         self._busy_since: MonotonicSeconds | None = None
         self._interrupted: set[Callable[[], None]] = set()
@@ -97,9 +103,9 @@ class Bus:
     @property
     def down_reason(self) -> str | None:
         """The reason why the line is down, None while it is open. Units on an open line may still be silent."""
-        if self._connection is None:
-            return self._down_reason
-        return self._connection.lost
+        if self._is_between:
+            return None
+        return self._down_reason if self._connection is None else self._connection.lost
 
     @property
     def busy_since(self) -> MonotonicSeconds | None:
@@ -143,22 +149,28 @@ class Bus:
         """Keep the line open and serve the queue until cancelled; waiting callers then get LinkError."""
         failures = 0
         while True:
+            was_open = False
             try:
                 self._connection = await open_link(
                     self._spec, timeout=OPEN_SECONDS, monotonic=self._monotonic, on_change=self._wake.set
                 )
+                self._is_between = False
                 answered = await self._serve_until_lost(self._connection)
                 failures = 1 if answered else failures + 1
             except LinkError as error:
+                was_open, self._is_between = self._is_between, False
                 self._down_reason = str(error)
                 failures += 1
+            except asyncio.CancelledError:
+                self._is_between = False
+                raise
             finally:
-                was_open, self._connection = self._connection is not None, None
-                self._queue.refuse_all(self._down_reason)
-                if was_open:
-                    for told in tuple(self._interrupted):
-                        told()
-            if self._is_reset:
+                was_open, self._connection = was_open or self._connection is not None, None
+                if not self._is_between:
+                    self._lose(was_open=was_open)
+            if self._is_between:
+                await self._await_request()
+            elif self._is_reset:
                 self._is_reset = False  # reconnect at once, without backoff: commands do not wait for the line
             else:
                 await asyncio.sleep(reconnect_wait(failures))
@@ -230,25 +242,44 @@ class Bus:
         if priority is Priority.POLL:
             self._units.refuse_resting(unit, now=now)
 
+    @property
+    def _has_one_each(self) -> bool:
+        """True when each request gets a connection of its own, since the far end hangs up after each answer."""
+        return self._hung_up >= _HANGS_UP_AFTER
+
+    def _lose(self, *, was_open: bool) -> None:
+        self._queue.refuse_all(self._down_reason)
+        for told in tuple(self._interrupted) if was_open else ():
+            told()
+
+    async def _await_request(self) -> None:
+        """Wait until a request wants a connection."""
+        while not self._queue:
+            self._wake.clear()
+            await self._wake.wait()
+
     async def _serve_until_lost(self, connection: Connection) -> bool:
-        """Serve until the line is lost; return whether any unit answered meanwhile."""
-        answered = False
+        """Serve until the line is lost, or has its one answer; return whether any unit answered meanwhile."""
+        answers = 0
         self._silent = 0
         try:
-            while connection.lost is None and not self._is_dead_session():
+            while connection.lost is None and not self._is_dead_session() and not self._is_between:
                 transaction = await self._next(connection)
                 if transaction is not None:
                     self._busy_since = self._monotonic()
-                    answered = await self._serve(connection, transaction) or answered
+                    answers += await self._serve(connection, transaction)
                     self._busy_since = None
+                    self._is_between = self._has_one_each and answers > 0
             if connection.lost and self._spec.is_serial:
                 # a serial port, unlike a converter on the network, holds no late bytes for the next connection
                 self._units.forget_late_answers()
+            if connection.has_hung_up:
+                self._hung_up = self._hung_up + 1 if answers == 1 else 0
             self._down_reason = connection.lost or f"{self._spec.url} is open but nobody answers"
         finally:
             self._busy_since = None
             await connection.close()
-        return answered
+        return answers > 0
 
     async def _next(self, connection: Connection) -> Transaction | None:
         """Wait until the line is quiet and a transaction may go, and return it; None when the line is lost first."""
@@ -259,7 +290,7 @@ class Bus:
                 await self._wake.wait()
                 continue
             gap = self.wire.gap_left()
-            if gap > 0 and (self._spec.is_serial or self._queue.has_untagged):
+            if gap > 0 and (self._spec.is_serial or self._spec.pause or self._queue.has_untagged):
                 await asyncio.sleep(gap)
                 if connection.has_arrivals:
                     continue

@@ -76,7 +76,7 @@ class Wire:
 
     def gap_left(self) -> float:
         """Seconds until the next frame may begin; zero or less when it may begin now."""
-        return self._last_byte_at + self._spec.frame_gap - self._monotonic()
+        return self._last_byte_at + max(self._spec.frame_gap, self._spec.pause) - self._monotonic()
 
     def send(self, connection: Connection, request: bytes, *, at: MonotonicSeconds) -> None:
         """Write a request, and trace it. Raises LinkError."""

@@ -78,12 +78,12 @@ def encode_request(framing: Framing, *, unit: int, tag: int, request: Request) -
     return _framed(framing, _request_pdu(request), unit, tag)
 
 
-def parse_reply(framing: Framing, *, unit: int, tag: int, request: Request, received: bytes) -> Reply | None:
+def parse_reply(framing: Framing, *, unit: int, tag: int | None, request: Request, received: bytes) -> Reply | None:
     """Find the answer to `request` in all bytes since it was sent; None while more are needed.
 
-    Whole frames that answer other requests are skipped: over TCP those with another transaction id, over RTU those of
-    another unit or function, which are late answers. Over RTU, noise before and between frames is skipped too.
-    Raises ProtocolViolation when the bytes cannot become an answer.
+    Whole frames that answer other requests are skipped, since they are late answers: over TCP those with another
+    transaction id; over RTU, or without a `tag`, those of another unit or function. Over RTU, noise before and between
+    frames is skipped too. Raises ProtocolViolation when the bytes cannot become an answer.
     """
     parse = _parse_tcp if framing == "tcp" else _parse_rtu
     return parse(unit, tag, request, received)
@@ -145,8 +145,10 @@ def _framed(framing: Framing, pdu: bytes, unit: int, tag: int) -> bytes:
     return framer.encode(pdu, unit, tag)
 
 
-def _parse_tcp(unit: int, tag: int, request: Request, received: bytes) -> Reply | None:
+def _parse_tcp(unit: int, tag: int | None, request: Request, received: bytes) -> Reply | None:
     """Find the frame with this request's transaction id. Skip the others: they are late answers to earlier requests.
+
+    Without a `tag`, of a device that does not copy it, the first frame of this unit and function counts.
 
     MODBUS Messaging on TCP/IP Implementation Guide V1.0b, "Process MODBUS Confirmation": a response is discarded whose
     transaction identifier belongs to no pending request. The bus has one request pending at a time.
@@ -154,6 +156,8 @@ def _parse_tcp(unit: int, tag: int, request: Request, received: bytes) -> Reply 
     rest = received
     while (frame := _first_mbap_frame(rest)) is not None:
         answered_tag, answered_unit, pdu, length = frame
+        if tag is None and answered_unit == unit and pdu[0] & 0x7F == _function(request):
+            return _reply(request, pdu)
         if answered_tag == tag:
             if answered_unit != unit:
                 raise ProtocolViolation(f"unit {answered_unit} answered a request to unit {unit}")
@@ -175,7 +179,7 @@ def _first_mbap_frame(received: bytes) -> tuple[int, int, bytes, int] | None:
     return (tag, unit, received[_MBAP.size : whole], whole) if len(received) >= whole else None
 
 
-def _parse_rtu(unit: int, _tag: int, request: Request, received: bytes) -> Reply | None:
+def _parse_rtu(unit: int, _tag: int | None, request: Request, received: bytes) -> Reply | None:
     """Search the bytes for the answer: skip whole frames, and single bytes where no frame begins."""
     spoilt = False
     place = 0

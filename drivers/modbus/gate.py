@@ -88,7 +88,9 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         self._profile = profile
         self.limits = limits_of(device_id, profile.position)
         self.has_position = profile.position is not None
-        self._requests = UnitRequests(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
+        self._requests = UnitRequests(
+            bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000, pause=profile.pause_ms / 1000
+        )
         self._unit = PolledUnit(requests=self._requests, profile=profile, monotonic=monotonic)
         super().__init__(
             device_id=device_id,

@@ -42,7 +42,9 @@ class ModbusInputs:
         self._profile = profile
         self._monotonic = monotonic
         self._pace = PollPace(poll_seconds=profile.poll_ms / 1000, monotonic=monotonic)
-        self._requests = UnitRequests(bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000)
+        self._requests = UnitRequests(
+            bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000, pause=profile.pause_ms / 1000
+        )
         self._unit = PolledUnit(requests=self._requests, profile=profile, monotonic=monotonic)
 
     @property

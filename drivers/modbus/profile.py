@@ -58,6 +58,7 @@ class UnitProfile(Part):
         byte_order: which byte of a register comes first. Modbus sends the high byte first; some devices do not.
         poll_ms: the interval between two polls.
         reply_ms: how long an answer may take.
+        pause_ms: the silence on the line that the device needs before each request.
         read_gap: how many unwanted addresses between two wanted ones may be read along to save a request; 0 for devices
             that refuse addresses which they do not have.
         line: the maker's default settings of the line.
@@ -75,6 +76,7 @@ class UnitProfile(Part):
     byte_order: Order = "high_first"
     poll_ms: int = Field(default=100, ge=20, le=500)
     reply_ms: int = Field(default=300, ge=20, le=900)
+    pause_ms: int = Field(default=0, ge=0, le=1000)
     read_gap: int = Field(default=0, ge=0, le=100)
     line: Line = Line()
     blocks: tuple[Block, ...] = ()

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from drivers.bus.bus import Bus
-from drivers.bus.transactions import Answer, Exchange, Priority
+from drivers.bus.transactions import Answer, Exchange, Prelude, Priority
 from drivers.contract import DeviceFault, Forbidden, LinkError, MonotonicSeconds, ProtocolViolation
 from drivers.modbus.frames import Framing, encode_request, parse_reply
 from drivers.modbus.messages import (
@@ -35,11 +35,19 @@ class UnitRequests:
     """Reads and writes of one unit, each a single transaction that is never repeated."""
 
     def __init__(
-        self, *, bus: Bus, unit: int, framing: Framing, timeout: float, scan_shortest: float | None = None
+        self,
+        *,
+        bus: Bus,
+        unit: int,
+        framing: Framing,
+        timeout: float,
+        scan_shortest: float | None = None,
+        pause: float = 0.0,
     ) -> None:
         """Set up requests with this time-out in seconds.
 
-        `scan_shortest` makes reads scans, whose time-out the line may cut to this many seconds; None makes them polls.
+        `pause`: seconds without a byte that the unit needs before each request. `scan_shortest` makes reads scans,
+        whose time-out the line may cut to this many seconds; None makes them polls.
         """
         self._bus = bus
         self._reads_as = Priority.POLL if scan_shortest is None else Priority.SCAN
@@ -47,6 +55,8 @@ class UnitRequests:
         self._unit = unit
         self._framing = framing
         self._timeout = timeout
+        self._prelude = Prelude(silence=pause) if pause else None
+        self._is_numbered = framing == "tcp" and bus.spec.numbers_come_back
 
     def telling_interruptions(self, told: Callable[[], None]) -> AbstractContextManager[None]:
         """Inside this context, call `told` whenever an open line is lost, before it is opened again."""
@@ -103,8 +113,9 @@ class UnitRequests:
         exchange: Exchange[Reply] = Exchange(
             unit=self._unit,
             request=encode_request(self._framing, unit=self._unit, tag=tag, request=request),
-            parse=partial(_parse, self._framing, self._unit, tag, request),
-            tagged=self._framing == "tcp",
+            parse=partial(_parse, self._framing, self._unit, tag if self._is_numbered else None, request),
+            tagged=self._is_numbered,
+            prelude=self._prelude,
             is_repeated=isinstance(request, Write),
         )
         return await self._bus.transact(
@@ -125,5 +136,5 @@ class UnitRequests:
         return DeviceBusy(text) if code == BUSY else DeviceFault(text)
 
 
-def _parse(framing: Framing, unit: int, tag: int, request: Request, received: bytes) -> Reply | None:
+def _parse(framing: Framing, unit: int, tag: int | None, request: Request, received: bytes) -> Reply | None:
     return parse_reply(framing, unit=unit, tag=tag, request=request, received=received)

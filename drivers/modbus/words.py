@@ -53,7 +53,7 @@ def reply_words(framing: Framing, frame: bytes, received: bytes, failure: Failur
             return "only the request came back"
         case Failure.LATE:
             return "an answer that may be an earlier request's"
-    told = _told(framing, frame, received)
+    told = _told(framing, frame, received, is_numbered=failure is not None)
     if failure is None:
         return told or f"{len(received)} bytes"
     return told or f"{len(received)} bytes that are no answer: {_fault(framing, frame, received)}"
@@ -84,10 +84,10 @@ def _request(request: Request) -> str:
             return names.get(pdu[0], f"function {pdu[0]}")
 
 
-def _told(framing: Framing, frame: bytes, received: bytes) -> str:
-    """Describe the answer; "" when there is none among the bytes."""
+def _told(framing: Framing, frame: bytes, received: bytes, *, is_numbered: bool) -> str:
+    """Describe the answer; "" when there is none among the bytes. `is_numbered`: it must bear the request's number."""
     with suppress(ProtocolViolation):
-        match _reply(framing, frame, received):
+        match _reply(framing, frame, received, is_numbered=is_numbered):
             case Values(values):
                 return _listed(values)
             case Written():
@@ -99,18 +99,19 @@ def _told(framing: Framing, frame: bytes, received: bytes) -> str:
 
 def _fault(framing: Framing, frame: bytes, received: bytes) -> str:
     try:
-        _reply(framing, frame, received)
+        _reply(framing, frame, received, is_numbered=True)
     except ProtocolViolation as violation:
         return str(violation)
     return "they are cut short, or another unit's"
 
 
-def _reply(framing: Framing, frame: bytes, received: bytes) -> Reply | None:
+def _reply(framing: Framing, frame: bytes, received: bytes, *, is_numbered: bool) -> Reply | None:
     """Parse the answer to a request. Raises ProtocolViolation."""
     asked = decode_request(framing, frame)
     if asked is None or asked.request is None:
         return None
-    return parse_reply(framing, unit=asked.unit, tag=asked.tag, request=asked.request, received=received)
+    tag = asked.tag if is_numbered else None
+    return parse_reply(framing, unit=asked.unit, tag=tag, request=asked.request, received=received)
 
 
 def _span(address: int, count: int) -> str:

@@ -13,10 +13,10 @@ from drivers.gates.limits import LimitedGate, LimitPoint, Limits
 from drivers.gates.profiled_gate import ProfiledGate
 from drivers.link import LinkSpec
 from gateway.app.device_builders import GATES, OTHERS, Parts, listener_of, loaded
+from gateway.lines.links import link_spec
 from gateway.runtime.clock import Clock
 from gateway.site import (
     Device,
-    Link,
     ModbusDevice,
     OsdpReaderDevice,
     PlateCamera,
@@ -214,8 +214,3 @@ def _only_answers(device: Device, tag_profiles: Mapping[int, TagReaderProfile]) 
     if isinstance(device, SerialTagReaderDevice):
         return tag_profiles[device.id].poll is not None
     return isinstance(device, ModbusDevice | SerialGateDevice)
-
-
-def link_spec(link: Link) -> LinkSpec:
-    """Return a link of the site file in the form that drivers take."""
-    return LinkSpec(url=link.url, baud=link.baud, parity=link.parity, stop_bits=link.stop_bits, echoes=link.echoes)

@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import urlsplit
@@ -29,6 +30,7 @@ from drivers.modbus.survey import Answered, UnitValues, ask_for_unit, line_up, r
 from drivers.modbus.traced_answers import LATE_SECONDS, AnswerTrace, TracedAnswer
 from drivers.modbus.unit_requests import UnitRequests
 from gateway.domain.errors import CommandRefused, ConfigError
+from gateway.lines.links import link_spec
 from gateway.site import Link, ModbusDevice, Site, find_profile, profile_folders
 
 Result = TypeVar("Result")
@@ -117,13 +119,20 @@ async def look(
     """Send the command `send` to a device, unless it is None, and read the device's values. Raises DriverError."""
     traced = AnswerTrace(framing=device.framing)
     line = Bus(name=device.link, spec=spec, trace=_both(trace, traced))
-    requests = UnitRequests(bus=line, unit=device.unit, framing=device.framing, timeout=profile.reply_ms / 1000)
+    requests = UnitRequests(
+        bus=line,
+        unit=device.unit,
+        framing=device.framing,
+        timeout=profile.reply_ms / 1000,
+        pause=profile.pause_ms / 1000,
+    )
     seen: list[UnitValues] = []
 
     async def ask() -> None:
         await line_up(line)
         try:
             if send is not None:
+                await read_unit(requests, profile)  # on a line that echoes, only reads show whose answer it is
                 await _send(requests, profile, send)
             seen.append(await read_unit(requests, profile))
         except LinkError as error:
@@ -204,14 +213,7 @@ def spec_of(link: Link, *, force: bool) -> LinkSpec:
             f"{link.url} is open already on this machine, by a program that is no gateway you may ask:"
             " stop it, or use --force"
         )
-    return LinkSpec(
-        url=link.url,
-        baud=link.baud,
-        parity=link.parity,
-        stop_bits=link.stop_bits,
-        echoes=link.echoes,
-        exclusive=not force,
-    )
+    return replace(link_spec(link), exclusive=not force)
 
 
 def profile_of(site: Site, path: Path, device: ModbusDevice) -> UnitProfile:

@@ -80,7 +80,7 @@ def _has_secret(name: str, secrets: Secrets) -> bool:
 
 def _set_key(reader: OsdpReaderDevice, link: Link, key: bytes) -> None:
     from drivers.osdp.line import set_key  # noqa: PLC0415  # other commands start faster without it
-    from gateway.app.devices import link_spec  # noqa: PLC0415  # likewise
+    from gateway.lines.links import link_spec  # noqa: PLC0415  # likewise
 
     try:
         asyncio.run(set_key(spec=link_spec(link), address=reader.address, key=key))

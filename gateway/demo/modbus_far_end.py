@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -40,6 +40,8 @@ class Misbehaviour:
         corrupt: whether it garbles the last byte of its answers.
         noise: bytes before each answer, as of a line driver that switches on.
         hangs_up: whether it drops the connection instead of answering.
+        hangs_up_behind: whether it closes the connection after each answer.
+        number: the transaction number in its answers over Modbus TCP; None for the request's.
     """
 
     silent: bool = False
@@ -52,6 +54,8 @@ class Misbehaviour:
     corrupt: bool = False
     noise: bytes = b""
     hangs_up: bool = False
+    hangs_up_behind: bool = False
+    number: int | None = None
 
 
 WELL_BEHAVED = Misbehaviour()
@@ -80,6 +84,8 @@ class _Outlet(Protocol):
     def send(self, data: bytes) -> None: ...
 
     def hang_up(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class ModbusFarEnd:
@@ -186,10 +192,13 @@ class ModbusFarEnd:
         if how.hangs_up:
             outlet.hang_up()
         elif not how.silent:
+            asked = asked if how.number is None else replace(asked, tag=how.number)
             frame = encode_reply(
                 self._framing, asked=asked, reply=reply, unit=asked.unit % 247 + 1 if how.wrong_unit else None
             )
             _answer(outlet, frame, how)
+            if how.hangs_up_behind:
+                outlet.close()
 
     def _obey(self, wiring: Wiring, request: Request | None, now: float) -> Reply:
         match request:
@@ -230,6 +239,10 @@ class _TcpCaller(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
 
 class _SerialCaller:
     """Caller on the serial port."""
@@ -248,6 +261,9 @@ class _SerialCaller:
         self.terminal.write(data)
 
     def hang_up(self) -> None:
+        self.terminal.unplug()
+
+    def close(self) -> None:
         self.terminal.unplug()
 
 

@@ -37,6 +37,7 @@ class LineValues:
                     unit=device.unit,
                     framing=device.framing,
                     timeout=device.profile.reply_ms / 1000,
+                    pause=device.profile.pause_ms / 1000,
                     scan_shortest=min(device.profile.reply_ms / 1000, answer_seconds(line.bus, _ANSWER_BYTES)),
                 )
                 try:

@@ -130,7 +130,8 @@ def _outputs(device: ModbusGateDevice, find: Callable[[str], Path | None]) -> fr
 
 
 def _said(line: Line | Link) -> str:
-    return f"{line.baud} 8{line.parity[0].upper()}{line.stop_bits}"
+    bits = line.data_bits if isinstance(line, Link) else 8
+    return f"{line.baud} {bits}{line.parity[0].upper()}{line.stop_bits}"
 
 
 def _lane_doubts(site: Site) -> Iterator[Fault]:

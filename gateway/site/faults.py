@@ -232,6 +232,8 @@ def _may_share(one: Device, other: Device) -> bool:
 def _framing_faults(place: str, device: ModbusDevice, link: Link) -> Iterator[Fault]:
     if device.framing == "tcp" and not isinstance(link.line(), Endpoint):
         yield Fault(f"{place}.framing", f"'tcp' cannot go over the serial port of {link.id!r}; write 'rtu'")
+    if link.data_bits != 8 and link.kind == "serial":
+        yield Fault(f"{place}.link", f"Modbus has 8 data bits; change that of {link.id!r}")
     if device.framing == "rtu" and device.unit == 0:
         yield Fault(f"{place}.unit", "0 addresses all devices of the line, and none answers")
     if device.unit > _LAST_UNIT and (device.framing == "rtu" or device.unit != _SELF):

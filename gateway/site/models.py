@@ -128,7 +128,12 @@ class Link(Section):
     baud: int = Field(default=9600, ge=300, le=921_600)
     parity: Literal["none", "even", "odd"] = "none"
     stop_bits: Literal[1, 2] = 1
+    data_bits: Literal[7, 8] = 8
     echoes: bool = Field(default=False, description="what is sent comes back first, as with some two-wire adapters")
+    pause_ms: int = Field(default=0, ge=0, le=1000, description="the silence that devices need before each request")
+    transaction_numbers: bool = Field(
+        default=True, description="false: devices on Modbus TCP answer with other transaction numbers than they get"
+    )
 
     @field_validator("url")
     @classmethod

@@ -43,8 +43,8 @@ def osdp_line_faults(draft: Draft) -> Iterator[Fault]:
         if readers[device.link] == MOST_READERS + 1:
             yield Fault(f"devices[{index}].link", f"{device.link!r} has more than {MOST_READERS} readers")
         link = links.get(device.link)
-        if link is not None and (link.parity, link.stop_bits) != ("none", 1):
-            sentence = f"OSDP has no parity and 1 stop bit; change that of {device.link!r}"
+        if link is not None and (link.parity, link.stop_bits, link.data_bits) != ("none", 1, 8):
+            sentence = f"OSDP has 8 data bits, no parity and 1 stop bit; change that of {device.link!r}"
             yield Fault(f"devices[{index}].link", sentence)
 
 

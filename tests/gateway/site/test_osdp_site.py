@@ -81,8 +81,9 @@ def test_another_family_on_the_same_line(tmp_path):
     assert faults == {"devices[1].link": "'osdp' is already used by devices[0]"}
 
 
-def test_characters_that_osdp_does_not_have(tmp_path):
-    faults = faults_of_site(tmp_path, SITE + 'parity = "even"\n' + reader(201, 1))
+@pytest.mark.parametrize("setting", ['parity = "even"', "data_bits = 7"])
+def test_characters_that_osdp_does_not_have(tmp_path, setting):
+    faults = faults_of_site(tmp_path, SITE + setting + "\n" + reader(201, 1))
     assert list(faults) == ["devices[0].link"]
 
 

@@ -1,0 +1,131 @@
+"""Devices that depart from Modbus TCP: they hang up after each answer, number answers anew, or need pauses."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from contextlib import asynccontextmanager
+from itertools import pairwise
+
+import pytest
+from waiting import until
+
+from drivers.bus.bus import Bus
+from drivers.contract import DeviceConnected, DeviceLost, GateMoved, GatePosition, LineDown, PointChanged, PointState
+from drivers.link import LinkSpec
+from drivers.modbus.gate import ModbusGate
+from gateway.demo.barrier import Barrier, Wish
+from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
+from gateway.demo.modbus_wiring import RelayWiring
+
+
+def soon() -> float:
+    return time.monotonic() + 5.0
+
+
+@pytest.fixture
+def gate(running, listener, relay_profile):
+    @asynccontextmanager
+    async def make(how, *, framing="tcp", profile=relay_profile, **settings):
+        barrier = Barrier(travel_seconds=0.2, closes_itself=False)
+        far_end = ModbusFarEnd(units={1: RelayWiring(barrier=barrier)}, framing=framing)
+        far_end.misbehave(1, how)
+        async with contextlib.AsyncExitStack() as stack:
+            port = await stack.enter_async_context(far_end.tcp())
+            bus = Bus(name="yard", spec=LinkSpec(f"tcp://127.0.0.1:{port}", **settings))
+            gate = ModbusGate(device_id=101, bus=bus, profile=profile, unit=1, framing=framing)
+            await stack.enter_async_context(running(bus.run(), gate.run(listener)))
+            yield far_end, bus, gate
+
+    return make
+
+
+def position(listener):
+    moved = listener.of(GateMoved)
+    return moved[-1].position if moved else None
+
+
+async def opens_and_closes(listener, gate):
+    await listener.until(lambda: position(listener) is GatePosition.CLOSED)
+    await gate.open(deadline=soon())
+    await listener.until(lambda: position(listener) is GatePosition.OPEN)
+    await gate.close(deadline=soon(), forbidden=lambda: "")
+    await listener.until(lambda: position(listener) is GatePosition.CLOSED)
+
+
+@pytest.mark.parametrize("framing", ["tcp", "rtu"])
+async def test_a_device_that_hangs_up_after_each_answer_works_and_loses_no_point(gate, listener, framing):
+    async with gate(Misbehaviour(hangs_up_behind=True), framing=framing) as (far_end, bus, it):
+        await until(lambda: len(far_end.received) > 5)  # two connections show its way
+        await opens_and_closes(listener, it)
+        before, polls = len(listener.reports), len(far_end.received)
+        await until(lambda: len(far_end.received) > polls + 20)
+        assert bus.down_reason is None
+        later = listener.reports[before:]
+        assert [one for one in later if isinstance(one, PointChanged) and one.state is PointState.UNKNOWN] == []
+        assert len(listener.of(DeviceConnected)) == 1
+        assert listener.of(DeviceLost) == []
+        assert [one.wish for one in far_end.commands] == [Wish.OPEN, Wish.CLOSE]
+
+
+async def test_a_device_that_hangs_up_after_each_answer_and_goes_is_lost(running, listener, relay_profile):
+    far_end = ModbusFarEnd(units={1: RelayWiring(barrier=Barrier(travel_seconds=0.2, closes_itself=False))})
+    far_end.misbehave(1, Misbehaviour(hangs_up_behind=True))
+    async with contextlib.AsyncExitStack() as stack:
+        async with far_end.tcp() as port:
+            bus = Bus(name="yard", spec=LinkSpec(f"tcp://127.0.0.1:{port}"))
+            it = ModbusGate(device_id=101, bus=bus, profile=relay_profile, unit=1, framing="tcp")
+            await stack.enter_async_context(running(bus.run(), it.run(listener)))
+            await until(lambda: len(far_end.received) > 20)
+        await listener.until(lambda: listener.of(DeviceLost))
+        unknown = {one.point for one in listener.of(PointChanged) if one.state is PointState.UNKNOWN}
+        assert "closing_loop" in unknown, "each point is unknown as soon as the line does not open"
+        with pytest.raises(LineDown):
+            await it.close(deadline=soon(), forbidden=lambda: "")
+        async with far_end.tcp(port=port):
+            polls = len(far_end.received)
+            await until(lambda: len(listener.of(DeviceConnected)) == 2 and len(far_end.received) > polls + 5)
+            await opens_and_closes(listener, it)
+
+
+async def test_a_device_that_hangs_up_now_and_then_has_one_connection_for_all_requests(gate, listener):
+    async with gate(Misbehaviour()) as (far_end, _, it):
+        for _ in range(3):
+            polls = len(far_end.received)
+            await until(lambda: len(far_end.received) > polls + 3)  # noqa: B023 (waited for at once)
+            far_end.hang_up()
+        polls = len(far_end.received)
+        await until(lambda: len(far_end.received) > polls + 3)
+        (kept,) = far_end.connections
+        polls = len(far_end.received)
+        await until(lambda: len(far_end.received) > polls + 10)
+        assert far_end.connections == {kept}
+        await it.stop(deadline=soon())
+
+
+@pytest.mark.parametrize("number", [0, 2, 0xFFFF])
+async def test_a_device_that_numbers_its_answers_anew_works_where_the_link_says_so(gate, listener, number):
+    async with gate(Misbehaviour(number=number), numbers_come_back=False) as (_, _, it):
+        await opens_and_closes(listener, it)
+
+
+async def test_a_late_answer_without_a_number_tells_no_later_poll_anything(gate, listener):
+    async with gate(Misbehaviour(number=0), numbers_come_back=False) as (far_end, _, it):
+        await listener.until(lambda: position(listener) is GatePosition.CLOSED)
+        far_end.misbehave(1, Misbehaviour(number=0, late=0.35))
+        await listener.until(lambda: listener.of(DeviceLost))
+        far_end.misbehave(1, Misbehaviour(number=0))
+        await opens_and_closes(listener, it)
+
+
+@pytest.mark.parametrize("of_profile", [True, False])
+async def test_each_request_waits_for_the_pause_that_the_device_needs(gate, listener, relay_profile, of_profile):
+    pause = 0.06
+    profile = relay_profile.model_copy(update={"pause_ms": 60, "poll_ms": 20}) if of_profile else relay_profile
+    settings = {} if of_profile else {"pause": pause}
+    async with gate(Misbehaviour(), profile=profile, **settings) as (far_end, _, it):
+        await listener.until(lambda: position(listener) is GatePosition.CLOSED)
+        await it.open(deadline=soon())
+        await until(lambda: len(far_end.received) > 12)
+        apart = [later.at - one.at for one, later in pairwise(far_end.received)]
+        assert min(apart) >= pause - 0.005
