@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
+from drivers.rtsp.client.habits import CameraHabits
 from drivers.rtsp.frames import EncodedAudio, EncodedFrame
 from gateway.camera_worker.frame_queue import CameraConnected, CameraLost
 from gateway.camera_worker.live_feed import LiveFeed
@@ -50,6 +51,7 @@ class LiveStream:
         self._url = url
         self._clock = clock
         self._make_reader = reader
+        self._habits = CameraHabits()
         self._loop = loop
         self._reader: CameraReader | None = None
         self._look: asyncio.TimerHandle | None = None
@@ -64,7 +66,9 @@ class LiveStream:
         if self._reader is None:
             self._lost = None
             self.feed.lost()  # frames of the last connection, which may have come while it was being closed
-            self._reader = self._make_reader(camera=self._camera, url=self._url, sink=self, live=self.feed, audio=False)
+            self._reader = self._make_reader(
+                camera=self._camera, url=self._url, sink=self, live=self.feed, audio=False, habits=self._habits
+            )
             self._reader.start()
         deadline = self._clock.monotonic() + FIRST_PICTURE_SECONDS
         # what is waited for happens in another thread

@@ -79,6 +79,7 @@ class CameraReader:
         clock: the clock of waits and stamps.
         budget: the limit on connection attempts.
         buffers: the buffers that the readers of this process share.
+        habits: what earlier readers of the stream learned about the camera; None for the first one.
     """
 
     def __init__(
@@ -92,12 +93,13 @@ class CameraReader:
         clock: Clock,
         budget: ConnectionBudget,
         buffers: ReadBuffers,
+        habits: CameraHabits | None = None,
     ) -> None:
         self._camera = camera
         self._url = url
         self._budget = budget
         self._buffers = buffers
-        self._habits = CameraHabits()
+        self._habits = habits or CameraHabits()
         self._departures: frozenset[str] = frozenset()
         self._source: Source | None = None
         self._sink = sink

@@ -9,7 +9,7 @@ import select
 import struct
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
@@ -17,7 +17,7 @@ from drivers.rtsp.audio_clock import SenderReport
 from drivers.rtsp.client.accounts import Account
 from drivers.rtsp.client.connection import Packets, ReadBuffers, RtspConnection
 from drivers.rtsp.client.habits import CameraHabits
-from drivers.rtsp.client.keepalive import KeepAlive
+from drivers.rtsp.client.keepalive import KeepAlive, KeepAliveHabits
 from drivers.rtsp.client.messages import RtspResponse, SessionHeader, last_part, parse_rtp_info, parse_session
 from drivers.rtsp.client.one_sender import OneSender
 from drivers.rtsp.client.udp_ports import RtpPorts, Sender
@@ -205,9 +205,9 @@ class RtspViewing:
         starts = parse_rtp_info(answer.headers.get("rtp-info", ""))
         self.begins = tuple(starts.get(last_part(medium.control)) for medium in media[:playing])
         self._keepalive = KeepAlive(
-            listed=self._listed or self._habits.ends_at_options,  # a camera that ends there is left with GET_PARAMETER
+            listed=self._listed,
             timeout=self._session.timeout if self._session else 60.0,
-            habits=self._habits.keepalive,
+            habits=self._keepalive_habits(),
             now=self._monotonic(),
         )
         self._poll.register(connection.fileno(), select.POLLIN)
@@ -216,6 +216,11 @@ class RtspViewing:
                 self._poll.register(number, select.POLLIN)
             ports.report(self._receiver_report())
         return playing
+
+    def _keepalive_habits(self) -> KeepAliveHabits:
+        """Return what is known of keep-alives; OPTIONS is none of them where the camera ends at it from the start."""
+        known = self._habits.keepalive
+        return replace(known, hangs_up=known.hangs_up | {"OPTIONS"}) if self._habits.ends_at_options else known
 
     def gather(self, size: int, seconds: float) -> None:
         """Make `receive` wait until `size` bytes are there or `seconds` have passed. No effect over UDP."""

@@ -99,6 +99,15 @@ async def test_a_camera_that_hangs_up_after_its_answer_to_options_is_read():
         assert camera.requests.count("OPTIONS") == 1
 
 
+async def test_a_camera_that_hangs_up_at_options_is_not_kept_alive_by_it():
+    habits = CameraHabits()
+    told = script(answers=on("OPTIONS", "close"), session_seconds=1.0, pace=2.0)
+    async with HostileCamera(told) as camera:
+        await seen(camera, 60, habits=habits)
+        assert camera.requests.count("OPTIONS") == 1
+        assert "GET_PARAMETER" in camera.requests
+
+
 async def test_a_camera_that_hangs_up_at_every_question_is_not_asked_for_ever():
     async with HostileCamera(script(answers=lambda _request: "close")) as camera:
         with pytest.raises((CameraEnded, CameraUnreachable)):

@@ -87,6 +87,17 @@ async def test_a_second_stream_is_read_while_somebody_watches_and_never_recorded
         assert main.connections == 1
 
 
+async def test_what_a_second_stream_taught_is_known_to_its_next_viewers(start, monkeypatch):
+    monkeypatch.setattr(live_stream, "LINGER_SECONDS", 0.4)
+    asked = Script(film=LOW, answers=lambda request: "close" if request.method == "OPTIONS" else None)
+    async with HostileCamera(Script(film=HIGH)) as main, HostileCamera(asked) as low:
+        worker, _ = await start(camera(main, low))
+        for _ in range(2):
+            assert await first(worker.live(1), 3)
+            await until(lambda: not low.sessions)
+        assert low.requests.count("OPTIONS") == 1
+
+
 async def test_a_second_stream_that_fails_says_why_and_comes_back(start):
     async with HostileCamera(Script(film=HIGH)) as main, HostileCamera(Script(film=LOW, most_sessions=0)) as low:
         worker, _ = await start(camera(main, low))
