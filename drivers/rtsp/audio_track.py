@@ -63,25 +63,37 @@ class Sound:
         return AudioTrack(packets=self.packets, payload_type=self.payload_type, rate=self.encoding.clock)
 
 
-def audible(media: Iterable[Media]) -> Sound | str:
-    """Return the sound stream to record; otherwise a sentence that says why there is none.
+def audible(media: Iterable[Media]) -> tuple[list[Sound], str]:
+    """Return the sound streams that can be recorded, and a sentence that says why, if there is none.
 
-    It is the first that can be recorded of those that come from a microphone; see `_talks_back`.
+    Those that come from a microphone are first; see `_talks_back`.
     """
     why = "the camera offers no audio"
     offered = list(media)
     of_video = next((medium.direction for medium in offered if medium.kind == "video"), "")
-    sounds = [medium for medium in offered if medium.kind == "audio" and medium.direction != "inactive"]
-    for medium in sorted(sounds, key=lambda one: _talks_back(one, of_video)):
-        for number, encoding in medium.encodings.items():
-            try:
-                packets = packets_of(encoding)
-            except ProtocolViolation as error:
-                why = str(error)
-                continue
-            if packets is not None:
-                return Sound(medium, number, encoding, packets)
-            why = f"the camera's audio is {encoding.name}, neither AAC nor G.711 nor Opus"
+    audios = [medium for medium in offered if medium.kind == "audio" and medium.direction != "inactive"]
+    found: list[Sound] = []
+    for medium in sorted(audios, key=lambda one: _talks_back(one, of_video)):
+        sound = _recordable(medium)
+        if isinstance(sound, Sound):
+            found.append(sound)
+        else:
+            why = sound or why
+    return found, why
+
+
+def _recordable(medium: Media) -> Sound | str:
+    """Return the first encoding of a medium that can be recorded; otherwise the reason, "" where it has none."""
+    why = ""
+    for number, encoding in medium.encodings.items():
+        try:
+            packets = packets_of(encoding)
+        except ProtocolViolation as error:
+            why = str(error)
+            continue
+        if packets is not None:
+            return Sound(medium, number, encoding, packets)
+        why = f"the camera's audio is {encoding.name}, neither AAC nor G.711 nor Opus"
     return why
 
 

@@ -169,6 +169,8 @@ class RtspConnection:
         try:
             return self._wrapped(plain)
         except OSError as error:
+            if isinstance(error, TimeoutError):  # some hang at today's handshake; the next connection tries the other
+                self._habits.older_tls = not self._habits.older_tls
             if self._interrupted.is_set() or not may_be_older(error):
                 raise CameraUnreachable(f"no encrypted connection ({system_words(error)})") from None
         self._habits.older_tls = not self._habits.older_tls

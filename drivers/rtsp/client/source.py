@@ -75,16 +75,13 @@ class RtspSource:
         """
         media = self._viewing.describe()
         video = recordable(media)
-        sound = audible(media) if self._audio else "nobody asked for audio"
-        wanted = [video] if isinstance(sound, str) else [video, sound.media]
-        playing = self._viewing.play(wanted)
+        sounds, why = audible(media) if self._audio else ([], "nobody asked for audio")
+        playing = self._viewing.play(video, [sound.media for sound in sounds])
         self._track = VideoTrack(encodings=video.encodings, lossy=self._viewing.over == "udp", now=self._monotonic())
-        if isinstance(sound, str):
-            self.why_silent = sound
-        elif playing < len(wanted):
-            self.why_silent = "the camera refused to send its audio"
+        if playing is None:
+            self.why_silent = "the camera refused to send its audio" if sounds else why
         else:
-            self._sound = sound.track()
+            self._sound = sounds[playing].track()
             picture_begins, sound_begins = self._viewing.begins
             if picture_begins is not None and sound_begins is not None:
                 self._sound.clock.begun(picture=picture_begins, sound=sound_begins)

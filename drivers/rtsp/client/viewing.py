@@ -8,7 +8,7 @@ import secrets
 import select
 import struct
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
@@ -27,6 +27,7 @@ from drivers.rtsp.sdp import Media, parse_description, session_control
 
 Transport = Literal["tcp", "udp"]
 _MOST_REDIRECTS = 3
+_MOST_SOUNDS = 4
 _POLL_MILLIS = 100
 _LEAVE_SECONDS = 0.5
 _PROOF_SECONDS = 1.0
@@ -43,7 +44,7 @@ _SENDER_REPORT = struct.Struct("!4xIQI")
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """Packets of one medium in order, valid until the next `receive`. `medium` is its place in the list of `play`."""
+    """Packets of one medium in order, valid until the next `receive`. `medium` is 0 for the video, 1 for the sound."""
 
     medium: int
     packets: list[bytes | memoryview]
@@ -179,31 +180,20 @@ class RtspViewing:
         self.close()
         self._connect()
 
-    def play(self, media: list[Media]) -> int:
-        """Start these media; return how many of them play. If the camera refuses one, those from it on are left out.
+    def play(self, video: Media, sounds: Sequence[Media]) -> int | None:
+        """Start the video, and the first of these sounds that the camera does not refuse; return that one's place.
 
-        The first medium must play. Raises as `describe`.
+        Raises as `describe`.
         """
         connection = self._open_connection()
-        playing = 0
-        for number, medium in enumerate(media[:1] if self._habits.ends_at_sound else media):
-            try:
-                self._set_up(connection, medium, number)
-            except (CameraEnded, CameraUnreachable):
-                self._habits.ends_at_sound = number > 0 and not self._interrupted
-                raise
-            except CameraRefused:
-                if not number:
-                    raise
-                while len(self._ports) > number:
-                    self._ports.pop().close()
-                break
-            playing += 1
-        self._take_channels_asked_for(connection, playing)
-        self._senders = [OneSender(medium.encodings) for medium in media[:playing]]
-        answer = self._start(connection, media[:playing])
+        self._set_up(connection, video, 0)
+        place = self._set_up_sound(connection, sounds)
+        media = [video] if place is None else [video, sounds[place]]
+        self._take_channels_asked_for(connection, len(media))
+        self._senders = [OneSender(medium.encodings) for medium in media]
+        answer = self._start(connection, media)
         starts = parse_rtp_info(answer.headers.get("rtp-info", ""))
-        self.begins = tuple(starts.get(last_part(medium.control)) for medium in media[:playing])
+        self.begins = tuple(starts.get(last_part(medium.control)) for medium in media)
         self._keepalive = KeepAlive(
             listed=self._listed,
             timeout=self._session.timeout if self._session else 60.0,
@@ -215,7 +205,7 @@ class RtspViewing:
             for number in ports.filenos():
                 self._poll.register(number, select.POLLIN)
             ports.report(self._receiver_report())
-        return playing
+        return place
 
     def _keepalive_habits(self) -> KeepAliveHabits:
         """Return what is known of keep-alives; OPTIONS is none of them where the camera ends at it from the start."""
@@ -326,6 +316,21 @@ class RtspViewing:
             port, reports_port = _pair(fields.get("server_port", ""), most=65_535) or (0, 0)
             self._ports[-1].expect(Sender(port, reports_port, _ssrc(fields.get("ssrc", ""))))
             self._orders.append(Reordering())
+
+    def _set_up_sound(self, connection: RtspConnection, sounds: Sequence[Media]) -> int | None:
+        """Set up the first of these sounds that the camera does not refuse; return its place."""
+        for place, sound in enumerate(() if self._habits.ends_at_sound else sounds[:_MOST_SOUNDS]):
+            try:
+                self._set_up(connection, sound, 1)
+            except (CameraEnded, CameraUnreachable):
+                self._habits.ends_at_sound = not self._interrupted
+                raise
+            except CameraRefused:
+                while len(self._ports) > 1:
+                    self._ports.pop().close()
+                continue
+            return place
+        return None
 
     def _take_channels_asked_for(self, connection: RtspConnection, playing: int) -> None:
         """Take packets on the channels that were asked for too: some cameras name others, and then do not use them."""

@@ -73,15 +73,15 @@ SPEAKER, MIC = (f"m=audio 0 RTP/AVP 0\r\na=control:{name}\r\n" for name in ("spe
     ],
 )
 def test_the_microphone_is_told_from_the_loudspeaker(sections):
-    chosen = audible(parse_description(sections.encode(), base="rtsp://x"))
+    (chosen, *_), _ = audible(parse_description(sections.encode(), base="rtsp://x"))
     assert chosen.media.control == "rtsp://x/mic"
 
 
 def test_the_number_of_channels_is_as_announced():
     def format_of(rtpmap):
         told = f"m=audio 0 RTP/AVP 97\r\na=rtpmap:97 {rtpmap}\r\n"
-        chosen = audible(parse_description(told.encode(), base="rtsp://x"))
-        return chosen if isinstance(chosen, str) else chosen.packets.format.channels
+        chosen, why = audible(parse_description(told.encode(), base="rtsp://x"))
+        return chosen[0].packets.format.channels if chosen else why
 
     assert [format_of(f"PCMU/8000{end}") for end in ("", "/1", "/2", "/2 ", "/", "/0", "/x")] == [1, 1, 2, 2, 1, 1, 1]
     assert format_of("PCMA/16000/6") == "the camera's audio has 6 channels"
@@ -138,9 +138,9 @@ async def test_pictures_come_though_their_sound_is_refused_or_of_another_kind():
 def test_why_there_is_none():
     other = Media("audio", "", {111: Encoding("G726-32", 8_000)})
     odd = Media("audio", "", {97: Encoding("MPEG4-GENERIC", 44_100, {"config": "zz"})})
-    assert audible([other]) == "the camera's audio is G726-32, neither AAC nor G.711 nor Opus"
-    assert audible([odd]) == "the camera's AAC configuration makes no sense"
-    told = audible([other, odd, *parse_description(sound("aac").description(), base="rtsp://x/")])
+    assert audible([other]) == ([], "the camera's audio is G726-32, neither AAC nor G.711 nor Opus")
+    assert audible([odd]) == ([], "the camera's AAC configuration makes no sense")
+    (told,), _ = audible([other, odd, *parse_description(sound("aac").description(), base="rtsp://x/")])
     assert told.payload_type == 97
 
 

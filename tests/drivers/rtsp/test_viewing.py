@@ -124,6 +124,26 @@ async def test_sound_that_makes_the_camera_hang_up_is_given_up_for_its_pictures(
         await seen(camera, audio=True, habits=habits)
 
 
+@pytest.mark.parametrize("transport", ["tcp", "udp"])
+async def test_the_next_sound_is_taken_where_the_first_one_is_refused(transport):
+    """A talk-back section without a direction may stand before the microphone's."""
+
+    def answer(request):
+        if request.method == "DESCRIBE":
+            loudspeaker = b"m=audio 0 RTP/AVP 0\r\na=control:loudspeaker\r\n"
+            return 200, {"Content-Base": request.url + "/"}, description() + loudspeaker + sound("pcmu").description()
+        return (455, {}, b"") if request.url.endswith("loudspeaker") else None
+
+    async with HostileCamera(script(sound=sound("pcmu"), answers=answer)) as camera:
+
+        def listen():
+            with closing(RtspSource(url=camera.url(), audio=True, transport=transport)) as source:
+                source.open()
+                return source.why_silent, next(one for one in chain.from_iterable(source.batches()) if one.data)
+
+        assert (await asyncio.to_thread(listen))[0] == ""
+
+
 async def test_pictures_without_an_answer_to_play_are_read():
     async with HostileCamera(script(answer_to_play=False)) as camera:
         await seen(camera, open_seconds=0.3)
@@ -374,6 +394,17 @@ async def test_a_camera_that_was_renewed_is_read_with_todays_tls(tls):
     async with HostileCamera(script(), tls=tls(ssl.TLSVersion.TLSv1_3)) as camera:
         await seen(camera, habits=habits)
     assert not habits.older_tls
+
+
+async def test_a_camera_that_hangs_at_a_handshake_gets_the_other_one_next_time():
+    habits = CameraHabits()
+    async with HostileCamera(script(silent=True)) as camera:
+        for older in (True, False):
+            with pytest.raises(CameraUnreachable):
+                await asyncio.to_thread(
+                    read, camera.url().replace("rtsp:", "rtsps:"), 1, open_seconds=0.2, habits=habits
+                )
+            assert habits.older_tls is older
 
 
 async def test_tls_that_is_too_old_is_named(tls):
