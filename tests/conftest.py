@@ -16,6 +16,7 @@ from fcntl import LOCK_EX, LOCK_SH, LOCK_UN, flock
 
 import pytest
 from aiohttp import web_app
+from blockbuster import BlockBuster
 from hypothesis import HealthCheck, settings
 
 # An example that takes long says that the machine is busy: how long things may take is said by the tests that measure.
@@ -31,6 +32,36 @@ _BEGIN_BY = {
     "tests/gateway/camera_worker/": 0.8,
 }
 """The folders of long files, and by which part of the run the last of each has begun."""
+
+
+_WAITS = ("time.", "socket.", "ssl.", "sqlite3.", "threading.")
+"""Calls that wait for others. A small file is read on the loop at a start or a reload, and so takes no part here."""
+
+_MAY_WAIT = {
+    "drivers/delivery.py": {"_interface_to"},  # asks the kernel, which answers at once
+    "store/cards/cards.py": {"_build", "_follow", "at_once", "near_at_once"},  # the index of cards, in memory
+    "store/engine/copies.py": {"copy_databases", "check_copy", "prepare_restored"},  # in the process of a backup
+    "store/engine/migrations/__init__.py": {"refuse_newer", "migrate"},  # likewise
+    "web/register/socket.py": {"ask"},  # in the process of a command
+    "rtsp/client/connection.py": {"send_bytes"},  # in threads of the worker; a test ends its source on the loop
+    "runtime/loop_watch.py": {"run"},  # waits until its thread has started
+    "simulation/disk.py": {"_attempt"},  # on virtual time there are no threads
+}
+"""Functions of the product that may do on a loop what else fails there."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _blocking_calls_fail() -> Iterator[None]:
+    """Raise BlockingError where the product waits on its loop: for a socket, a database, a lock or a time."""
+    apart = ["gateway.backup", "gateway.demo", "gateway.simulation"]
+    watch = BlockBuster(["gateway", "drivers"], excluded_modules=apart)
+    watch.functions = {name: call for name, call in watch.functions.items() if name.startswith(_WAITS)}
+    for call in watch.functions.values():
+        for file, functions in _MAY_WAIT.items():
+            call.can_block_in(file, functions)
+    watch.activate()
+    yield
+    watch.deactivate()
 
 
 @pytest.hookimpl(wrapper=True)
