@@ -43,7 +43,7 @@ _MAY_WAIT = {
     "store/engine/copies.py": {"copy_databases", "check_copy", "prepare_restored"},  # in the process of a backup
     "store/engine/migrations/__init__.py": {"refuse_newer", "migrate"},  # likewise
     "web/register/socket.py": {"ask"},  # in the process of a command
-    "rtsp/client/connection.py": {"send_bytes"},  # in threads of the worker; a test ends its source on the loop
+    "rtsp/client/connection.py": {"send_bytes", "read"},  # in threads of the worker; tests use them on the loop
     "runtime/loop_watch.py": {"run"},  # waits until its thread has started
     "simulation/disk.py": {"_attempt"},  # on virtual time there are no threads
 }
