@@ -242,8 +242,9 @@ class Places:
 
         def patience(one: Place) -> float:
             """Return the seconds in its stage after which a connection may be closed for the newcomer."""
-            hoards = held[one.host] > fair > held[host] and not self._is_proxy(one.host)
-            if one.stage is not Stage.ANSWER or hoards:
+            if held[one.host] > fair > held[host] and not self._is_proxy(one.host):
+                return 0.0
+            if one.stage is not Stage.ANSWER:
                 return SLOW_SECONDS
             theirs = standings[one.host]
             return _LONG_ANSWER_SECONDS if theirs is Standing.STRANGER or theirs < mine else float("inf")
@@ -255,7 +256,7 @@ class Places:
         ]
         if not slow:
             return False
-        slowest = min(slow, key=lambda one: (standings[one.host], one.stage, one.since))
+        slowest = min(slow, key=lambda one: (standings[one.host], one.stage, one.since, -held[one.host]))
         slowest.close(Ending.FOR_ROOM)
         self._places.discard(slowest)
         return True

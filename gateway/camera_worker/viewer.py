@@ -120,6 +120,8 @@ class Viewer:
         self._restarted_at = 0.0
         self._changed = asyncio.Event()
         self._connection.on("connectionstatechange", self._changed.set)
+        self.connected = False
+        """Whether the viewer was reached at some time."""
         self._left = self._ended = False
 
     async def __aenter__(self) -> Self:
@@ -187,20 +189,19 @@ class Viewer:
 
     async def _end(self) -> str:
         """Wait for the end; return the reason."""
-        connected = False
         deadline = asyncio.get_running_loop().time() + CONNECT_SECONDS
         while True:
             state = self._connection.connectionState
-            connected = connected or state == "connected"
+            self.connected = self.connected or state == "connected"
             if self._left:
                 return "it left"
             if self._ended:
                 return "the camera's pictures ended, or cannot be shown live any more"
             if state in ("failed", "closed"):
-                return "it went away" if connected else self._unreached()
+                return "it went away" if self.connected else self._unreached()
             self._changed.clear()
             try:
-                async with asyncio.timeout_at(None if connected else deadline):
+                async with asyncio.timeout_at(None if self.connected else deadline):
                     await self._changed.wait()
             except TimeoutError:
                 return self._unreached()

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _ANSWER_SECONDS = 5.0
+_MOST_UNREACHED = 2
 
 
 @dataclass(eq=False)
 class _Session:
     camera_id: int
+    address: str
     viewer: Viewer
     ufrag: str
     view: str = field(init=False, default="")
@@ -84,6 +86,7 @@ class Views:
         except SdpRefused as error:
             raise NotShown(ViewRefusal.BAD_OFFER, str(error)) from error
         feed = await self._live(camera_id)
+        self._end_unreached(camera_id, asked.address)
         watching = sum(session.camera_id == camera_id for session in self._sessions.values())
         most = self._allowed.viewers_per_camera
         if watching + self._opening.get(camera_id, 0) >= most:
@@ -93,6 +96,16 @@ class Views:
             return await self._begin(asked, feed, offer)
         finally:
             self._opening[camera_id] -= 1
+
+    def _end_unreached(self, camera_id: int, address: str) -> None:
+        """End the oldest views of this address without a connection, so that its offers cannot take all places."""
+        unreached = [
+            view
+            for view, session in self._sessions.items()
+            if (session.camera_id, session.address) == (camera_id, address) and not session.viewer.connected
+        ]
+        for view in unreached[: max(0, len(unreached) + 1 - _MOST_UNREACHED)]:
+            self.end(view)
 
     async def trickle(self, view: str, asked: TrickleView) -> None:
         """Add more ICE candidates of a viewer (RFC 8840). Raises NotShown."""
@@ -160,7 +173,7 @@ class Views:
             async with contextlib.AsyncExitStack() as stack:
                 view = stack.enter_context(feed.watch())
                 viewer = await stack.enter_async_context(make(camera_id=camera_id, view=view, address=asked.address))
-                session = _Session(camera_id, viewer, user_fragment(offer))
+                session = _Session(camera_id, asked.address, viewer, user_fragment(offer))
                 async with asyncio.timeout(_ANSWER_SECONDS):
                     answer = await viewer.answer(offer)
                 self._sessions[session.view] = session

@@ -35,11 +35,7 @@ class Masking:
 
     def text(self, text: str) -> str:
         """Mask known secrets, accounts and queries in addresses, and everything that looks like a key or a token."""
-        text = self._redaction.whole(text)
-        text = _QUERY.sub(lambda found: found[1] + (f"?{HIDDEN}" if found[2] else ""), text)
-        for pattern in (_HEXADECIMAL, _BASE32, _OPAQUE):
-            text = pattern.sub(HIDDEN, text)
-        return text
+        return "\n".join(map(_masked, self._redaction.whole(text).split("\n")))
 
     def happening(self, text: str) -> str:
         """Mask as `text` does, and also numbers of four digits or more; of long ones the last two digits are kept.
@@ -85,6 +81,14 @@ class Masking:
                 return {key: self.value(str(key), one) for key, one in mapping.items()}
             case other:
                 return other
+
+
+def _masked(line: str) -> str:
+    """Mask one line: other threads get their turn between two lines of a long text."""
+    line = _QUERY.sub(lambda found: found[1] + (f"?{HIDDEN}" if found[2] else ""), line)
+    for pattern in (_HEXADECIMAL, _BASE32, _OPAQUE):
+        line = pattern.sub(HIDDEN, line)
+    return line
 
 
 def _cut(match: re.Match[str]) -> str:

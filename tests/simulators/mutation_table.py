@@ -589,8 +589,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         6,
         "hoarded answers kept",
         "drivers/listening/places.py",
-        "            if one.stage is not Stage.ANSWER or hoards:\n",
-        "            if one.stage is not Stage.ANSWER:\n",
+        "            if held[one.host] > fair > held[host] and not self._is_proxy(one.host):\n",
+        "            if False:\n",
         tests=("tests/drivers/listening/test_places.py",),
     ),
     Mutation(

@@ -57,12 +57,11 @@ class Door:
 
 @pytest.mark.parametrize("stage", list(Stage))
 def test_two_addresses_that_take_all_they_get_keep_this_machine_and_a_third_one_in(stage):
-    """Also by answers that they never read, from the first second on."""
+    """Also by answers that they never read, and at once."""
     door = Door()
     door.come(STRANGER, 100, stage=stage)
     door.come(OTHER, 100, stage=stage)
     assert door.has_room_for(OURS)
-    door.now = 1.0
     assert door.has_room_for("198.51.100.3")
     assert door.has_room_for(OURS)
 
@@ -83,7 +82,6 @@ def test_this_machines_other_addresses_that_take_all_they_get_keep_nobody_out(st
     door.places = Places(bounds=BOUNDS, monotonic=lambda: door.now, is_configured=lambda _: True)
     door.come("127.0.0.2", 100, stage=stage)
     door.come("127.0.0.3", 100, stage=stage)
-    door.now = 1.0
     assert door.has_room_for(OURS)
 
 
@@ -147,7 +145,7 @@ def test_a_crowd_is_told_with_its_greatest_address_for_a_minute():
     assert door.places.crowd is None
     door.come("198.51.100.3", 10)
     crowd = door.places.crowd
-    assert (crowd.turned_away, crowd.address, crowd.places) == (4, STRANGER, 32)
+    assert (crowd.turned_away, crowd.address, crowd.places) == (4, STRANGER, 30)
     door.now = 61.0
     assert door.places.crowd is None
 
@@ -168,11 +166,12 @@ def test_last_words_are_said():
     assert said == [Ending.LATE]
 
 
-def test_whoever_asks_for_a_place_in_vain_costs_the_loop_little():
+def test_whoever_asks_for_a_place_again_and_again_costs_the_loop_little():
     """Lanes share the loop with whoever knocks."""
     door = Door(Bounds(most=256, per_address=128, for_known=48, for_configured=16))
     for number in range(192):
         door.come(f"192.0.2.{1 + number % 2}")
     began = time.process_time()
-    assert not any(door.has_room_for("192.0.2.3") for _ in range(200))
+    for _ in range(200):
+        door.has_room_for("192.0.2.3")
     assert time.process_time() - began < 200 * 0.002

@@ -13,6 +13,8 @@ from drivers.listening import places
 
 HALF_A_HEAD = b"POST /v1/auth/login HTTP/1.1\r\nHost: localhost\r\n"
 HALF_A_BODY = b"POST /v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200\r\n\r\n{"
+MANY = tuple(f"127.0.1.{number}" for number in range(1, 9))
+"""Addresses of which none holds so many connections that it loses one to another at once."""
 
 
 @pytest.fixture(autouse=True)
@@ -99,8 +101,8 @@ async def test_an_address_from_which_somebody_signed_in_keeps_its_places(gateway
         client.post(listing, json={}, headers=headers) as answer,
     ):
         assert answer.status == 200
-    attack = Attack(gateway.url, ("127.0.0.2", "127.0.0.3"), HALF_A_HEAD)
-    await attack.hold()
+    attack = Attack(gateway.url, MANY, HALF_A_HEAD)
+    await attack.hold(24)
     try:
         assert await Stranger(gateway.url, "127.0.0.4").status() == (503, "2")
         assert (await Stranger(gateway.url, "127.0.0.5").status())[0] == 200
@@ -110,8 +112,8 @@ async def test_an_address_from_which_somebody_signed_in_keeps_its_places(gateway
 
 async def test_who_has_no_place_is_told_so_and_not_cut_off(gateway, monkeypatch):
     monkeypatch.setattr(places, "SLOW_SECONDS", 60)
-    attack = Attack(gateway.url, ("127.0.0.2", "127.0.0.3"), HALF_A_HEAD)
-    await attack.hold()
+    attack = Attack(gateway.url, MANY, HALF_A_HEAD)
+    await attack.hold(24)
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", attack.port, local_addr=("127.0.0.4", 0))
         writer.write(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")

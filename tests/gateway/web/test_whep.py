@@ -494,6 +494,19 @@ async def test_nothing_is_sent_to_places_that_are_not_the_viewers_own(live):
         await player.pictures(5)
 
 
+async def test_offers_that_are_never_followed_by_a_connection_take_two_places_of_a_camera_at_most(live):
+    """Others watch while somebody sends offer after offer, and who gave up too early has the newest of their own."""
+    async with live() as site, Player() as player:
+        names = []
+        for _ in range(20):
+            status, _, headers = await site.ask("POST", site.url, player.offer)
+            assert status == 201
+            names.append(headers["Location"].rpartition("/")[2])
+        await until(lambda: site.feed.viewers == 2)
+        for name in names[-2:]:
+            site.views.look(name)
+
+
 class SilentWorker:
     """Views of a worker that never answers an offer."""
 
