@@ -18,11 +18,12 @@ LARGEST = 64 * 1024
 _DEEPEST = 32
 _DECLARED = re.compile(r"encoding ?= ?[\"']([A-Za-z0-9._-]{1,40})[\"']")
 _LONGEST_DECLARATION = 200
-_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)(?:#([0-9]{1,7});|#x([0-9A-Fa-f]{1,6});)?")
+_BARE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
+_REFERENCE = re.compile(r"&#(?:([0-9]{1,7})|x([0-9A-Fa-f]{1,6}));")
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udc7f\udd00-\udfff\ufffe\uffff\U0010ff00-\U0010ffff]")
 _AROUND = " \t\r\n\0\ufeff\ufffd"
-_KEPT, _SHIFT = re.compile("[\udc80-\udcff]"), 0x10FF00 - 0xDC80
-_SHIFTED = re.compile("[\U0010ff00-\U0010ff7f]")
+_SHIFTED = {0xDC80 + number: 0x10FF00 + number for number in range(128)}
+_UNSHIFTED = {shifted: kept for kept, shifted in _SHIFTED.items()}
 """Bytes of an unknown encoding go through the parser as characters of the last private plane."""
 
 
@@ -65,26 +66,22 @@ def read_xml(document: bytes, *, declared: str = "", keeps_bytes: bool = False) 
         parser.Parse(_well_formed(text), True)  # noqa: FBT003 (expat takes it by position alone)
     except (expat.ExpatError, LookupError, ValueError) as error:
         raise ProtocolViolation(f"not readable as XML: {error}") from error
-    finish = _unshifted if keeps_bytes else lambda said: replaced(_unshifted(said))
-    return XmlTexts(root=reader.root, first={name: finish(said) for name, said in reader.first.items()})
+    first = {name: said if said.isascii() else said.translate(_UNSHIFTED) for name, said in reader.first.items()}
+    if not keeps_bytes:
+        first = {name: replaced(said) for name, said in first.items()}
+    return XmlTexts(root=reader.root, first=first)
 
 
 def _well_formed(text: str) -> str:
     text = _UNREADABLE.sub("\ufffd", text)
-    text = _AMPERSAND.sub(_reference, text)
-    return _KEPT.sub(lambda found: chr(ord(found[0]) + _SHIFT), text)
+    text = _REFERENCE.sub(_reference, _BARE.sub("&amp;", text))
+    return text if text.isascii() else text.translate(_SHIFTED)
 
 
 def _reference(found: re.Match[str]) -> str:
-    if not found[1] and not found[2]:
-        return "&amp;"
     code = int(found[1]) if found[1] else int(found[2], 16)
     is_character = code in {9, 10, 13} or 0x20 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x10FF00
     return found[0] if is_character else "\ufffd"
-
-
-def _unshifted(text: str) -> str:
-    return _SHIFTED.sub(lambda found: chr(ord(found[0]) - _SHIFT), text)
 
 
 def _refuse_doctype(*_: object) -> None:

@@ -292,17 +292,20 @@ class PartSplitter:
         """
         if not self._delimiter:
             return None
-        place = max(0, self._searched - len(self._delimiter) - 3)
-        while (place := self._buffer.find(self._delimiter, place)) >= 0:
-            before = bytes(self._buffer[max(0, place - 2) : place])
-            if before.endswith(b"\n") or (not before and not self._passed_over):
-                return max(0, place - 1)
-            if self._kind in {_Kind.JSON, _Kind.DOCUMENT} and before.endswith((b"}", b"]", b">")):
-                return place
-            if self._kind is _Kind.PICTURE and self._length is None and before == b"\xff\xd9":
-                return place
-            place += 1
-        return None
+        if not self._passed_over and self._buffer.startswith(self._delimiter):
+            return 0
+        start = max(0, self._searched - len(self._delimiter) - 3)
+        places = [self._buffer.find(b"\n" + self._delimiter, start)]
+        for end in self._ends_before_delimiter():
+            found = self._buffer.find(end + self._delimiter, start)
+            places.append(found + len(end) if found >= 0 else -1)
+        return min((place for place in places if place >= 0), default=None)
+
+    def _ends_before_delimiter(self) -> tuple[bytes, ...]:
+        """Return the bytes behind which a delimiter needs no line end."""
+        if self._kind in {_Kind.JSON, _Kind.DOCUMENT}:
+            return (b"}", b"]", b">")
+        return (b"\xff\xd9",) if self._kind is _Kind.PICTURE and self._length is None else ()
 
     def _picture_end(self) -> int | None:
         ends = [place for place in (self._delimiter_at(),) if place is not None]
