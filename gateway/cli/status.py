@@ -47,7 +47,7 @@ def _lines(site: SiteNow) -> Iterator[str]:
         refuses = any(notice.kind == ProblemKind.CENTRAL_SIGN_IN_REFUSED for notice in site.central.notices)
         answers = "answers, but refuses the sign-in" if refuses else "answers"
         state = {True: answers, False: f"does not answer: {site.central.error}", None: "not asked yet"}
-        waits = "" if site.books is None else f"; {site.books.waiting} records wait, {site.books.parked} were refused"
+        waits = "" if site.books is None else f"; records waiting: {site.books.waiting}, refused: {site.books.parked}"
         yield f"central  {state[site.central.reachable]}{waits}"
 
 

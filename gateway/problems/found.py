@@ -211,7 +211,9 @@ def _of_gateway(site: SiteState) -> Iterator[Problem]:
     yield from problems_of_machine(site.machine)
     yield from problems_of_backups(site.backup, now=site.now, overdue_hours=site.backup_overdue_hours)
     if site.storage is not None and site.storage.short:
-        cap, free, floor = map(size, (site.storage.cap_bytes, site.storage.free_bytes, site.storage.floor_bytes))
+        media = site.machine.disks.room.get(MEDIA_FOLDER)
+        now_free = site.storage.free_bytes if media is None else media.free  # the forecast is made once a minute
+        cap, free, floor = map(size, (site.storage.cap_bytes, now_free, site.storage.floor_bytes))
         limits = f"it may take {cap}; {free} of its disk are free; {floor} must stay free"
         yield _gateway(ProblemKind.FOOTAGE_AT_RISK, f"storage: {site.storage.text}; {limits}")
     if site.certificate_fault and site.certificate_fault != site.interface_fault:

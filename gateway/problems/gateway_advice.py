@@ -111,6 +111,7 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
             Severity.WARNING,
             "Lanes work; footage is deleted sooner than the site file wants.",
             (
+                "Look what else takes the disk: `df -h`, `du -xhd2 /`; delete what is not the gateway's.",
                 "Put in a larger disk, or lower the cameras' bit rate.",
                 "Lower the days of footage in `[storage]`, if that is allowed here.",
             ),

@@ -161,7 +161,7 @@ LANE_ADVICE: Mapping[K, Advice] = MappingProxyType(
             "A vehicle that is not there seems to wait and to stand under the gate: it stays open once it is open.",
             (
                 "If nothing stands there, measure the supply of the detectors and of the input module.",
-                "If that is good, their contacts open where the profile expects them to close: set `inverted` there.",
+                "If that is good, their contacts work the other way round: change `inverted` in the profile.",
                 "Then `edge-gateway reload`, with `--now` if it waits for a vehicle that is not there.",
             ),
         ),

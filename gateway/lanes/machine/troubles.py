@@ -113,12 +113,13 @@ def _conditions(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
     yield from _of_switches(rules, state)
     yield from _of_gate(rules, state)
     if state.visits.phase is Phase.PASSING:
-        text = f"a vehicle has been under the gate for {_span(rules.lane.vehicle_stuck_seconds)}"
+        text = f"a vehicle has been under the gate for more than {_span(rules.lane.vehicle_stuck_seconds)}"
         yield _condition(EventKind.VEHICLE_STUCK, text, state.visits.since + rules.lane.vehicle_stuck_seconds)
     for name, point in _inputs(rules, state):
         if point.is_on() and all_on_from(rules, state) is None:
             seconds, at = _stuck_at(rules, state, name, point)
-            yield _condition(EventKind.INPUT_STUCK, f"{name} has been on for {_span(seconds)}", at, subject=name)
+            text = f"{name} has been on for more than {_span(seconds)}"
+            yield _condition(EventKind.INPUT_STUCK, text, at, subject=name)
         if point.changes and point.chatters_until() > point.changes[-1]:
             chatter = Trouble(EventKind.INPUT_CHATTERS, name, f"{name} changes too often to be trusted")
             yield _Condition(chatter, point.changes[-1], point.chatters_until())
@@ -159,8 +160,8 @@ def _of_gate(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
         and not state.inputs.gate_lost
     ):
         text = (
-            f"the gate's position has been unknown for {_span(rules.travel_seconds)}; it may stand half open. Make sure"
-            " that nobody and nothing is under it, open it, then close it"
+            f"the gate's position has been unknown for more than {_span(rules.travel_seconds)}; it may stand half open."
+            " Make sure that nobody and nothing is under it, open it, then close it"
         )
         yield _condition(EventKind.POSITION_UNKNOWN, text, gate.since + rules.travel_seconds)
     if state.troubles.off_closed_at is not None and not state.reason_kept_open:

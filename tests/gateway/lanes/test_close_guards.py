@@ -45,7 +45,7 @@ SWITCHES = ("fire", "key_switch")
 def roles(lane):
     """Return the role of each input of the lane, and its place among those of the same role."""
     found = {}
-    for point in lane_points(lane.rules, lane.state.inputs, lane.at)[1:]:
+    for point in lane_points(lane.rules, lane.state.inputs, lane.at, int)[1:]:
         role = m.Role(point.role)
         index = sum(other is role for other, _ in found.values())
         found[PointRef(device=point.device_id, point=point.name)] = (role, index)
