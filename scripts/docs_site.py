@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
-BESIDE = {"ARCHITECTURE.md": "architecture.md", "CONTRIBUTING.md": "contributing.md"}
+BESIDE = {
+    "ARCHITECTURE.md": "architecture.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security-policy.md",
+}
 """Pages that stand beside `docs/`, and their names in the site."""
 SCRIPTS = ROOT / "requirements" / "site" / "node_modules"
 DIAGRAMS = "assets/mermaid.min.js"

@@ -7,14 +7,17 @@ socket is addressed through the folder's descriptor: `/proc/self/fd/7/interface.
 from __future__ import annotations
 
 import os
+import pwd
 import socket
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 INTERFACE_SOCKET = "interface.sock"
 """The name, in the run folder, of the socket on which the interface is served to this machine."""
 _BACKLOG = 128
+_CREDENTIALS = struct.Struct("3i")
 
 
 @contextmanager
@@ -74,3 +77,26 @@ def connect(path: Path, *, within: float) -> socket.socket:
         end.close()
         raise
     return end
+
+
+def peer_user(end: socket.socket) -> int:
+    """Return the user of the process at the other end, as the kernel knows it (unix(7), SO_PEERCRED)."""
+    _, user, _ = _CREDENTIALS.unpack(end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return int(user)
+
+
+def is_own_process(end: socket.socket, *, nobody_signs_in: Callable[[int], bool] | None = None) -> bool:
+    """Return whether the other end must be a process of the gateway itself, such as a camera worker.
+
+    So it is if it has this process's user, in whose name nobody can sign in, as that of the shipped unit. Those who may
+    ask the gateway, root and members of its group, have users of their own.
+    """
+    user = peer_user(end)
+    return user == os.geteuid() and (nobody_signs_in or _has_no_shell)(user)
+
+
+def _has_no_shell(user: int) -> bool:
+    try:
+        return pwd.getpwuid(user).pw_shell.rpartition("/")[2] in ("nologin", "false")
+    except KeyError:
+        return False

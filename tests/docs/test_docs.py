@@ -180,7 +180,7 @@ def test_the_terminals_of_the_first_lane_are_those_of_its_profile():
     assert open_contact == [name for name, place in profile.points.items() if place.inverted]
 
 
-BESIDE = {"architecture.md", "contributing.md"}
+BESIDE = {"architecture.md", "contributing.md", "security-policy.md"}
 """Pages of the site that stand beside `docs/`; `scripts/docs_site.py` adds them."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pwd
 import socket
-import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler as RawHandler
 
 from drivers.listening.http import PROVED
+from gateway.runtime.unix_sockets import is_own_process, peer_user
 from gateway.web.auth.api_keys import ApiKeys, bearer
 from gateway.web.auth.callers import NOBODY, Caller, Carrier, from_foreign_page
 from gateway.web.auth.sessions import Sessions
@@ -35,7 +35,6 @@ log = structlog.get_logger(__name__)
 
 Handler = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
 _OPERATION = web.RequestKey("operation", Operation)
-_CREDENTIALS = struct.Struct("3i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,8 @@ def _has_left(request: web.Request) -> bool:
 def local_caller(request: web.Request) -> Caller | None:
     """Return the caller on the local socket, named `local:<user>`; None for a request from the network.
 
-    Anybody who may open that socket has every permission, without a password.
+    Anybody who may open that socket has every permission, without a password. A process of the gateway itself is
+    refused (RequestRefused): a camera worker that was taken over has its user, too.
 
     The user comes from the kernel (unix(7), SO_PEERCRED). In a user namespace, as systemd's `PrivateUsers=` creates,
     every user but root and the service's own appears as `nobody`.
@@ -188,9 +188,10 @@ def local_caller(request: web.Request) -> Caller | None:
     end = transport.get_extra_info("socket")
     if end is None or end.family != socket.AF_UNIX:
         return None
-    _, uid, _ = _CREDENTIALS.unpack(end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    if is_own_process(end):
+        raise RequestRefused(403, "the gateway's own processes have no business here; a person uses sudo")
     return Caller(
-        username=f"local:{_name_of(uid)}",
+        username=f"local:{_name_of(peer_user(end))}",
         permissions=frozenset({EVERYTHING}),
         carrier=Carrier.LOCAL,
         role="local",

@@ -12,7 +12,7 @@ import structlog
 from pydantic import ValidationError
 
 from gateway.domain.errors import GatewayError, GatewayUnreachable
-from gateway.runtime.unix_sockets import connect, listen
+from gateway.runtime.unix_sockets import connect, is_own_process, listen
 from gateway.site.running_site import Outcome, Reloaded, RunningSite
 from gateway.web.register.changes import ASKED, Answer, Asked, Reload, SiteChange
 from gateway.web.register.register import Register
@@ -47,6 +47,10 @@ async def listening(
         return
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if is_own_process(writer.get_extra_info("socket")):  # such as a camera worker that was taken over
+            log.warning("register_refused_own_process")
+            writer.close()
+            return
         with contextlib.suppress(OSError, TimeoutError, ValueError):  # the command has gone, or its line is too long
             async with asyncio.timeout(_SECONDS):
                 line = await reader.readline()

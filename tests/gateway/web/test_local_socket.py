@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import getpass
+import pwd
 import stat
 
+import pytest
 from aiohttp import ClientSession, UnixConnector
 
+from gateway.domain.errors import GatewayError
 from gateway.domain.events import EventKind
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET
+from gateway.web.register.changes import PutRole
+from gateway.web.register.socket import ask
 
 
 def socket_of(folder):
@@ -64,3 +69,15 @@ async def test_a_stream_goes_on_as_long_as_it_is_read(gateway, tmp_path, monkeyp
 async def _first_lines(answer, count):
     for _ in range(count):
         yield await answer.content.readline()
+
+
+async def test_a_process_of_the_gateway_itself_is_refused(gateway, tmp_path, monkeypatch):
+    """A camera worker that was taken over has the gateway's user, and no business here."""
+    nobody = pwd.getpwnam("nobody")
+    monkeypatch.setattr("pwd.getpwuid", lambda _: nobody)
+    status, answer = await local(tmp_path, "/v1/device/open", {"id": 101})
+    assert (status, "own processes" in answer["error"]) == (403, True)
+    assert (await local(tmp_path, "/api/v1/webhooks", method="GET"))[0] == 403
+    with pytest.raises(GatewayError):
+        await ask(PutRole(name="own", permissions=frozenset({"*"})), run_folder=tmp_path / "run")
+    assert "own" not in [name for name, _ in await gateway.store.accounts.roles()]
