@@ -177,7 +177,10 @@ class Views:
                 async with asyncio.timeout(_ANSWER_SECONDS):
                     answer = await viewer.answer(offer)
                 self._sessions[session.view] = session
-                _resolve(answered, ViewOpened(view=session.view, tag=session.tag, answer=answer))
+                opened = ViewOpened(
+                    view=session.view, tag=session.tag, answer=answer, viewers=self.count - 1
+                )  # it is among those being opened, too
+                _resolve(answered, opened)
                 why = await viewer.run()
             log.info("viewer_ended", camera_id=camera_id, why=why)
         except SdpRefused as error:

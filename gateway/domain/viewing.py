@@ -73,6 +73,7 @@ class ViewOpened(_Wire):
     view: str = Field(repr=False)
     tag: str
     answer: str = Field(repr=False)
+    viewers: int = Field(default=1, description="the worker's views, this one included")
 
 
 class TrickleView(_Wire):

@@ -54,11 +54,16 @@ class Viewing:
         client = self._client(worker)
         if sum(each.viewers for each in self._workers()) >= self._most:
             raise NotShown(ViewRefusal.FULL, f"{self._most} viewers watch this site's cameras already")
-        worker.viewers += 1  # until the worker's next report, because many viewers may come within a second
+        worker.viewers += 1  # many may come before the worker's next report
         try:
-            return await client.open_view(OpenView(camera_id=camera_id, address=address, offer=offer))
+            opened = await client.open_view(OpenView(camera_id=camera_id, address=address, offer=offer))
+        except NotShown:
+            worker.viewers = max(0, worker.viewers - 1)  # offers that are refused take no place of others
+            raise
         except CameraUnavailable as error:
             raise OfferUnanswered(str(error), retry_after=error.retry_after) from error
+        worker.viewers = opened.viewers
+        return opened
 
     async def trickle(self, camera_id: int, view: str, *, tags: tuple[str, ...], fragment: str) -> None:
         """Pass a viewer's further ICE candidates on to the worker."""

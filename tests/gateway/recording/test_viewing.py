@@ -7,7 +7,7 @@ from aiortc import RTCConfiguration, RTCPeerConnection
 
 from gateway.domain.errors import CameraUnavailable
 from gateway.domain.footage import WorkerCamera
-from gateway.domain.viewing import NotShown, ViewRefusal
+from gateway.domain.viewing import NotShown, ViewOpened, ViewRefusal
 from gateway.recording.viewing import Viewing
 from gateway.recording.worker_client import WorkerClient
 from tests.gateway.camera_worker.conftest import own_camera, start_worker  # noqa: F401 (fixtures)
@@ -57,6 +57,17 @@ async def test_an_open_view_is_found_until_it_has_ended(start_worker, own_camera
     await player.close()
 
 
+async def test_refused_and_replaced_offers_take_no_place_of_others():
+    """Before the worker's next report: somebody may send twenty in a second."""
+    worker = Choosy()
+    viewing = Viewing(cameras=lambda: worker.cameras, workers=lambda: (worker,), most=2)
+    for _ in range(10):
+        with pytest.raises(NotShown) as refused:
+            await viewing.open(201, "bad", address="192.0.2.1")
+        assert refused.value.refusal is ViewRefusal.BAD_OFFER
+        assert (await viewing.open(201, "good", address="192.0.2.1")).viewers == 1
+
+
 async def test_a_worker_is_told_once_in_its_life_that_a_viewer_may_come():
     worker = Expecting()
     other = Expecting(name="other", cameras=frozenset({7}))
@@ -74,6 +85,18 @@ async def test_a_worker_that_is_away_keeps_nobody_from_asking_where_to_watch():
     worker = Expecting(gone=True)
     await Viewing(cameras=lambda: worker.cameras, workers=lambda: (worker,), most=1).expect(20)
     assert worker.told == 1
+
+
+@dataclass
+class Choosy(Worker):
+    """A worker that refuses some offers, and ends an earlier view for each other."""
+
+    viewers: int = 0
+
+    async def open_view(self, asked):
+        if asked.offer == "bad":
+            raise NotShown(ViewRefusal.BAD_OFFER, "the offer makes no sense")
+        return ViewOpened(view="201-name", tag="tag", answer="answer", viewers=1)
 
 
 @dataclass
