@@ -35,7 +35,14 @@ from drivers.plates.plate_recognizer import plate_recognizer
 from drivers.rtsp import formats, h264, h265
 from drivers.rtsp.audio_packets import packets_of
 from drivers.rtsp.client.accounts import parse_challenges
-from drivers.rtsp.client.messages import parse_response_head, parse_rtp_info, parse_session
+from drivers.rtsp.client.messages import (
+    begins_request,
+    parse_request_head,
+    parse_response_head,
+    parse_rtp_info,
+    parse_session,
+    reply,
+)
 from drivers.rtsp.depacketizer import Depacketizer
 from drivers.rtsp.frames import VideoCodec
 from drivers.rtsp.rtp_reception import RtpReception
@@ -185,6 +192,13 @@ def _rtsp_answer(data: bytes) -> None:
     parse_challenges(response.headers.get("www-authenticate", ""))
     parse_session(response.headers.get("session", ""))
     parse_rtp_info(response.headers.get("rtp-info", ""))
+
+
+def _camera_request(data: bytes) -> None:
+    if begins_request(data):
+        answer = reply(parse_request_head(data))
+        assert answer.count(b"\r\n\r\n") == 1, "nothing of the camera's ends the head of our answer"
+        assert parse_response_head(answer).status in {200, 501}
 
 
 def _units_of_segment(data: bytes) -> None:
@@ -403,6 +417,7 @@ _RTSP_ANSWER = (
     b'RTSP/1.0 401 Unauthorized\r\nCSeq: 3\r\nWWW-Authenticate: Digest realm="cam", nonce="1", qop="auth"\r\n'
     b"Session: 12;timeout=60\r\nRTP-Info: url=rtsp://c/1;seq=4;rtptime=5"
 )
+_CAMERA_REQUEST = b"OPTIONS * RTSP/1.0\r\nCSeq: 5\r\nSession: 12\r\n\r\n"
 _RTSP_REQUEST = b"SETUP rtsp://gate/1/track1 RTSP/1.0\r\nCSeq: 2\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1"
 _SDP = (
     b"v=0\r\nm=video 0 RTP/AVP 96\r\na=control:track1\r\na=rtpmap:96 H264/90000\r\n"
@@ -439,6 +454,7 @@ PARSERS = (
     Parser("osdp-replies", _osdp, (), (bytes.fromhex("ff 53 85 08 00 05 40 e3 a5"), _POLL), 600),
     Parser("osdp-messages", happening_of, _DEVICE_ERRORS, (b'{"kind": "beat"}', b'{"kind": "lost", "address": 1}')),
     Parser("rtsp-answer", _rtsp_answer, _DEVICE_ERRORS, (_RTSP_ANSWER,)),
+    Parser("camera-request", _camera_request, _DEVICE_ERRORS, (_CAMERA_REQUEST,)),
     Parser("rtsp-request", _rtsp_request, _DEVICE_ERRORS, (_RTSP_REQUEST,)),
     Parser("sdp", _sdp, _DEVICE_ERRORS, (_SDP,)),
     Parser(

@@ -1,4 +1,4 @@
-"""What the mask of the log hides, and what it leaves alone."""
+"""The mask of the log: the texts that it hides, and those that it leaves alone."""
 
 from __future__ import annotations
 
