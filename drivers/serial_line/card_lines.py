@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from drivers.contract import ProtocolViolation
 from drivers.serial_line.checksums import Algorithm
-from drivers.serial_line.seven_bits import plain_bytes
+from drivers.serial_line.seven_bits import SWITCHED_ON, plain_bytes
 
 Form = Literal["text", "hex", "decimal", "wiegand26"]
 CheckDigits = Literal["frame", "none", "xor", "sum"]
@@ -16,8 +16,6 @@ CheckDigits = Literal["frame", "none", "xor", "sum"]
 LONGEST_BITS = 256
 _START: Final = "\x02"
 _NOISE: Final = "".join(chr(code) for code in (*range(0x20), 0x20, 0x7F))
-_SWITCHED_ON: Final = bytes((0x80, 0xC0, 0xE0, 0xFC, 0xFE, 0xFF))
-"""Bytes that a line shows when it is switched on: zeros, then ones. No digit is one or two bits away from one."""
 _HEX: Final = re.compile(r"(?:0[xX])?([0-9A-Fa-f]+)[hH]?")
 _SEPARATORS: Final = re.compile(r"[\s:.-]")
 _WIEGAND: Final = re.compile(r"(\d{3})\s*+[,:;/-]?\s*+(\d{5})", re.ASCII)
@@ -63,7 +61,7 @@ def read_line(line: bytes, *, form: Form, prefix: str = "", check_digits: CheckD
 
     Raises ProtocolViolation when the line is not of that form.
     """
-    data = plain_bytes(line.rstrip(b"\r\n")).lstrip(_SWITCHED_ON + _NOISE.encode().replace(_START.encode(), b""))
+    data = plain_bytes(line.rstrip(b"\r\n")).lstrip(SWITCHED_ON + _NOISE.encode().replace(_START.encode(), b""))
     try:
         characters = data.decode("ascii")
     except UnicodeDecodeError as error:

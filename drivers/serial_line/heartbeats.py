@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from drivers.serial_line.seven_bits import SWITCHED_ON
+
 _MOST_REMEMBERED: Final = 8
 _LINES_NEEDED: Final = 2
+_NOISE: Final = bytes((*range(0x21), 0x7F)) + SWITCHED_ON
 
 
 class Heartbeats:
@@ -34,15 +37,19 @@ class Heartbeats:
         self._kinds |= _kinds(line)
 
     def came_alone(self, text: bytes) -> bool:
-        """Note a text that came without a line end; return whether it is a heartbeat."""
-        if self._is_heartbeat(text):
+        """Note a text that came without a line end; return whether it is for certain no message of the reader.
+
+        A text that looks like a card may be one: the reader may have been set to other line ends.
+        """
+        if not text.strip(_NOISE) or self._is_named(text):
             return True
         if not self._lines:
             return False  # as long as no card was read, the reader itself may send other line ends
         if len(self._came) >= _MOST_REMEMBERED and text not in self._came:
             del self._came[next(iter(self._came))]
         self._came[text] = self._came.get(text, 0) + 1
-        return self._came[text] > 1
+        is_text = text.isascii() and text.decode("ascii").isprintable()
+        return self._came[text] > 1 and is_text and not self._kinds.issuperset(_kinds(text))
 
     def is_foreign(self, text: bytes) -> bool:
         """Return whether a text that a pause follows is no begin of a line."""
@@ -60,11 +67,10 @@ class Heartbeats:
 
     def _is_heartbeat(self, text: bytes) -> bool:
         """Return whether the text is a known heartbeat, or several."""
-        if not text:
-            return False
-        if self._named and not text.replace(self._named, b""):
-            return True
-        return self._came.get(text, 0) > 1
+        return self._is_named(text) or self._came.get(text, 0) > 1
+
+    def _is_named(self, text: bytes) -> bool:
+        return bool(self._named and text) and not text.replace(self._named, b"")
 
 
 def _kinds(text: bytes) -> frozenset[str]:

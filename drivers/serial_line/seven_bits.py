@@ -1,9 +1,11 @@
-"""Plain characters from bytes that carry a parity bit, and from characters of two bytes. Pure."""
+"""Noise of a line, and plain characters from bytes with a parity bit or from characters of two bytes. Pure."""
 
 from __future__ import annotations
 
 from typing import Final
 
+SWITCHED_ON: Final = bytes((0x80, 0xC0, 0xE0, 0xFC, 0xFE, 0xFF))
+"""Bytes that a line shows when it is switched on: zeros, then ones. No digit is one or two bits away from one."""
 _FEWEST: Final = 4
 """Fewer bytes may have such a form by accident."""
 

@@ -47,9 +47,21 @@ def test_kinds_of_characters_that_no_card_has_had_are_foreign():
 
 def test_a_text_that_comes_twice_by_itself_is_a_heartbeat_where_cards_are_read():
     heartbeats = read(Heartbeats(), b"1")
-    assert [heartbeats.came_alone(b"867725031234567") for _ in range(3)] == [False, True, True]
+    assert [heartbeats.came_alone(TEXT) for _ in range(3)] == [False, True, True]
+    assert heartbeats.is_foreign(TEXT)
+
+
+def test_one_that_looks_like_a_card_spoils_no_card_but_is_told():
+    heartbeats = read(Heartbeats(), b"1")
+    assert [heartbeats.came_alone(b"867725031234567") for _ in range(3)] == [False, False, False]
     assert heartbeats.is_foreign(b"867725031234567")
     assert not heartbeats.is_foreign(b"86772503123")
+
+
+def test_what_a_reader_of_another_speed_sends_is_told_and_mere_noise_is_not():
+    heartbeats = read(Heartbeats(), b"1")
+    assert not any(heartbeats.came_alone(b"\x9d\x8a\xf1\x1b3\x9c") for _ in range(3))
+    assert heartbeats.came_alone(b"\xff\x00\xfe")
 
 
 def test_without_any_card_the_reader_itself_may_send_other_line_ends():
