@@ -14,8 +14,25 @@ from typing import Protocol, runtime_checkable
 MonotonicSeconds = float
 
 
+class Cause(StrEnum):
+    """A cause of a line's or a unit's fault that is known for sure, so that advice can follow from it."""
+
+    REFUSED = "refused"
+    NO_ROUTE = "no_route"
+    SILENT_HOST = "silent_host"
+    NO_PORT = "no_port"
+    OTHER_UNIT = "other_unit"
+    OTHER_NUMBER = "other_number"
+    OTHER_LENGTH = "other_length"
+    OTHER_SERVICE = "other_service"
+
+
 class DriverError(Exception):
-    """The base of drivers' errors; callers react to the subclass."""
+    """The base of drivers' errors; callers react to the subclass. `cause` is the cause where it is known for sure."""
+
+    def __init__(self, *text: object, cause: Cause | None = None) -> None:
+        super().__init__(*text)
+        self.cause = cause
 
 
 class LinkError(DriverError):

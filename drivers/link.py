@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import random
 import struct
@@ -20,7 +21,7 @@ from urllib.parse import urlsplit
 import serial
 from serial_asyncio_fast import connection_for_serial
 
-from drivers.contract import LineDown, LinkError, MonotonicSeconds
+from drivers.contract import Cause, LineDown, LinkError, MonotonicSeconds
 from drivers.delivery import Delivery
 from drivers.system_messages import system_words
 from drivers.tcp_bounds import bound_output
@@ -353,10 +354,21 @@ async def open_link(
             else:
                 await _open_tcp(spec, connection)
     except TimeoutError as error:
-        raise LinkError(f"{spec.url} did not open within {timeout:g} s") from error
+        cause = None if spec.is_serial else Cause.SILENT_HOST
+        raise LinkError(f"{spec.url} did not open within {timeout:g} s", cause=cause) from error
+    except FileNotFoundError as error:
+        raise LinkError(f"{spec.url} does not open: {error}", cause=Cause.NO_PORT) from error
     except (OSError, serial.SerialException, termios.error, ValueError) as error:
-        raise LinkError(f"{spec.url} does not open: {system_words(error)}") from error
+        raise LinkError(f"{spec.url} does not open: {system_words(error)}", cause=_cause_of(error)) from error
     return connection
+
+
+def _cause_of(error: Exception) -> Cause | None:
+    if isinstance(error, ConnectionRefusedError):
+        return Cause.REFUSED
+    if isinstance(error, OSError) and error.errno in {errno.ENETUNREACH, errno.EHOSTUNREACH}:
+        return Cause.NO_ROUTE
+    return None
 
 
 def reconnect_wait(failures: int, *, first: float = 0.2, longest: float = 5.0) -> float:
@@ -391,7 +403,7 @@ def _serial_port(spec: LinkSpec) -> serial.Serial:
     if not path.startswith("/"):
         raise ValueError("not serial:/dev/…")
     if not Path(path).exists():
-        raise ValueError("there is no such port: its adapter is unplugged, or has another name")
+        raise FileNotFoundError("there is no such port: its adapter is unplugged, or has another name")
     return serial.Serial(
         path,
         baudrate=spec.baud,

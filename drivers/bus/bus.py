@@ -31,6 +31,7 @@ from drivers.bus.transactions import Answer, Exchange, Priority, Reply, Transact
 from drivers.bus.units import LineUnits
 from drivers.bus.wire import Trace, Wire
 from drivers.contract import (
+    Cause,
     DeadlinePassed,
     Forbidden,
     LineDown,
@@ -87,6 +88,7 @@ class Bus:
         self._wake = asyncio.Event()
         self._connection: Connection | None = None
         self._down_reason = f"line {name} is not open yet"
+        self._down_cause: Cause | None = None
         self._silent = 0
         self._is_reset = False
         self._hung_up = 0
@@ -125,7 +127,12 @@ class Bus:
     def quality(self) -> LineQuality:
         """Return the line's state and statistics of how each unit on it answers."""
         quality = self._units.quality(down_reason=self.down_reason or "", now=self._monotonic())
-        return replace(quality, echoes=self.wire.has_untold_echo)
+        return replace(
+            quality,
+            echoes=self.wire.has_untold_echo,
+            down_cause=self._down_cause if quality.down_reason else None,
+            is_serial=self._spec.is_serial,
+        )
 
     def turns_since(self, number: int) -> tuple[Turn, ...]:
         """Return those of the last 300 transactions whose number is greater than `number`, oldest first."""
@@ -159,7 +166,7 @@ class Bus:
                 failures = 1 if answered else failures + 1
             except LinkError as error:
                 was_open, self._is_between = self._is_between, False
-                self._down_reason = str(error)
+                self._down_reason, self._down_cause = str(error), error.cause
                 failures += 1
             except asyncio.CancelledError:
                 self._is_between = False
@@ -276,6 +283,7 @@ class Bus:
             if connection.has_hung_up:
                 self._hung_up = self._hung_up + 1 if answers == 1 else 0
             self._down_reason = connection.lost or f"{self._spec.url} is open but nobody answers"
+            self._down_cause = None
         finally:
             self._busy_since = None
             await connection.close()
@@ -330,7 +338,7 @@ class Bus:
             self._take_back(connection, transaction)
             if isinstance(error, TimeoutError):
                 self._silent += transaction.is_of_site
-                transaction.fail(self._units.timed_out(transaction, now=self._monotonic()))
+                transaction.fail(self._units.timed_out(transaction, bytes(received), now=self._monotonic()))
             else:
                 transaction.fail(error)
             self._units.failed(transaction, bytes(received), error, asked_at=written_at, now=self._monotonic())

@@ -17,7 +17,7 @@ from enum import StrEnum
 from itertools import pairwise
 from statistics import median
 
-from drivers.contract import LinkError, MonotonicSeconds
+from drivers.contract import Cause, LinkError, MonotonicSeconds, ProtocolViolation
 
 REPLY_BOUNDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 """Upper bounds of the histogram of reply times, in seconds. Slower answers are counted in one more class at the end."""
@@ -97,6 +97,8 @@ class UnitQuality:
         losses: how often among its last 100 requests one failed right after one that was answered.
         unsecured: why it has no secure channel, "" when it has one; None where the line has no such channels.
         is_tampered: whether it reports that its housing is open.
+        violation: what is wrong with the newest of its answers that cannot be understood; "" while it answers well.
+        cause: the cause of that, where it is known for sure.
     """
 
     unit: int
@@ -110,6 +112,8 @@ class UnitQuality:
     hour: Counts = field(default_factory=lambda: Counts((), {}))
     unsecured: str | None = None
     is_tampered: bool = False
+    violation: str = ""
+    cause: Cause | None = None
 
     @property
     def is_late(self) -> bool:
@@ -141,6 +145,8 @@ class LineQuality:
         strays: how often in the last minute bytes came that nobody asked for, counted up to 5.
         units: the units by address.
         echoes: whether requests come back on the line, although its settings do not say so.
+        down_cause: why the line is down, where that is known for sure.
+        is_serial: whether the line is a serial port of this machine.
     """
 
     name: str
@@ -148,6 +154,20 @@ class LineQuality:
     strays: int
     units: tuple[UnitQuality, ...]
     echoes: bool = False
+    down_cause: Cause | None = None
+    is_serial: bool = True
+
+    @property
+    def cause(self) -> Cause | None:
+        """The cause of the line's fault, or of the first unit that fails; None where it is not known for sure."""
+        if self.down_reason:
+            return self.down_cause
+        return next((unit.cause for unit in self.units if unit.failing is not None and unit.cause), None)
+
+    @property
+    def violation(self) -> str:
+        """What is wrong with the answers of the first unit that cannot be understood; "" for nothing known."""
+        return next((unit.violation for unit in self.units if unit.failing is not None and unit.violation), "")
 
     @property
     def fault(self) -> LineFault | None:
@@ -190,6 +210,7 @@ class _Unit:
     last_times: deque[float] = field(default_factory=lambda: deque(maxlen=_LAST_TIMES))
     since_answer: Counter[Failure] = field(default_factory=Counter)
     allowed: float = 0.0
+    violation: ProtocolViolation | None = None
     stretches: deque[_Stretch] = field(default_factory=lambda: deque(maxlen=_STRETCHES))
 
     def stretch(self, now: MonotonicSeconds) -> _Stretch:
@@ -225,6 +246,8 @@ class _Unit:
             failures=self.since_answer.total(),
             losses=sum(before and not after for before, after in pairwise(self.was_answered)),
             hour=self.hour(now),
+            violation="" if self.violation is None else str(self.violation),
+            cause=None if self.violation is None else self.violation.cause,
         )
 
 
@@ -249,14 +272,18 @@ class LineAnswers:
         known.was_answered.append(True)
         known.last_times.append(took)
         known.since_answer.clear()
+        known.violation = None
 
-    def failed(self, unit: int, failure: Failure, *, now: MonotonicSeconds) -> None:
-        """Note a request without an answer that counts."""
+    def failed(
+        self, unit: int, failure: Failure, *, now: MonotonicSeconds, violation: ProtocolViolation | None = None
+    ) -> None:
+        """Note a request without an answer that counts. `violation`: what is wrong with what came instead."""
         known = self._units.setdefault(unit, _Unit())
         known.failed[failure] += 1
         known.stretch(now).failed[failure] += 1
         known.was_answered.append(False)
         known.since_answer[failure] += 1
+        known.violation = violation or known.violation
 
     def came_late(self, unit: int, *, took: float, now: MonotonicSeconds) -> None:
         """Note a late answer, `took` seconds after its request; count the request as LATE instead of SILENT."""

@@ -71,6 +71,7 @@ class Exchange(Generic[Reply]):
         prelude: the conditions before the request; None for none.
         is_repeated: whether the device answers by repeating the request, so that an echo of the line looks like its
             answer; None where nobody knows. See `drivers.bus.echoes`.
+        explain: a pure function of the bytes that came instead of an answer, which says what is wrong with them.
     """
 
     unit: int
@@ -80,6 +81,7 @@ class Exchange(Generic[Reply]):
     answered: bool = True
     prelude: Prelude | None = None
     is_repeated: bool | None = None
+    explain: Callable[[bytes], ProtocolViolation | None] | None = None
 
     def is_answered_by(self, received: bytes) -> bool:
         """Return whether the answer is among these bytes."""

@@ -13,7 +13,7 @@ from drivers.bus.line_quality import Failure, LineAnswers, LineQuality, failure_
 from drivers.bus.recent import RecentTurns
 from drivers.bus.transactions import Priority, Transaction, UnitRests
 from drivers.bus.unit_states import UnitStates
-from drivers.contract import DriverError, LinkError, MonotonicSeconds, TooLate
+from drivers.contract import DriverError, LinkError, MonotonicSeconds, ProtocolViolation, TooLate
 
 _MOST_OVERDUE = 16
 """Most unanswered requests with numbers that are remembered, to recognise their late answers."""
@@ -74,14 +74,19 @@ class LineUnits:
             self.states.answered(transaction.exchange.unit, took=at - asked_at)
             self._answers.answered(transaction.exchange.unit, took=at - asked_at, now=at)
 
-    def timed_out(self, transaction: Transaction, *, now: MonotonicSeconds) -> LinkError:
-        """Note that the unit did not answer in time; return the error for its caller."""
+    def timed_out(self, transaction: Transaction, received: bytes, *, now: MonotonicSeconds) -> LinkError:
+        """Note that the unit did not answer in time; return the error for its caller.
+
+        `received` are the bytes that came instead of an answer.
+        """
         unit, waited = transaction.exchange.unit, transaction.timeout
         if transaction.is_of_site:
             self.states.failed(unit, timeout=waited, now=now)
         if self._lateness.late_by(unit, now=now) > waited:
             return TooLate(self._words(unit, now))
-        return LinkError(f"unit {unit} on {self._line} did not answer within {waited * 1000:.0f} ms")
+        silent = f"unit {unit} on {self._line} did not answer within {waited * 1000:.0f} ms"
+        violation = _explained(transaction, received)
+        return LinkError(silent) if violation is None else LinkError(f"{silent}: {violation}", cause=violation.cause)
 
     def failed(
         self,
@@ -98,7 +103,8 @@ class LineUnits:
         if failure is not None:
             self._note(transaction, received, asked_at=asked_at, at=now, failure=failure)
         if failure is not None and transaction.is_of_site:
-            self._answers.failed(exchange.unit, failure, now=now)
+            violation = error if isinstance(error, ProtocolViolation) else _explained(transaction, received)
+            self._answers.failed(exchange.unit, failure, now=now, violation=violation)
         if failure is Failure.SILENT and exchange.tagged:
             self._overdue.append((transaction, asked_at))
         if exchange.answered and not exchange.tagged and transaction.sent:
@@ -162,3 +168,8 @@ class LineUnits:
 
     def _words(self, unit: int, now: MonotonicSeconds) -> str:
         return f"unit {unit} on {self._line} {self._lateness.words(unit, now=now)}"
+
+
+def _explained(transaction: Transaction, received: bytes) -> ProtocolViolation | None:
+    explain = transaction.exchange.explain
+    return None if explain is None or not received else explain(received)

@@ -16,7 +16,7 @@ from pymodbus.pdu.bit_message import ReadDiscreteInputsRequest
 from pymodbus.pdu.register_message import ReadInputRegistersRequest, WriteMultipleRegistersRequest
 from pymodbus.pdu.utils import pack_bitstring, unpack_bitstring
 
-from drivers.contract import ProtocolViolation
+from drivers.contract import Cause, ProtocolViolation
 from drivers.modbus.messages import (
     FunctionCall,
     FunctionResult,
@@ -39,6 +39,8 @@ _MBAP = struct.Struct(">HHHB")
 _LONGEST_MBAP_LENGTH = 254
 _PLAIN_REQUEST_BYTES = 5
 _WRITE_MANY = 16
+_LATE_NUMBERS = 16
+"""So many requests back, a transaction number is that of an earlier request, whose answer comes late."""
 REPORT_SERVER_ID = 17
 READ_IDENTIFICATION = 43
 _IDENTIFICATION_HEAD = 8
@@ -87,6 +89,47 @@ def parse_reply(framing: Framing, *, unit: int, tag: int | None, request: Reques
     """
     parse = _parse_tcp if framing == "tcp" else _parse_rtu
     return parse(unit, tag, request, received)
+
+
+def fault_of(framing: Framing, *, unit: int, tag: int | None, received: bytes) -> ProtocolViolation | None:
+    """Return what is wrong with bytes that came instead of an answer; None where nothing is known for sure."""
+    if framing == "rtu":
+        return _rtu_fault(unit, received)
+    rest = received
+    try:
+        while (frame := _first_mbap_frame(rest)) is not None:
+            answered_tag, answered_unit, _, length = frame
+            if tag is None and answered_unit != unit:
+                return _other_unit(answered_unit, unit)
+            if tag is not None and not 0 <= tag - answered_tag <= _LATE_NUMBERS:
+                text = "the answer has another transaction number than its request"
+                return ProtocolViolation(text, cause=Cause.OTHER_NUMBER)
+            rest = rest[length:]
+    except ProtocolViolation as violation:
+        return violation
+    if len(rest) < _MBAP.size:
+        return None
+    whole = _MBAP.unpack_from(rest)[2] + _MBAP.size - 1
+    text = f"{len(rest)} bytes came of an answer that gives its length as {whole}"
+    return ProtocolViolation(text, cause=Cause.OTHER_LENGTH)
+
+
+def _rtu_fault(unit: int, received: bytes) -> ProtocolViolation | None:
+    place = 0
+    while (rest := received[place:])[2:]:
+        length = _rtu_reply_length(rest)
+        frame = rest[:length]
+        if len(frame) == length and FramerRTU.check_CRC(frame[:-2], int.from_bytes(frame[-2:], "big")):
+            if frame[0] != unit:
+                return _other_unit(frame[0], unit)
+            place += length
+        else:
+            place += 1
+    return None
+
+
+def _other_unit(answered: int, asked: int) -> ProtocolViolation:
+    return ProtocolViolation(f"unit {answered} answered a request to unit {asked}", cause=Cause.OTHER_UNIT)
 
 
 def decode_request(framing: Framing, received: bytes) -> Asked | None:
@@ -160,7 +203,7 @@ def _parse_tcp(unit: int, tag: int | None, request: Request, received: bytes) ->
             return _reply(request, pdu)
         if answered_tag == tag:
             if answered_unit != unit:
-                raise ProtocolViolation(f"unit {answered_unit} answered a request to unit {unit}")
+                raise _other_unit(answered_unit, unit)
             return _reply(request, pdu)
         rest = rest[length:]
     return None
@@ -172,9 +215,9 @@ def _first_mbap_frame(received: bytes) -> tuple[int, int, bytes, int] | None:
         return None
     tag, protocol, length, unit = _MBAP.unpack_from(received)
     if protocol != 0:
-        raise ProtocolViolation(f"MBAP protocol id {protocol}, which is not Modbus")
+        raise ProtocolViolation(f"MBAP protocol id {protocol}, which is not Modbus", cause=Cause.OTHER_SERVICE)
     if not 2 <= length <= _LONGEST_MBAP_LENGTH:
-        raise ProtocolViolation(f"MBAP length {length}")
+        raise ProtocolViolation(f"MBAP length {length}", cause=Cause.OTHER_SERVICE)
     whole = length + _MBAP.size - 1
     return (tag, unit, received[_MBAP.size : whole], whole) if len(received) >= whole else None
 
@@ -232,7 +275,8 @@ def _reply(request: Request, pdu: bytes) -> Reply:
         case Read(table, _, count):
             expected = _value_bytes(request)
             if len(pdu) != expected + 2 or pdu[1] != expected:
-                raise ProtocolViolation(f"{len(pdu) - 2} bytes of values where {expected} were asked for")
+                text = f"{len(pdu) - 2} bytes of values where {expected} were asked for"
+                raise ProtocolViolation(text, cause=Cause.OTHER_LENGTH)
             if table.holds_bits:
                 return Values(tuple(int(bit) for bit in unpack_bitstring(pdu[2:])[:count]))
             return Values(struct.unpack(f">{count}H", pdu[2:]))

@@ -9,7 +9,7 @@ from functools import partial
 from drivers.bus.bus import Bus
 from drivers.bus.transactions import Answer, Exchange, Prelude, Priority
 from drivers.contract import DeviceFault, Forbidden, LinkError, MonotonicSeconds, ProtocolViolation
-from drivers.modbus.frames import Framing, encode_request, parse_reply
+from drivers.modbus.frames import Framing, encode_request, fault_of, parse_reply
 from drivers.modbus.messages import (
     ACKNOWLEDGED,
     BUSY,
@@ -116,6 +116,7 @@ class UnitRequests:
             parse=partial(_parse, self._framing, self._unit, tag if self._is_numbered else None, request),
             tagged=self._is_numbered,
             prelude=self._prelude,
+            explain=partial(_explain, self._framing, self._unit, tag if self._is_numbered else None),
             is_repeated=isinstance(request, Write),
         )
         return await self._bus.transact(
@@ -134,6 +135,10 @@ class UnitRequests:
         if code in UNREACHABLE:
             return LinkError(text)
         return DeviceBusy(text) if code == BUSY else DeviceFault(text)
+
+
+def _explain(framing: Framing, unit: int, tag: int | None, received: bytes) -> ProtocolViolation | None:
+    return fault_of(framing, unit=unit, tag=tag, received=received)
 
 
 def _parse(framing: Framing, unit: int, tag: int | None, request: Request, received: bytes) -> Reply | None:

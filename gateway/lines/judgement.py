@@ -10,8 +10,6 @@ _FEWEST = 3
 _LINE = {
     LineFault.DOWN: "Its port or its converter cannot be opened: check its plug, its supply and its address.",
     LineFault.SILENT: "No unit answers: check the supply of the units, whether A and B are swapped, and the speed.",
-    LineFault.GARBLED: "What comes cannot be read: on a serial line speed, parity or stop bits differ from those of the"
-    " units; at a tcp: address another service answers, or `framing` differs.",
     LineFault.ECHOES: "Only what is sent comes back: the adapter hears itself; set `echoes` of the link, and check the"
     " wires behind it.",
     LineFault.DISTURBED: "Something comes that nobody asked for: another master asks on this line, or its shield is"
@@ -39,11 +37,19 @@ def line_sentence(line: LineQuality) -> str:
     if fault is LineFault.ECHOES and any(unit.failing is None for unit in line.units):
         return "What is sent comes back before each answer: set `echoes` of the link."
     if fault is not None:
-        return _LINE[fault]
+        return _garbled(line) if fault is LineFault.GARBLED else _LINE[fault]
     worse = [str(unit.unit) for unit in line.units if unit.fault is not None or unit.unsecured]
     if worse:
         return f"Others answer, but not unit {', '.join(worse)} as it should."
     return "Every unit answers in time." if line.units else "No unit was asked yet."
+
+
+def _garbled(line: LineQuality) -> str:
+    if line.violation:
+        return f"What comes cannot be read: {line.violation}."
+    if line.is_serial:
+        return "What comes cannot be read: speed, parity or stop bits differ from those of the units."
+    return "What comes cannot be read: another service answers there, or `framing` differs."
 
 
 def unit_sentence(unit: UnitQuality, line: LineQuality) -> str:

@@ -17,7 +17,8 @@ from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
 from gateway.problems.accounts import WeakAccounts, problems_of_accounts
 from gateway.problems.backups import LastBackup, problems_of_backups
 from gateway.problems.cameras import problem_of_worker, problems_of_camera
-from gateway.problems.lines import SiteLine, is_garbled, problem_of_line, problems_beside
+from gateway.problems.line_advice import steps_of_device
+from gateway.problems.lines import SiteLine, cause_of, is_garbled, problem_of_line, problems_beside
 from gateway.problems.machine import MachineState, problems_of_machine, size
 from gateway.problems.problem import Part, Problem, Verdict
 from gateway.recording import CameraSnapshot, RestartingWorker
@@ -187,7 +188,8 @@ def _of_field(site: SiteState, hindered: Mapping[int, list[str]]) -> Iterator[Pr
         lanes = tuple(dict.fromkeys(hindered.get(number, ())))
         for problem in _of_device(device, lanes, is_gate=number in gates, is_garbled=is_garbled(site.lines, number)):
             if number not in behind or problem.kind is ProblemKind.DEVICE_TAMPERED:
-                yield replace(problem, line=on_line.get(number, ""))
+                steps = steps_of_device(cause_of(site.lines, number), problem.kind)
+                yield replace(problem, line=on_line.get(number, ""), told_steps=steps)
 
 
 def _of_store(site: SiteState) -> Iterator[Problem]:

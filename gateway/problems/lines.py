@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from drivers.bus.line_quality import LineFault, LineQuality, UnitFault, UnitQuality
+from drivers.contract import Cause
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import DeviceSnapshot
+from gateway.problems.line_advice import steps_of_line
 from gateway.problems.problem import Part, Problem
 
 _SINGLE_TOO = {LineFault.GARBLED: ProblemKind.LINE_GARBLED, LineFault.ECHOES: ProblemKind.LINE_ECHOES}
@@ -61,6 +63,7 @@ def problem_of_line(
         text=f"{_words(line.quality, fault)}; on it: {names}",
         lanes=tuple(dict.fromkeys(lane for device in own for lane in hindered.get(device.device_id, ()))),
         since=min(device.since for device in own),
+        told_steps=steps_of_line(line.quality, fault),
     )
 
 
@@ -71,7 +74,8 @@ def _words(quality: LineQuality, fault: LineFault) -> str:
         case LineFault.ECHOES:
             return f"line {quality.name} sends back what is sent on it, and no unit answers"
         case LineFault.GARBLED:
-            return f"what comes on line {quality.name} cannot be understood"
+            cause = f": {quality.violation}" if quality.violation else ""
+            return f"what comes on line {quality.name} cannot be understood{cause}"
         case _:
             return f"no unit answers on line {quality.name}"
 
@@ -114,6 +118,17 @@ def _unit_words(unit: UnitQuality) -> str:
         took, allowed = unit.reply_seconds * 1000, unit.allowed_seconds * 1000
         return f"answers slowly: after {took:.0f} ms, of {allowed:.0f} ms that its profile allows"
     return f"fell silent {unit.losses} times within its last 100 requests"
+
+
+def cause_of(lines: tuple[SiteLine, ...], device_id: int) -> Cause | None:
+    """Return why a device cannot be reached or understood, where that is known for sure."""
+    for line in lines:
+        if device_id in line.device_ids and line.quality.down_reason:
+            return line.quality.down_cause
+        for unit in line.quality.units:
+            if device_id in line.devices.get(unit.unit, ()) and unit.failing is not None:
+                return unit.cause
+    return None
 
 
 def is_garbled(lines: tuple[SiteLine, ...], device_id: int) -> bool:

@@ -59,6 +59,7 @@ class Problem:
         subject: what distinguishes problems of one kind and part, such as an input; "" if there can only be one.
         lanes: the names of the lanes that cannot work because of it.
         line: the line of its device, "" for none or if it is not a device's problem.
+        told_steps: the steps to take where they follow from its cause; empty for those of its kind.
         since: since when it exists (wall micros), 0 if unknown.
         acknowledged: the acknowledgement, None if there is none.
     """
@@ -71,6 +72,7 @@ class Problem:
     subject: str = ""
     lanes: tuple[str, ...] = ()
     line: str = ""
+    told_steps: tuple[str, ...] = ()
     since: WallMicros = 0
     acknowledged: Acknowledgement | None = None
 
@@ -104,7 +106,7 @@ class Problem:
     @property
     def steps(self) -> tuple[str, ...]:
         """The steps to take, in order."""
-        return ADVICE[self.kind].steps
+        return self.told_steps or ADVICE[self.kind].steps
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,16 @@ import pytest
 from waiting import until
 
 from drivers.bus.bus import Bus
-from drivers.contract import DeviceConnected, DeviceLost, GateMoved, GatePosition, LineDown, PointChanged, PointState
+from drivers.contract import (
+    Cause,
+    DeviceConnected,
+    DeviceLost,
+    GateMoved,
+    GatePosition,
+    LineDown,
+    PointChanged,
+    PointState,
+)
 from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate
 from gateway.demo.barrier import Barrier, Wish
@@ -129,3 +138,35 @@ async def test_each_request_waits_for_the_pause_that_the_device_needs(gate, list
         await until(lambda: len(far_end.received) > 12)
         apart = [later.at - one.at for one, later in pairwise(far_end.received)]
         assert min(apart) >= pause - 0.005
+
+
+@pytest.mark.parametrize(
+    ("how", "cause", "words"),
+    [
+        (Misbehaviour(number=0), Cause.OTHER_NUMBER, "another transaction number"),
+        (Misbehaviour(wrong_unit=True), Cause.OTHER_UNIT, "unit 2 answered a request to unit 1"),
+    ],
+)
+@pytest.mark.parametrize("framing", ["tcp", "rtu"])
+async def test_a_line_tells_the_cause_that_is_known(gate, listener, framing, how, cause, words):
+    if framing == "rtu" and cause is Cause.OTHER_NUMBER:
+        pytest.skip("Modbus RTU has no numbers")
+    async with gate(how, framing=framing) as (far_end, bus, _):
+        await until(lambda: bus.quality().cause is cause and len(far_end.received) > 3)
+        assert words in bus.quality().violation
+        assert not bus.quality().is_serial
+        far_end.misbehave(1)
+        await listener.until(lambda: listener.of(DeviceConnected))
+        assert (bus.quality().cause, bus.quality().violation) == (None, "")
+
+
+async def test_a_refused_connection_is_told_as_the_cause(running):
+    bus = Bus(name="yard", spec=LinkSpec("tcp://127.0.0.1:1"))
+    async with running(bus.run()):
+        await until(lambda: bus.quality().cause is Cause.REFUSED)
+
+
+async def test_a_missing_port_is_told_as_the_cause(running, tmp_path):
+    bus = Bus(name="yard", spec=LinkSpec(f"serial:{tmp_path}/gone"))
+    async with running(bus.run()):
+        await until(lambda: bus.quality().cause is Cause.NO_PORT)

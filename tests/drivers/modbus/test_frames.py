@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.contract import ProtocolViolation
-from drivers.modbus.frames import decode_request, encode_reply, encode_request, parse_reply
+from drivers.contract import Cause, ProtocolViolation
+from drivers.modbus.frames import decode_request, encode_reply, encode_request, fault_of, parse_reply
 from drivers.modbus.messages import Read, Refusal, Table, Values, Write, WriteMany, Written
 
 FRAMINGS = st.sampled_from(["tcp", "rtu"])
@@ -191,3 +191,21 @@ def test_golden_write_of_many_registers():
     assert received[:-2] == bytes.fromhex("11 10 0001 0002")
     assert parse_reply("rtu", unit=0x11, tag=0, request=write, received=received) == Written()
     assert parse_reply("rtu", unit=0x11, tag=0, request=write, received=received[:-1]) is None
+
+
+@pytest.mark.parametrize(
+    ("framing", "tag", "received", "cause"),
+    [
+        ("tcp", 40, "00 00 00 00 00 04 01 02 01 15", Cause.OTHER_NUMBER),
+        ("tcp", 40, "00 27 00 00 00 04 01 02 01 15", None),  # the answer to the request before, late
+        ("tcp", 40, "00 28 00 00 00 06 01 02 01 15", Cause.OTHER_LENGTH),
+        ("tcp", 40, "00 28 00", None),
+        ("tcp", 40, "48 54 54 50 2f 31 2e 31 20 34", Cause.OTHER_SERVICE),
+        ("tcp", None, "00 00 00 00 00 04 09 02 01 15", Cause.OTHER_UNIT),
+        ("rtu", None, "09 02 01 15 65 c9", None),
+        ("rtu", None, "00 00 00", None),
+    ],
+)
+def test_the_cause_is_told_only_where_it_is_sure(framing, tag, received, cause):
+    violation = fault_of(framing, unit=1, tag=tag, received=bytes.fromhex(received))
+    assert (violation.cause if violation else None) is cause

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from drivers.bus.line_quality import Failure, LineQuality, UnitQuality
+from drivers.contract import Cause
 from gateway.domain.events import Severity
 from gateway.domain.problems import ProblemKind as K
 from gateway.lanes.snapshots import DeviceSnapshot
-from gateway.problems.lines import SiteLine, is_garbled, problem_of_line, problems_beside
+from gateway.problems.line_advice import BY_CAUSE, steps_of_device
+from gateway.problems.lines import SiteLine, cause_of, is_garbled, problem_of_line, problems_beside
 
 GATE, INPUTS = 101, 102
 
@@ -71,6 +75,47 @@ def test_a_line_whose_units_answer_behind_an_untold_echo_is_a_problem_that_stops
     assert (problem.kind, problem.id, problem.severity) == (K.LINE_ECHOES, "yard", Severity.WARNING)
     assert "its settings do not say so" in problem.text
     assert problem_of_line(SiteLine(quality, {1: (GATE,), 2: (INPUTS,)}), AWAY, HINDERED).severity is Severity.ALARM
+
+
+def spoilt(cause, violation, *, is_serial=False):
+    units = (replace(unit(1, failing=Failure.GARBLED), violation=violation, cause=cause),)
+    quality = LineQuality(name="yard", down_reason="", strays=0, units=units, is_serial=is_serial)
+    return SiteLine(quality, {1: (GATE,)})
+
+
+@pytest.mark.parametrize("cause", list(Cause))
+def test_advice_follows_from_a_known_cause(cause):
+    yard = spoilt(cause, "unit 0 answered a request to unit 1")
+    problem = problem_of_line(yard, AWAY, HINDERED)
+    assert problem.text == (
+        "what comes on line yard cannot be understood: unit 0 answered a request to unit 1; on it: Barrier"
+    )
+    assert problem.steps == BY_CAUSE[cause]
+    assert cause_of((yard,), GATE) is cause
+    assert cause_of((yard,), INPUTS) is None
+
+
+@pytest.mark.parametrize("failing", [Failure.GARBLED, Failure.SILENT])
+def test_a_line_over_the_network_gets_no_advice_about_its_wires_ends_and_serial_settings(failing):
+    units = (unit(1, failing=failing), unit(2, failing=failing))
+    quality = LineQuality(name="yard", down_reason="", strays=0, units=units, is_serial=False)
+    both = {1: (GATE,), 2: (INPUTS,)}
+    over_network = " ".join(problem_of_line(SiteLine(quality, both), AWAY, HINDERED).steps)
+    serial = " ".join(problem_of_line(SiteLine(replace(quality, is_serial=True), both), AWAY, HINDERED).steps)
+    assert "parity" not in over_network
+    assert "120 ohms" not in over_network
+    assert "parity" in serial
+
+
+def test_a_refused_connection_is_no_fuse():
+    quality = LineQuality(name="yard", down_reason="refused", strays=0, units=(), down_cause=Cause.REFUSED)
+    cause = cause_of((SiteLine(quality, {1: (GATE,)}),), GATE)
+    steps = " ".join(steps_of_device(cause, K.GATE_OFFLINE))
+    assert "its fuse" not in steps
+    assert "one connection at a time" in steps
+    assert "by hand" in steps
+    assert steps_of_device(None, K.GATE_OFFLINE) == ()
+    assert steps_of_device(cause, K.DEVICE_TAMPERED) == ()
 
 
 def test_a_line_is_no_problem_while_a_device_of_it_counts_as_there():

@@ -17,6 +17,7 @@ from gateway.domain.events import EventKind
 from gateway.domain.footage import WHY_AWAY, WHY_MISSING
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import CommandSnapshot
+from gateway.problems.line_advice import BY_CAUSE, ON_NETWORK
 from gateway.problems.problem import ADVICE, Part, Problem
 from gateway.web.status.page_files import STATIC
 from tests.gateway.web.setups.site import BROKER, fleet_seen
@@ -97,6 +98,7 @@ def test_events_problems_and_missing_footage_have_their_french():
     wanted = {kind.label for kind in EventKind} | set(WHY_MISSING.values()) | set(WHY_AWAY.values())
     for advice in ADVICE.values():
         wanted |= {advice.title, advice.means, *advice.steps}
+    wanted |= {step for steps in (*BY_CAUSE.values(), *ON_NETWORK.values()) for step in steps}
     assert sorted(wanted - known) == []
 
 
