@@ -134,7 +134,7 @@ def upload(method: Method, path: str, rule: Rule, resource: str, purpose: str) -
 def signing_in(method: Method, path: str, purpose: str, *, form: bool = False) -> Operation:
     """Declare an operation of central that may begin a session; `form`: a browser sends an HTML form."""
     step = relayed(method, path, NO_SESSION, "session", purpose, answer=ExternalSignInAnswer)
-    return replace(step, signs_in=True, body_type=FORM if form else JSON)
+    return replace(step, signs_in=True, body_type=FORM if form else JSON, refuses=(*step.refuses, 403))
 
 
 def posts(

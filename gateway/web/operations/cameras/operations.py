@@ -188,7 +188,7 @@ CAMERA_WHEP = Operation(
     body_type="application/sdp",
     answer_type="application/sdp",
     status=201,
-    refuses=(401, 406),
+    refuses=(401, 406, 429),
 )
 CAMERA_WHEP_OPTIONS = Operation("OPTIONS", "/v1/camera/whep/{id}", OPEN)
 CAMERA_WHEP_MORE = Operation(
