@@ -8,9 +8,14 @@ from gateway.cli.client import Answer
 from gateway.cli.printing import print_json
 from gateway.cli.site_now import site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
+from gateway.runtime import landlock
 
 _FAULT_FOUND = 1
 _NOT_READY = 503
+_NOT_CONFINED = (
+    "NOTE: the kernel of this machine has no Landlock, so camera workers read what the gateway's user may read."
+    " A kernel from 5.13 on has it, if `lsm=` of its command line does not leave it out."
+)
 
 
 class Problem(Answer):
@@ -49,6 +54,8 @@ def doctor(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) 
             site = site_now(gateway) if verdict.problems else None
             for problem in verdict.problems:
                 _show(problem, since=site.time(problem.since) if site else problem.since)
+            if not url and not landlock.version():
+                typer.echo(f"\n{_NOT_CONFINED}")
     if verdict.problems:
         raise typer.Exit(_FAULT_FOUND)
 

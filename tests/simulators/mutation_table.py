@@ -451,6 +451,30 @@ MUTATIONS: tuple[Mutation, ...] = (
     # 8: permissions and secrets
     Mutation(
         8,
+        "a camera worker is not confined",
+        "gateway/runtime/landlock.py",
+        "_checked(_call(_RESTRICT_SELF, ctypes.c_int(rules), ctypes.c_uint32(0)))",
+        "pass",
+        tests=("tests/gateway/camera_worker/test_sandbox.py",),
+    ),
+    Mutation(
+        8,
+        "the gateway's own processes may use its local sockets",
+        "gateway/runtime/unix_sockets.py",
+        "return user == os.geteuid() and (nobody_signs_in or _has_no_shell)(user)",
+        "return False",
+        tests=("tests/gateway/runtime/test_unix_sockets.py", "tests/gateway/web/test_local_socket.py"),
+    ),
+    Mutation(
+        8,
+        "root follows links beneath folders of others",
+        "gateway/runtime/beneath.py",
+        "return stat.S_ISREG(found.st_mode) and found.st_nlink == 1",
+        "return True",
+        tests=("tests/gateway/runtime/test_beneath.py", "tests/gateway/backup/test_hostile_folders.py"),
+    ),
+    Mutation(
+        8,
         "a redirect takes a camera's account to another host",
         "drivers/rtsp/client/viewing.py",
         "if there.hostname != home.hostname or (",

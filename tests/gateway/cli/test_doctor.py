@@ -6,6 +6,8 @@ import json
 
 from running_gateway import SECRETS, SITE, RunningGateway, typed
 
+from gateway.runtime import landlock
+
 
 def test_doctor_lists_what_is_wrong_with_what_to_do(tmp_path):
     (tmp_path / "site.toml").write_text(SITE)
@@ -20,6 +22,7 @@ def test_doctor_lists_what_is_wrong_with_what_to_do(tmp_path):
         assert problem["title"] in shown.stdout
         assert f"  1. {problem['steps'][0]}" in shown.stdout
         assert problem["since"] not in shown.stdout  # people read the site's time
+    assert ("has no Landlock" in shown.stdout) == (landlock.version() == 0)
 
 
 def test_doctor_without_a_gateway_says_so(tmp_path):
