@@ -7,7 +7,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 from gateway.domain.announcements import Places
@@ -177,12 +177,16 @@ class Store:
         self._lock.take()
         async with AsyncExitStack() as undo:
             undo.callback(self._lock.release)
-            is_lost = await asyncio.to_thread(_has_lost_cards, self._folder)
+            lacks_cards = await asyncio.to_thread(_lacks, self._folder / "cards.db")
             await self.database.open()
             undo.push_async_callback(self.database.close)
             await self._cards.open()
             undo.push_async_callback(self._cards.close)
-            self.cards.lost = self._cards.salvaged or ("cards.db was missing or empty" if is_lost else "")
+            self.cards.lost = self._cards.salvaged or ""
+            if lacks_cards and not self.cards.lost:
+                with suppress(StoreError):  # a file that cannot be read does not prevent the start
+                    is_lost = await self.database.read(_has_events)
+                    self.cards.lost = "cards.db was missing or empty" if is_lost else ""
             await self.cards.open()
             undo.pop_all()
 
@@ -257,11 +261,13 @@ class Store:
         return self.database.waiting + self._cards.waiting
 
 
-def _has_lost_cards(folder: Path) -> bool:
-    """Return whether the file of cards is missing or empty though that of the site, made with it, is not."""
-    site, cards = folder / "site.db", folder / "cards.db"
-    in_use = site.exists() and site.stat().st_size > 0
-    return in_use and not (cards.exists() and cards.stat().st_size > 0)
+def _lacks(path: Path) -> bool:
+    return not path.exists() or path.stat().st_size == 0
+
+
+def _has_events(connection: sqlite3.Connection) -> bool:
+    """Return whether the gateway has run with this file: then it had a file of cards too, since it opens both first."""
+    return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM event)").fetchone()[0])
 
 
 def _database(
