@@ -177,7 +177,7 @@ class Store:
         self._lock.take()
         async with AsyncExitStack() as undo:
             undo.callback(self._lock.release)
-            lacks_cards = await asyncio.to_thread(_lacks, self._folder / "cards.db")
+            lacks_cards = _lacks(self._folder / "cards.db")
             await self.database.open()
             undo.push_async_callback(self.database.close)
             await self._cards.open()
