@@ -166,7 +166,7 @@ class LineQuality:
 
     @property
     def violation(self) -> str:
-        """What is wrong with the answers of the first unit that cannot be understood; "" for nothing known."""
+        """The fault in the answers of the first unit that cannot be understood; "" for none known."""
         return next((unit.violation for unit in self.units if unit.failing is not None and unit.violation), "")
 
     @property

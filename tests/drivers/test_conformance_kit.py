@@ -19,7 +19,18 @@ from faulty_line import Fault
 
 import drivers
 from drivers.bus.bus import Bus
-from drivers.contract import CardPresented, DeviceConnected, DeviceLost, Driver, GateMoved, GatePosition, LinkError
+from drivers.contract import (
+    CardPresented,
+    DeadlinePassed,
+    DeviceConnected,
+    DeviceLost,
+    Driver,
+    GateMoved,
+    GatePosition,
+    LineDown,
+    LinkError,
+    NotPermitted,
+)
 from drivers.link import LinkSpec, open_link
 
 pytestmark = pytest.mark.long("every rule of the kit against every driver, in real time-outs")
@@ -80,18 +91,23 @@ def test_a_driver_is_told_from_what_is_none():
 
 FRAME = 5
 START, CLOSED = 0xA5, 1
+COMMAND = 0x21
 
 
 class Device:
-    """A gate with a reader: asked `? number sum`, it answers `start number position card sum`."""
+    """A gate with a reader: to `? number sum` it says `start number position card sum`; `! number sum` commands it."""
 
     def __init__(self):
         self.card = 0
+        self.commanded = 0
 
     async def serve(self, reader, writer):
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
                 asked = await reader.readexactly(3)
+                if asked[0] == COMMAND:
+                    self.commanded += 1
+                    continue
                 body = bytes((START, asked[1], CLOSED, self.card))
                 writer.write(body + bytes((sum(body) & 0xFF,)))
         writer.close()
@@ -108,11 +124,13 @@ class Sound:
         self.spec = spec
         self.is_online = None
         self.card = 0
+        self.connection = None
 
     async def run(self, reports):
         while True:
             try:
-                connection = await open_link(self.link())
+                self.connection = connection = await open_link(self.link())
+                self.opened()
                 try:
                     await self.ask_for_ever(connection, reports)
                 finally:
@@ -120,6 +138,39 @@ class Sound:
             except LinkError as error:
                 self.lost(str(error), reports)
             await self.after_loss()
+
+    def opened(self):
+        pass
+
+    async def open(self, *, deadline, forbidden=None):
+        await self.command(deadline, forbidden or (lambda: ""))
+
+    async def close(self, *, deadline, forbidden):
+        await self.command(deadline, forbidden)
+
+    async def stop(self, *, deadline, forbidden=None):
+        await self.command(deadline, forbidden or (lambda: ""))
+
+    async def command(self, deadline, forbidden):
+        self.expect_line()
+        self.expect_time(deadline)
+        self.expect_permission(forbidden)
+        self.send()
+
+    def expect_line(self):
+        if not self.is_online or self.connection.lost:
+            raise LineDown("it is away")
+
+    def expect_time(self, deadline):
+        if time.monotonic() >= deadline:
+            raise DeadlinePassed("too late")
+
+    def expect_permission(self, forbidden):
+        if reason := forbidden():
+            raise NotPermitted(reason)
+
+    def send(self):
+        self.connection.write(bytes((COMMAND, 1, COMMAND + 1)))
 
     def link(self):
         return self.spec
@@ -275,6 +326,45 @@ class TakesItsTimeToStop(Sound):
             await asyncio.sleep(1.1)  # the fault
 
 
+class AsksNobody(Sound):
+    def expect_permission(self, forbidden):
+        pass
+
+
+class AsksAfterwards(Sound):
+    async def command(self, deadline, forbidden):
+        self.expect_line()
+        self.expect_time(deadline)
+        self.send()
+        self.expect_permission(forbidden)
+
+
+class HasAllTheTime(Sound):
+    def expect_time(self, deadline):
+        pass
+
+
+class KeepsCommands(Sound):
+    waits = False
+
+    async def command(self, deadline, forbidden):
+        try:
+            await super().command(deadline, forbidden)
+        except LineDown:
+            self.waits = True
+            raise
+
+    def opened(self):
+        if self.waits:
+            self.send()
+
+
+class SaysSentToNobody(Sound):
+    async def command(self, deadline, forbidden):
+        with contextlib.suppress(LineDown):
+            await super().command(deadline, forbidden)
+
+
 class TestSound(Conformance):
     """The sound driver passes the whole kit, so that each fault below is found for what it is."""
 
@@ -290,6 +380,9 @@ class TestSound(Conformance):
 
     def driven(self, near):
         return Driven(self.drives[0](near))
+
+    def commanded(self):
+        return self.device.commanded
 
     async def stir(self):
         self.device.card += 1
@@ -313,6 +406,9 @@ STEADY = "test_does_not_mind"
 SURVIVES = "test_survives"
 SILENT = "test_is_lost_in_time_when_it_falls_silent"
 LAGS = "test_tells_nothing_old_as_new_on_a_line_that_lags"
+FORBIDDEN = "test_sends_no_command_that_is_forbidden"
+LATE_COMMAND = "test_sends_no_command_after_its_deadline"
+AWAY = "test_keeps_no_command_for_a_line_that_comes_back"
 
 FAULTS = [
     (SleepsInTheLoop, "tcp", LATE, (), "the event loop stood still"),
@@ -334,6 +430,12 @@ FAULTS = [
     (NeverSaysLoss, "serial", SILENT, (), "lost: not within"),
     (SaysLossAgainAndAgain, "tcp", LATE, (), "lost is said once"),
     (TakesItsTimeToStop, "tcp", BACK, (), "stopping took"),
+    (AsksNobody, "tcp", FORBIDDEN, (), "DID NOT RAISE"),
+    (AsksAfterwards, "serial", FORBIDDEN, (), "a forbidden command was sent"),
+    (HasAllTheTime, "tcp", LATE_COMMAND, (), "DID NOT RAISE"),
+    (KeepsCommands, "tcp", AWAY, (), "was kept for a device that was away"),
+    (KeepsCommands, "serial", AWAY, (), "was kept for a device that was away"),
+    (SaysSentToNobody, "tcp", AWAY, (), "DID NOT RAISE"),
 ]
 
 

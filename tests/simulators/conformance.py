@@ -19,6 +19,9 @@
         def is_true(self, report):                # nothing else may ever be reported; a bad line makes no news
             return not isinstance(report, GateMoved) or report.position in {CLOSED, UNKNOWN}
 
+        def commanded(self):                      # for a gate: how many commands have reached the device
+            return len(self.far.commands)
+
 Every test also watches the event loop: a driver that blocks it fails. Class attributes bend the kit to a device.
 `tests/drivers/test_conformance_kit.py` shows that each rule can fail, and that no driver is forgotten.
 """
@@ -27,6 +30,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import os
 import time
 from collections import Counter
@@ -34,14 +38,28 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import pytest
 from faulty_line import Fault, FaultyLine
 from loop_watch import watch_callbacks
 from stopwatch import Stopwatch
 
-from drivers.contract import DeviceConnected, DeviceLost, Driver, GateMoved, PointChanged, PointState, Report
+from drivers.contract import (
+    DeadlinePassed,
+    DeviceConnected,
+    DeviceFault,
+    DeviceLost,
+    Driver,
+    DriverError,
+    Gate,
+    GateMoved,
+    LinkError,
+    NotPermitted,
+    PointChanged,
+    PointState,
+    Report,
+)
 from drivers.link import LinkSpec
 
 _TESTS_LET_GO = 2
@@ -91,6 +109,7 @@ class Rig:
 
     line: FaultyLine
     heard: Heard
+    driver: Driver
 
 
 class Conformance:
@@ -149,6 +168,10 @@ class Conformance:
     async def stir(self) -> None:
         """Make the device say something. Nothing to do where the driver polls."""
 
+    def commanded(self) -> int:
+        """Return how many commands have reached the device. Needed where the driver can close a gate."""
+        raise NotImplementedError
+
     def serves(self, report: Report) -> bool:
         """Return whether a report proves that the device's own words arrive."""
         return isinstance(report, GateMoved) or (
@@ -191,7 +214,7 @@ class Conformance:
                     tasks = [group.create_task(body()) for body in driven.beside]
                     tasks.append(group.create_task(driven.driver.run(heard)))
                     try:
-                        yield Rig(line, heard)
+                        yield Rig(line, heard, driven.driver)
                     finally:
                         watch = Stopwatch()
                         for task in tasks:
@@ -292,6 +315,48 @@ class Conformance:
             assert rig.heard.count(DeviceLost) == 1, "lost is said once"
             assert rig.heard.count(DeviceConnected) == 2
 
+    async def refuses(
+        self, rig: Rig, *errors: type[DriverError], seconds: float | None = None, forbidden: str = ""
+    ) -> None:
+        """Give each command of a gate, with a deadline in so many seconds, and see it refused."""
+        gate = cast("Gate", rig.driver)
+        deadline = time.monotonic() + (self.online_seconds if seconds is None else seconds)
+        for command in (gate.close, gate.open, gate.stop):
+            with pytest.raises((*errors, DeviceFault)):  # a command that the device lacks is its fault
+                await command(deadline=deadline, forbidden=lambda: forbidden)
+
+    def _closes(self) -> None:
+        if not all(_can_close(driver) for driver in self.drives):
+            pytest.skip("it commands no gate")
+
+    async def test_sends_no_command_that_is_forbidden(self, tmp_path, kind_of_line):
+        self._closes()
+        async with self.at_work(tmp_path, kind_of_line) as rig:
+            await self.connected(rig)
+            await self.refuses(rig, NotPermitted, forbidden="a loop is active")
+            await self.served(rig, since=len(rig.heard.reports))
+            assert self.commanded() == 0, "a forbidden command was sent"
+
+    async def test_sends_no_command_after_its_deadline(self, tmp_path, kind_of_line):
+        self._closes()
+        async with self.at_work(tmp_path, kind_of_line) as rig:
+            await self.connected(rig)
+            await self.refuses(rig, DeadlinePassed, seconds=-0.001)
+            await self.served(rig, since=len(rig.heard.reports))
+            assert self.commanded() == 0, "a command was sent after its deadline"
+
+    async def test_keeps_no_command_for_a_line_that_comes_back(self, tmp_path, kind_of_line):
+        self._closes()
+        async with self.at_work(tmp_path, kind_of_line) as rig:
+            await self.connected(rig)
+            await rig.line.unplug()
+            await self.refuses(rig, LinkError, DeadlinePassed)
+            await rig.heard.until(lambda: rig.heard.count(DeviceLost), within=self.offline_seconds, what="lost")
+            await self.refuses(rig, LinkError, DeadlinePassed)
+            await rig.line.plug_in()
+            await self.connected(rig, times=2)
+            assert self.commanded() == 0, "a command was kept for a device that was away"
+
     async def test_tells_nothing_old_as_new_on_a_line_that_lags(self, tmp_path, kind_of_line):
         if self.numbered:
             pytest.skip("its answers bear numbers, or nothing is asked")
@@ -341,6 +406,11 @@ def _taken(device: str) -> Iterator[None]:
     finally:
         for descriptor in ours:
             os.close(descriptor)
+
+
+def _can_close(driver: type) -> bool:
+    close = getattr(driver, "close", None)
+    return close is not None and "forbidden" in inspect.signature(close).parameters
 
 
 def _says_unknown(report: Report) -> bool:

@@ -26,9 +26,12 @@ class TestHikvisionBarrier(Conformance):
 
     @asynccontextmanager
     async def far_end(self, folder):
-        far_end = HikvisionBarrierFarEnd(barrier=Barrier(closes_itself=False), account=ACCOUNT)
-        async with far_end.serve() as port:
+        self.far = HikvisionBarrierFarEnd(barrier=Barrier(closes_itself=False), account=ACCOUNT)
+        async with self.far.serve() as port:
             yield LinkSpec(f"tcp://127.0.0.1:{port}")
+
+    def commanded(self):
+        return len(self.far.obeyed)
 
     def driven(self, near):
         url = near.url.replace("tcp://", "http://")

@@ -33,13 +33,17 @@ class _ModbusGate(Conformance):
     async def far_end(self, folder):
         self.barrier, self.occupied = Barrier(closes_itself=False), False
         units = {1: RelayWiring(barrier=self.barrier)}
-        async with ModbusFarEnd(units=units, framing=self.framing).tcp() as port:
+        self.far = ModbusFarEnd(units=units, framing=self.framing)
+        async with self.far.tcp() as port:
             yield LinkSpec(f"tcp://127.0.0.1:{port}")
 
     def driven(self, near):
         bus = Bus(name="line", spec=near)
         gate = ModbusGate(device_id=101, bus=bus, profile=PROFILE, unit=1, framing=self.framing)
         return Driven(gate, beside=(bus.run,))
+
+    def commanded(self):
+        return len(self.far.commands)
 
     async def stir(self):
         self.occupied = not self.occupied

@@ -34,8 +34,12 @@ class TestSerialGate(Conformance):
     async def far_end(self, folder):
         self.barrier, self.interrupted = Barrier(closes_itself=False), False
         devices = {1: SerialBarrier(profile=self.profile, barrier=self.barrier)}
-        async with SerialFarEnd(devices=devices).serial(path=folder / "far") as terminal:
+        self.far = SerialFarEnd(devices=devices)
+        async with self.far.serial(path=folder / "far") as terminal:
             yield LinkSpec(f"serial:{terminal.path}", baud=115_200)
+
+    def commanded(self):
+        return len(self.far.commands)
 
     def driven(self, near):
         bus = Bus(name="line", spec=near)
