@@ -29,7 +29,7 @@ export function showProblems({ problems, user }) {
 export function ageProblems() {
   for (const node of byId("problems").children) {
     const since = node.querySelector(".problem-since");
-    setText(since, `for ${lasting(seconds(since.dateTime))}`);
+    setText(since, `(for ${lasting(seconds(since.dateTime))})`);
   }
 }
 
