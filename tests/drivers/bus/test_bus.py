@@ -7,7 +7,6 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
-from stopwatch import Stopwatch
 from waiting import until
 
 from drivers.bus.bus import Bus
@@ -137,12 +136,11 @@ async def test_a_command_past_its_deadline_is_never_sent(line, peer):
     async with line() as bus:
         peer.delays[2] = None
         async with asyncio.TaskGroup() as group:
-            silent = group.create_task(outcome(poll(bus, unit=2)))
+            silent = group.create_task(outcome(poll(bus, unit=2, timeout=1.0)))
             await until(lambda: peer.heard)
-            watch = Stopwatch()
             with pytest.raises(DeadlinePassed):
                 await command(bus, "open", within=0.1)
-            assert watch.seconds() < 0.28
+            assert not silent.done()
             assert isinstance(await silent, LinkError)
         with pytest.raises(DeadlinePassed):
             await command(bus, "open", within=-1)
@@ -268,16 +266,13 @@ async def test_a_late_answer_never_answers_the_next_request(line, peer):
 async def test_the_other_units_go_on_beside_a_silent_one(line, peer):
     async with line() as bus:
         peer.delays[9] = None
-        started, watch = time.monotonic(), Stopwatch()
-        answered = 0
-        while watch.seconds() < 1.0:
+        started = time.monotonic()
+        while time.monotonic() - started < 1.0:
             await outcome(poll(bus, unit=9, timeout=0.1))
-            await poll(bus, unit=1)
-            answered += 1
+            assert (await poll(bus, unit=1)).reply == "1 pong"
             await asyncio.sleep(0.01)  # the pace of somebody who polls
         wasted = peer.heard.count("9 ping") * 0.1
         assert wasted <= 0.4 * (time.monotonic() - started)
-        assert answered > 15
 
 
 async def test_a_violation_is_told_and_the_line_drained(line):

