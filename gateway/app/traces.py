@@ -22,7 +22,7 @@ log = structlog.get_logger(__name__)
 _MOST_WAITING = 500
 _MOST_AT_ONCE = 64
 _LOOK_SECONDS = 0.5
-_SEND_SECONDS = 5.0
+SEND_SECONDS = 5.0
 _NANOS = 1000
 
 
@@ -146,5 +146,5 @@ def _exporter(section: TracingSection) -> Any:
         raise ConfigError(TRACES_MISSING) from error
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # a loss is told once, here
     return OTLPSpanExporter(
-        endpoint=f"{section.endpoint.rstrip('/')}/v1/traces", certificate_file=section.ca_file, timeout=_SEND_SECONDS
+        endpoint=f"{section.endpoint.rstrip('/')}/v1/traces", certificate_file=section.ca_file, timeout=SEND_SECONDS
     )

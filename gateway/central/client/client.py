@@ -42,7 +42,7 @@ Known = Callable[[bytes], JsonObject | None]
 
 _CALLS_AT_ONCE = 4
 _PEOPLE_AT_ONCE = 4
-_LOGOUT_SECONDS = 2.0
+LOGOUT_SECONDS = 2.0
 _SLOWEST_UPLOAD = 16 * 1024  # bytes in a second
 _CONNECT_SECONDS = 4.0
 _HOLD_OFF_SECONDS = 10.0
@@ -252,7 +252,7 @@ class CentralClient:
             return
         try:
             if token is not None:
-                async with asyncio.timeout(_LOGOUT_SECONDS):
+                async with asyncio.timeout(LOGOUT_SECONDS):
                     await fetch(http, "POST", f"{self._url}{LOGOUT}", {}, {"SessionID": token})
         except (aiohttp.ClientError, OSError, CentralUnavailable) as error:
             known = isinstance(error, CentralUnavailable)

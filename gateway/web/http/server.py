@@ -31,7 +31,7 @@ from gateway.web.status.live import Live
 from gateway.web.status.page import VIEW_ADDRESSES, page
 from gateway.web.status.page_files import page_files
 
-_SHUTDOWN_SECONDS = 5.0
+SHUTDOWN_SECONDS = 5.0
 SERVE_AGAIN_SECONDS = 3.0
 PLACES = web.AppKey("places", HttpPlaces)
 """The application's places for connections."""
@@ -121,7 +121,7 @@ async def serve(
         tls: the certificate's files, for HTTPS.
     """
     runner = web.AppRunner(
-        app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS, lingering_time=_SHUTDOWN_SECONDS
+        app, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_SECONDS, lingering_time=SHUTDOWN_SECONDS
     )
     await runner.setup()
     answering = _answering(runner)
@@ -151,7 +151,7 @@ def _answering(runner: web.AppRunner) -> Callable[[], PlainHandler]:
         loop=asyncio.get_running_loop(),
         headers=_SECURITY,
         access_log=None,
-        lingering_time=_SHUTDOWN_SECONDS,
+        lingering_time=SHUTDOWN_SECONDS,
         auto_decompress=False,  # a small body may inflate to gigabytes and block the loop
     )
 

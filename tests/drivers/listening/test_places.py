@@ -166,6 +166,7 @@ def test_last_words_are_said():
     assert said == [Ending.LATE]
 
 
+@pytest.mark.long("processor time, in real time")
 def test_whoever_asks_for_a_place_again_and_again_costs_the_loop_little():
     """Lanes share the loop with whoever knocks."""
     door = Door(Bounds(most=256, per_address=128, for_known=48, for_configured=16))

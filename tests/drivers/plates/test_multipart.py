@@ -138,6 +138,7 @@ def test_parts_before_a_fault_count():
         splitter.end()
 
 
+@pytest.mark.long("linear time shows in real time alone")
 @pytest.mark.parametrize("filling", [b"--b", b"EventNotificationAlert>", b"</h:", b"\n--", b"\n\n", b"}--a"])
 @pytest.mark.parametrize("begin", [b"<", b"{", b"x", b"\xff\xd8"])
 def test_text_that_looks_like_its_end_all_over_takes_linear_time(begin, filling):
@@ -149,6 +150,7 @@ def test_text_that_looks_like_its_end_all_over_takes_linear_time(begin, filling)
     assert time.thread_time() - begun < 0.1
 
 
+@pytest.mark.long("linear time shows in real time alone")
 def test_long_text_in_small_pieces_is_searched_once():
     splitter = PartSplitter(content_type="application/json", largest_text=8 * 1024 * 1024)
     begun = time.thread_time()

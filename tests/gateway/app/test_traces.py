@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-from stopwatch import Stopwatch
 from waiting import until
 
 from gateway.app.traces import TraceSender, traces_of
@@ -87,16 +86,15 @@ async def test_what_a_collector_refuses_is_counted_and_told_once(sender, collect
     assert not [record for record in caplog.records if record.name.startswith("opentelemetry")]
 
 
-async def test_the_end_waits_for_no_collector(collector):
+async def test_the_end_waits_for_no_collector(collector, monkeypatch):
+    monkeypatch.setattr("gateway.app.traces.SEND_SECONDS", 600.0)  # after which a request is given up
     collector.free.clear()
     sender = TraceSender(section=TracingSection(endpoint=collector.endpoint), site_name="North")
     running = asyncio.create_task(sender.run())  # noqa: TID251 (what a supervisor does at the end)
     sender.put(TRACE)
     await until(lambda: collector.asked)
-    watch = Stopwatch()
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    assert watch.seconds() < 1, "the request under way takes up to 5 s"
 
 
 def test_without_its_section_nothing_is_loaded():

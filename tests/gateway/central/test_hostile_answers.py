@@ -191,24 +191,34 @@ async def asked(client, method="POST", path="/v1/device/list"):
         return error
 
 
+@pytest.mark.long("processor time between two turns of the loop")
 @pytest.mark.usefixtures("uncollected")
-async def test_no_answer_stops_the_loop_or_escapes(hostile, connect, running):
+async def test_no_answer_stops_the_loop(hostile, connect, running):
     client = connect(url=hostile.url, timeout_seconds=1.0)
     hostile.closes = True
-    slow, well = {}, []
+    slow = {}
     for name, raw in ANSWERS.items():
         hostile.raw = raw
         turns = Turns()
         async with running(turns.run()):
-            found = await asked(client)
+            await asked(client)
         slow[name] = turns.longest
+    worst = max(slow, key=slow.get)
+    assert slow[worst] < 0.03, f"{worst}: {slow[worst] * 1000:.0f} ms"
+
+
+async def test_no_answer_escapes(hostile, connect):
+    client = connect(url=hostile.url, timeout_seconds=1.0)
+    hostile.closes = True
+    well = []
+    for name, raw in ANSWERS.items():
+        hostile.raw = raw
+        found = await asked(client)
         if isinstance(found, dict):
             well.append(name)
         else:
             assert len(str(found)) < 600, f"{name}: {str(found)[:700]}"
-    worst = max(slow, key=slow.get)
-    assert slow[worst] < 0.03, f"{worst}: {slow[worst] * 1000:.0f} ms"
-    assert len(slow) > 190
+    assert len(ANSWERS) > 190
     mended = {"NaN", "Infinity", "1e999", "half a letter", "half a name"}
     well = [name for name in well if name.rpartition(": ")[2] not in mended]
     assert set(well) <= {"packed, but is not", "HTTP/9", "too long"}, "none of these says what was asked for"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import time
@@ -143,17 +144,24 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_is_made_to_hurt_is_refused_without_making_lanes_wait(what):
-    pauses = Pauses()
+def test_what_is_made_to_hurt_is_refused(what):
     with pytest.raises(Unreadable):
-        pauses.of(REFUSED[what].encode())
-    assert pauses.longest < 0.02, f"{pauses.longest * 1000:.1f} ms of this thread's time"
+        asyncio.run(read_object(REFUSED[what].encode()))
 
 
-def test_many_letters_and_halves_of_some_do_not_make_lanes_wait():
+LETTERS = '{"list": [' + '"\\ud83d\\ude00",' * 9000 + '"\\ud83d"]}'
+
+
+def test_many_letters_and_halves_of_some_are_read():
+    assert read(LETTERS.encode()) == {"list": ["\U0001f600"] * 9000 + ["\ufffd"]}
+
+
+@pytest.mark.long("processor time between two turns of the loop")
+@pytest.mark.parametrize("raw", [*REFUSED.values(), LETTERS], ids=[*REFUSED, "letters"])
+def test_what_is_made_to_hurt_does_not_make_lanes_wait(raw):
     pauses = Pauses()
-    raw = '{"list": [' + '"\\ud83d\\ude00",' * 9000 + '"\\ud83d"]}'
-    assert pauses.of(raw.encode()) == {"list": ["\U0001f600"] * 9000 + ["\ufffd"]}
+    with contextlib.suppress(Unreadable):
+        pauses.of(raw.encode())
     assert pauses.longest < 0.02, f"{pauses.longest * 1000:.1f} ms of this thread's time"
 
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import pytest
 from fresh_ids import fresh_ids
-from stopwatch import Stopwatch
 from waiting import until
 from wired import down_sync, outbox_sender, sync_loop
 
@@ -114,10 +113,8 @@ async def names(store, *kinds):
 async def test_a_new_row_goes_out_at_once(central, sync, down, see, running):
     async with running(sync.run()):
         await until(lambda: down.report is not None)
-        watch = Stopwatch()
         await see()
         await until(lambda: len(central.camera_events) == 1)
-        assert watch.seconds() < 1
 
 
 async def test_it_follows_central_away_and_back(central, client, store, sync, down, see, running):

@@ -10,13 +10,12 @@ from certificates import write_pair
 from fleet_scene import NAME, connection, running
 from free_ports import free_port
 from nats_server import nats_server
-from stopwatch import Stopwatch
 from waiting import until
 
 from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.cards_down import CardsDown
 from gateway.fleet.connection import FleetServer, connected
-from gateway.fleet.line import ANSWER_SECONDS, FleetAway, FleetLine
+from gateway.fleet.line import FleetAway, FleetLine
 from gateway.fleet.messages import Outgoing
 
 
@@ -111,13 +110,11 @@ async def test_whoever_waits_for_an_answer_hears_at_once_that_the_line_is_lost(r
     async with connected(server) as (line, lost):
         await line.asked("$JS.API.INFO", b"", refusal="no JetStream")
         relay.hold()
-        watch = Stopwatch()
         async with running(*(ask(line, question) for question in (replies, put, request))):
             for _ in range(100):
                 await asyncio.sleep(0)  # each has asked, and waits
             await relay.cut()
             await until(lambda: len(ends) == 3)
-        assert watch.seconds() < ANSWER_SECONDS / 2
         assert ends == [str(lost.reason)] * 3
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
@@ -16,10 +15,8 @@ def loop():
 
 
 def test_a_day_of_waiting_takes_no_time(loop):
-    began = time.monotonic()
     loop.run_until_complete(asyncio.sleep(86_400))
     assert loop.time() == 86_400
-    assert time.monotonic() - began < 1
 
 
 def test_timers_of_one_instant_ring_in_their_order(loop):

@@ -7,10 +7,9 @@ import time
 from contextlib import asynccontextmanager, closing, suppress
 from datetime import datetime
 
-from stopwatch import Stopwatch
-
 from drivers.contract import GatePosition
 from gateway.lanes.snapshots import Phase
+from gateway.web.http import server
 
 KEYS = {
     "problems": lambda row: "/".join((row["kind"], row["part"], row["id"], row["subject"])),
@@ -208,13 +207,12 @@ async def test_a_client_that_does_not_read_is_dropped_and_holds_up_nobody(gatewa
     writer.close()
 
 
-async def test_closing_the_gateway_does_not_wait_for_streams(open_gateway):
+async def test_closing_the_gateway_does_not_wait_for_streams(open_gateway, monkeypatch):
+    monkeypatch.setattr(server, "SHUTDOWN_SECONDS", 600.0)
     async with open_gateway() as gateway:
         headers = await gateway.sign_in()
         answer = await gateway.client.get(f"{gateway.url}/status/live", headers=headers)
         assert answer.status == 200
-        watch = Stopwatch()
-    assert watch.seconds() < 4
     answer.close()
 
 

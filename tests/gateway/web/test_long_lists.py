@@ -75,6 +75,7 @@ async def answer_of(gateway, path):
     return parts
 
 
+@pytest.mark.long("the loop's own delay, in real time")
 @pytest.mark.parametrize(
     ("fill", "path", "resource"),
     [

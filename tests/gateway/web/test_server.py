@@ -10,8 +10,7 @@ import socket
 import pytest
 import structlog
 from aiohttp import ClientSession, UnixConnector, web
-from loop_watch import watch_callbacks
-from stopwatch import Stopwatch
+from aiohttp.http_parser import DeflateBuffer
 from waiting import until
 
 from drivers.listening.addresses import is_this_machine
@@ -124,22 +123,23 @@ async def test_an_answer_that_fails_half_way_is_cut_and_nothing_put_behind_it(op
         assert [entry["event"] for entry in told] == ["request_failed"]
 
 
-async def test_a_small_body_that_would_come_to_much_is_not_unpacked(gateway):
+async def test_a_small_body_that_would_come_to_much_is_not_unpacked(gateway, monkeypatch):
     """By anybody, without a session, nor behind the answer."""
     packed = gzip.compress(bytes(100_000_000))
     host, port = gateway.url.removeprefix("http://").split(":")
-    with watch_callbacks(limit=0.2) as watched:
-        reader, writer = await asyncio.open_connection(host, int(port))
-        writer.write(
-            b"POST /v1/auth/login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Encoding: gzip\r\n"
-            + f"Content-Length: {len(packed)}\r\n\r\n".encode()
-        )
-        writer.write(packed)
-        answer = await asyncio.wait_for(reader.read(), 20)
-        writer.close()
+    unpacked = []
+    monkeypatch.setattr(DeflateBuffer, "feed_data", lambda _, chunk: unpacked.append(chunk))
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(
+        b"POST /v1/auth/login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Encoding: gzip\r\n"
+        + f"Content-Length: {len(packed)}\r\n\r\n".encode()
+    )
+    writer.write(packed)
+    answer = await asyncio.wait_for(reader.read(), 20)
+    writer.close()
     assert answer.startswith(b"HTTP/1.1 415 "), answer
     assert answer.endswith(b'"the body must not be compressed"}')
-    assert not watched.too_long
+    assert not unpacked
 
 
 @pytest.mark.parametrize(
@@ -150,11 +150,9 @@ async def test_a_huge_body_is_refused_before_it_comes(gateway, path, length):
     reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nSessionID: {session}\r\nContent-Length: {length}\r\n"
     for expecting in ("", "Expect: 100-continue\r\n"):
-        watch = Stopwatch()
         writer.write(f"{head}{expecting}\r\n".encode())
         answer = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
         assert answer.startswith((b"HTTP/1.1 413 ", b"HTTP/1.1 404 ")), answer
-        assert watch.seconds() < 2
         writer.close()
         reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
     writer.close()

@@ -1,6 +1,7 @@
 """Signing in and out, the three carriers, foreign pages, throttling and idle sessions."""
 
 import asyncio
+import threading
 
 import pytest
 from aiohttp import ClientSession, CookieJar
@@ -226,21 +227,26 @@ async def test_a_name_that_is_none_costs_as_much_as_a_wrong_password(gateway, mo
     assert costs == {"19456,t=2,p=1"}
 
 
-async def test_a_storm_of_sign_ins_leaves_the_loop_free(gateway):
-    """Lanes share the loop with whoever guesses passwords."""
-    statuses, lags = [], []
+async def test_a_storm_of_sign_ins_leaves_the_loop_free(gateway, monkeypatch):
+    """Lanes share the loop with whoever guesses passwords: each hash takes a processor for long."""
+    statuses, threads = [], set()
+    verify = accounts_module.verify_password
+
+    def judged(password_hash, password):
+        threads.add(threading.current_thread())
+        return verify(password_hash, password)
+
+    monkeypatch.setattr(accounts_module, "verify_password", judged)
 
     async def guess(number):
         statuses.append((await login(gateway, {"username": f"guess-{number}", "password": "x"})).status)
 
     async with asyncio.TaskGroup() as group:
-        storm = [group.create_task(guess(number)) for number in range(60)]
-        while not all(task.done() for task in storm):
-            before = gateway.clock.monotonic()
-            await asyncio.sleep(0.001)  # measures how late the loop is
-            lags.append(gateway.clock.monotonic() - before)
+        for number in range(60):
+            group.create_task(guess(number))
     assert set(statuses) <= {404, 429, 503}
-    assert sorted(lags)[len(lags) * 9 // 10] < 0.1
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 async def test_a_password_that_was_kept_has_the_same_hash_and_another_a_new_one():

@@ -13,7 +13,6 @@ from aiohttp import ClientSession
 from certificates import write_pair
 from free_ports import free_port
 from running_gateway import PASSWORD, SECRETS, RunningGateway, typed
-from stopwatch import Stopwatch
 
 from gateway.web.http import served_certificate
 
@@ -171,7 +170,6 @@ async def test_a_handshake_that_never_ends_is_closed_and_keeps_nobody_out(encryp
     monkeypatch.setattr("drivers.listening.places.HEAD_SECONDS", 0.5)
     port = int(encrypted.url.rpartition(":")[2])
     silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
-    watch = Stopwatch()
     trusting = ssl.create_default_context()
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     async with ClientSession() as client, client.get(f"{encrypted.url}/health/live", ssl=trusting) as answer:
@@ -180,4 +178,3 @@ async def test_a_handshake_that_never_ends_is_closed_and_keeps_nobody_out(encryp
         for reader, writer in silent:
             assert await reader.read() == b""
             writer.close()
-    assert watch.seconds() < 8

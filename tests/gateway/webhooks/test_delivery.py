@@ -9,7 +9,6 @@ import hmac
 import json
 import random
 
-from stopwatch import Stopwatch
 from waiting import until
 
 from gateway.domain.events import EventKind
@@ -155,7 +154,7 @@ async def test_429_holds_back_the_whole_queue_for_as_long_as_the_receiver_wishes
 
 async def test_what_waits_is_tried_at_once_when_a_receiver_is_back_after_long(opened, receiving, tmp_path, monkeypatch):
     monkeypatch.setattr(sender, "LONG_FAILURE", 0.2)
-    async with opened(tmp_path, pace=float) as site:
+    async with opened(tmp_path, pace=lambda seconds: 1000 * seconds) as site:
         receiver = await receiving()
         webhook = await site.hook(receiver.url)
         receiver.answer = lambda _got, _count: 200
@@ -168,9 +167,7 @@ async def test_what_waits_is_tried_at_once_when_a_receiver_is_back_after_long(op
         await asyncio.sleep(0.25)  # it has failed for long from then on
         receiver.answer = lambda _got, _count: 200
         await site.happened(description="it is back")
-        watch = Stopwatch()
-        known = await site.settled(webhook)
-        assert watch.seconds() < 3  # the next tries would have been five seconds later
+        known = await site.settled(webhook)  # the next tries would have been hours later
         assert known.books.delivered == 5
         assert [got.event_id for got in receiver.got[:4]] == sorted(got.event_id for got in receiver.got[:4])
 
