@@ -143,6 +143,37 @@ def test_a_long_test_without_a_reason_is_found():
     assert not list(long_without_a_reason("pytestmark = [pytest.mark.long('a real browser')]\n"))
 
 
+MEASURES = {"Stopwatch", "watch_callbacks", "thread_time", "process_time", "perf_counter"}
+
+
+def real_times(source: str) -> Iterator[int]:
+    """The lines of fast tests that measure the time of something: on a busy machine it is another."""
+    tree = ast.parse(source)
+    marks = [ast.unparse(node.value) for node in tree.body if isinstance(node, ast.Assign)]
+    if any("pytest.mark.long(" in mark for mark in marks):
+        return
+    for test in ast.walk(tree):
+        if not isinstance(test, ast.FunctionDef | ast.AsyncFunctionDef) or not test.name.startswith("test_"):
+            continue
+        if any("pytest.mark.long(" in ast.unparse(mark) for mark in test.decorator_list):
+            continue
+        for node in ast.walk(test):
+            if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node).rpartition(".")[2] in MEASURES:
+                yield node.lineno
+
+
+def test_a_fast_test_puts_no_bound_on_real_time():
+    found = {place for word in MEASURES for place in found_in_tests(real_times, word=word)}
+    assert [place for place in sorted(found) if not place.startswith("tests/benchmarks/")] == []
+
+
+def test_a_bound_on_real_time_is_found():
+    assert list(real_times("def test_it():\n    watch = Stopwatch()\n")) == [2]
+    assert list(real_times("async def test_it():\n    began = time.thread_time()\n")) == [2]
+    assert not list(real_times("@pytest.mark.long('an hour')\ndef test_it():\n    Stopwatch()\n"))
+    assert not list(real_times("pytestmark = [pytest.mark.long('an hour')]\ndef test_it():\n    Stopwatch()\n"))
+
+
 LONGEST_MODULE, LONGEST_FUNCTION = 600, 60
 
 

@@ -13,6 +13,8 @@ from stopwatch import Stopwatch
 from gateway.domain.events import EventKind
 from gateway.recording.worker_client import HUNG_SECONDS
 
+pytestmark = pytest.mark.long("a running gateway whose processes are killed, at its own pace")
+
 
 @pytest.fixture(scope="module")
 def site(make_lasting_site, wait_until):
