@@ -11,7 +11,7 @@ import pytest
 @pytest.mark.parametrize(
     ("words", "remedy"),
     [
-        (("backup", "backup.tar.gz"), "use --passphrase-file, set EDGE_GATEWAY_BACKUP_PASSPHRASE"),
+        (("backup", "backup.tar.gz"), "use --passphrase-file or set EDGE_GATEWAY_BACKUP_PASSPHRASE"),
         (("status", "--url", "https://chief@127.0.0.1:1"), "set EDGE_GATEWAY_PASSWORD"),
     ],
 )

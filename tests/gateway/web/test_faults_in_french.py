@@ -37,6 +37,8 @@ SAID_ELSEWHERE = {
     "formats.rewritten": "a command",
     "formats._rename": "likewise",
     "secrets.NewSecret": "likewise",
+    "secrets.how_changed": "a part of a problem's sentence",
+    "reader_numbers": "warnings of cards",
     "difference": "changes, which the catalogue knows without the brackets around a section",
     "edits": "likewise",
     "new_site": "the text of a new file",
@@ -107,12 +109,13 @@ def sentences():
             names = [part.name] if hasattr(part, "name") else [ast.unparse(one) for one in getattr(part, "targets", ())]
             if source.stem in SAID_ELSEWHERE or any(f"{source.stem}.{name}" in SAID_ELSEWHERE for name in names):
                 continue
-            for text in _texts(part):
+            apart = {name.partition(".")[2] for name in SAID_ELSEWHERE if name.startswith(f"{source.stem}.")}
+            for text in _texts(part, apart):
                 if re.search(r"[a-z]{2,} [a-z]", text):
                     yield f"{source.name}: {text}", _form(text)
 
 
-def _texts(node):
+def _texts(node, apart):
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node.value
     elif isinstance(node, ast.JoinedStr):
@@ -121,9 +124,11 @@ def _texts(node):
         return  # a docstring
     elif isinstance(node, ast.keyword) and node.arg == "description":
         return
+    elif isinstance(node, ast.FunctionDef) and node.name in apart:
+        return
     else:
         for inner in ast.iter_child_nodes(node):
-            yield from _texts(inner)
+            yield from _texts(inner, apart)
 
 
 def _form(text):
