@@ -28,7 +28,7 @@ class LineEcho:
 
     def hearing(self, exchange: Exchange[object], *, is_command: bool) -> Hearing:
         """Begin to hear the answer to a request."""
-        is_doubted = self._shown is None and is_command
+        is_doubted = self._shown is None and is_command and not exchange.tagged  # numbers: Modbus TCP, no two-wire line
         cuts = exchange.is_repeated is False or (exchange.is_repeated is True and (self.is_proven or is_doubted))
         return Hearing(self, exchange, cuts=cuts)
 

@@ -122,9 +122,9 @@ def _texts(node, apart):
         yield "".join(one.value if isinstance(one, ast.Constant) else "{}" for one in node.values)
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return  # a docstring
-    elif isinstance(node, ast.keyword) and node.arg == "description":
-        return
-    elif isinstance(node, ast.FunctionDef) and node.name in apart:
+    elif (isinstance(node, ast.keyword) and node.arg == "description") or (
+        isinstance(node, ast.FunctionDef) and node.name in apart
+    ):
         return
     else:
         for inner in ast.iter_child_nodes(node):
