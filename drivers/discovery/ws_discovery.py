@@ -88,7 +88,7 @@ async def onvif_cameras(
             with suppress(OSError):  # an interface that is just going away, or takes no multicast
                 transport, _ = await loop.create_datagram_endpoint(listener, sock=_socket(address))
                 transports.append(transport)
-        for turn in range(_SENT_TIMES):
+        for turn in range(_SENT_TIMES if transports else 0):
             for transport in transports:
                 transport.sendto(probe(message), (group, port))
             await asyncio.sleep(_APART_SECONDS if turn < _SENT_TIMES - 1 else seconds)

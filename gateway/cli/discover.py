@@ -123,27 +123,27 @@ def units_on(line: str, numbers: list[int], *, baud: int, framing: Framing, data
 async def ask_network(
     kinds: frozenset[Kind], interfaces: list[str] | None, seconds: float
 ) -> tuple[list[FoundCamera], list[str]]:
-    """Search the network by ONVIF and mDNS for `seconds`; return cameras, and descriptions of other services.
+    """Search the network by ONVIF and mDNS together for `seconds`; return cameras, and descriptions of other services.
 
     `interfaces` are the addresses of the interfaces to use; None for all.
     """
-    from drivers.discovery.mdns import ipv4_addresses  # noqa: PLC0415  # help answers faster
+    from drivers.discovery.mdns import announced, ipv4_addresses  # noqa: PLC0415  # help answers faster
     from drivers.discovery.ws_discovery import onvif_cameras  # noqa: PLC0415
 
     at = interfaces or list(ipv4_addresses())
     cameras: dict[str, FoundCamera] = {}
     others: list[str] = []
-    if Kind.ONVIF in kinds:
-        for one in await onvif_cameras(at, seconds=seconds):
-            name = " ".join(dict.fromkeys(word for word in (one.name, one.hardware) if word))
-            cameras[one.address] = FoundCamera(one.address, name, f"ONVIF at {one.service}")
-    if Kind.MDNS in kinds:
-        from drivers.discovery.mdns import announced  # noqa: PLC0415
-
-        for service in await announced(at, seconds=seconds):
-            others.append(f"mDNS: {service.name} ({service.kind}) at {service.address}:{service.port}")
-            if service.kind in _CAMERA_KINDS and service.address not in cameras:
-                cameras[service.address] = FoundCamera(service.address, service.name, f"mDNS as {service.kind}")
+    probed, services = await asyncio.gather(
+        onvif_cameras(at if Kind.ONVIF in kinds else (), seconds=seconds),
+        announced(at if Kind.MDNS in kinds else (), seconds=seconds),
+    )
+    for one in probed:
+        name = " ".join(dict.fromkeys(word for word in (one.name, one.hardware) if word))
+        cameras[one.address] = FoundCamera(one.address, name, f"ONVIF at {one.service}")
+    for service in services:
+        others.append(f"mDNS: {service.name} ({service.kind}) at {service.address}:{service.port}")
+        if service.kind in _CAMERA_KINDS and service.address not in cameras:
+            cameras[service.address] = FoundCamera(service.address, service.name, f"mDNS as {service.kind}")
     return list(cameras.values()), others
 
 

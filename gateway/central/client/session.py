@@ -25,9 +25,9 @@ Exchange = Callable[[str, JsonObject, str | None], Awaitable[Verdict]]
 """Posts a body to a path with a session's token or none, and returns the verdict on the answer."""
 
 LOGIN, MFA, LOGOUT = "/v1/auth/login", "/v1/auth/mfa", "/v1/auth/logout"
-_STEP_SECONDS = 30
+STEP_SECONDS = 30
 _CLOCK_DOUBT_SECONDS = 1  # central's clock is known to half a second
-_ON_THE_WAY_SECONDS = 2
+ON_THE_WAY_SECONDS = 2
 _LOGOUT_SECONDS = 2.0
 
 
@@ -158,10 +158,10 @@ class GatewaySession:
         if self._used_codes is not None:
             newest = max(newest, await self._used_codes.newest())
         now = self._central_time()
-        current = (now + _ON_THE_WAY_SECONDS) // _STEP_SECONDS
+        current = (now + ON_THE_WAY_SECONDS) // STEP_SECONDS
         # A note far ahead was made while central's clock was ahead.
         step = newest + 1 if current <= newest <= current + 1 else current
-        await asyncio.sleep(max(step * _STEP_SECONDS + _CLOCK_DOUBT_SECONDS - now, 0))
+        await asyncio.sleep(max(step * STEP_SECONDS + _CLOCK_DOUBT_SECONDS - now, 0))
         self._last_step = step
         if self._used_codes is not None:
             await self._used_codes.use(step)

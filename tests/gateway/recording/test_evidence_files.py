@@ -75,9 +75,10 @@ async def evidence_told(store):
     return sorted(json.loads(event.data)["evidence_id"] for event in page.events)
 
 
-async def test_after_kill_9_rows_and_files_are_the_same_and_nothing_acknowledged_is_missing(tmp_path, clock):
+@pytest.mark.parametrize("rounds", [1, pytest.param(ROUNDS, marks=pytest.mark.long("rounds of kills"))])
+async def test_after_kill_9_rows_and_files_are_the_same_and_nothing_acknowledged_is_missing(tmp_path, clock, rounds):
     known: dict[int, tuple[str, str]] = {}
-    for number in range(ROUNDS):
+    for number in range(rounds):
         said = acknowledged_until_killed(tmp_path, random.randint(1, 25))
         assert said
         assert not known.keys() & said.keys()

@@ -50,6 +50,7 @@ def fill(place: Path) -> Path:
     return filler
 
 
+@pytest.mark.long("a disk's faults one after the other, at the camera's pace")
 async def test_each_fault_is_told_and_recording_resumes_when_it_is_over(
     record, site, field, store, disk, tmp_path, events_of, disk_and_rows_agree
 ):

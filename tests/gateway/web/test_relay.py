@@ -16,7 +16,14 @@ from waiting import until
 
 from gateway.central.relay.relay import RelayLimits
 from gateway.domain.writes import CARD_CREATE
+from gateway.web.http import server
 from gateway.web.relayed import OPERATIONS as RELAYED
+
+
+@pytest.fixture(autouse=True)
+def _short_lingering(monkeypatch):
+    """Behind a refusal the gateway reads for a moment what is still sent."""
+    monkeypatch.setattr(server, "SHUTDOWN_SECONDS", 0.3)
 
 
 async def raw(gateway, request: bytes, *, within: float = 30.0, quiet: float = 0.4) -> bytes:

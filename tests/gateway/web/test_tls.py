@@ -13,6 +13,8 @@ from aiohttp import ClientSession
 from certificates import write_pair
 from free_ports import free_port
 from running_gateway import PASSWORD, SECRETS, RunningGateway, typed
+from structlog.testing import capture_logs
+from waiting import until
 
 from gateway.web.http import served_certificate
 
@@ -79,22 +81,29 @@ def handshake(port, version):
     return ended.stdout + ended.stderr
 
 
-def test_a_replaced_certificate_counts_without_a_restart_and_half_a_pair_does_not(tmp_path):
+async def test_a_replaced_certificate_counts_without_a_restart_and_half_a_pair_does_not(
+    open_gateway, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(served_certificate, "LOOK_SECONDS", 0.05)
     pair = write_pair(tmp_path)
     (tmp_path / "new").mkdir()
     new = write_pair(tmp_path / "new")
-    site(tmp_path, pair.section())
-    with RunningGateway(tmp_path, "--data", tmp_path / "data", **SECRETS) as gateway:
-        port = gateway.serves()
-        before = served(port)
-        shutil.copy(new.key, tmp_path / "key.part")
-        (tmp_path / "key.part").replace(pair.key)
-        gateway.hears("certificate_not_replaced")
-        assert served(port) == before
-        shutil.copy(new.certificate, tmp_path / "crt.part")
-        (tmp_path / "crt.part").replace(pair.certificate)
-        gateway.hears("certificate_replaced")
-        assert served(port) == new.certificate.read_text() != before
+
+    def told(event):
+        return [entry for entry in log if entry["event"] == event]
+
+    with capture_logs() as log:
+        async with open_gateway(tls=pair) as gateway:
+            port = int(gateway.url.rpartition(":")[2])
+            before = await asyncio.to_thread(served, port)
+            shutil.copy(new.key, tmp_path / "key.part")
+            (tmp_path / "key.part").replace(pair.key)
+            await until(lambda: told("certificate_not_replaced"))
+            assert await asyncio.to_thread(served, port) == before
+            shutil.copy(new.certificate, tmp_path / "crt.part")
+            (tmp_path / "crt.part").replace(pair.certificate)
+            await until(lambda: told("certificate_replaced"))
+            assert await asyncio.to_thread(served, port) == new.certificate.read_text() != before
 
 
 @pytest.mark.parametrize(
