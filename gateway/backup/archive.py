@@ -40,7 +40,7 @@ _PIECE = 1024 * 1024
 _DATED = re.compile(r"\d{4}-\d\d-\d\dT\d{6}\.\d{3}" + re.escape(SUFFIX))
 _SEAL = b"edge-gateway seal 1\n"
 _SALT_BYTES, _NONCE_BYTES = 16, 12
-_SCRYPT_COST = 2**16
+SCRYPT_COST = 2**16
 """64 MiB and about 0.2 s for each passphrase tried."""
 _LARGEST_SECRETS = 64 * _PIECE
 
@@ -211,7 +211,7 @@ def _opened(source: Path) -> Iterator[tarfile.TarFile]:
 
 
 def _key(passphrase: str, salt: bytes) -> bytes:
-    return Scrypt(salt=salt, length=32, n=_SCRYPT_COST, r=8, p=1).derive(passphrase.encode())
+    return Scrypt(salt=salt, length=32, n=SCRYPT_COST, r=8, p=1).derive(passphrase.encode())
 
 
 def _add(

@@ -14,7 +14,7 @@ from functools import partial
 
 import pytest
 
-from gateway.backup.archive import pack, read_manifest, usual_name
+from gateway.backup.archive import SCRYPT_COST, pack, read_manifest, usual_name
 from gateway.backup.making import Place, make_backup
 from gateway.backup.restoring import restore, verify
 from gateway.domain.errors import ConfigError, GatewayError, StoreError
@@ -82,6 +82,10 @@ def packed(file, members):
 
 async def event_ids(store) -> list[int]:
     return [each.id for each in reversed(await store.events.latest(limit=100_000))]
+
+
+def test_a_passphrase_costs_who_guesses_64_mebibytes():
+    assert 128 * 8 * SCRYPT_COST == 64 * 2**20  # as it was imported: the tests derive at less
 
 
 async def test_a_backup_beside_a_writing_gateway_has_all_that_was_recorded_before_it_began(
