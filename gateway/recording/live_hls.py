@@ -37,7 +37,7 @@ _STALE_MICROS = 60_000_000
 _PLAYED_SECONDS = 60.0
 """A playlist that was not requested for this long has no player any more."""
 _ROWS_SECONDS = 1.0
-_BLOCKED_TARGETS = 3
+BLOCKED_TARGETS = 3
 """A request may wait for this many target durations (RFC 8216bis, 6.2.5.2)."""
 _FIRST_PARTS_SECONDS = 1.5
 """A camera that nobody watched gives its first parts within this time. A player that begins without them stalls."""
@@ -169,7 +169,7 @@ class LiveHls:
             per_part = 0 if live.parts is None else live.parts.target
             if is_too_far(wanted, last=live.last, target=live.target, part_target=per_part):
                 raise TooFarAhead(f"camera {camera_id} will not have that soon; its last segment is {live.last}")
-            live = await self._until(camera_id, lambda now: now.has(wanted), seconds=_BLOCKED_TARGETS * live.target)
+            live = await self._until(camera_id, lambda now: now.has(wanted), seconds=BLOCKED_TARGETS * live.target)
             if not live.has(wanted):
                 raise CameraUnavailable(f"camera {camera_id} has recorded nothing more; ask again")
         return self._text(camera_id, live)
@@ -298,7 +298,7 @@ class LiveHls:
         behind = 0 if growing is None else sum(part.duration for part in growing.parts)
         for segment in reversed(segments[-LISTED_SEGMENTS:]):
             known = self.parts.of(camera_id, segment.path)
-            is_near = behind <= _BLOCKED_TARGETS * promise.target * _MICROS
+            is_near = behind <= BLOCKED_TARGETS * promise.target * _MICROS
             if is_near and known is not None and known.number == number_of(segment):
                 finished[known.number] = _as_listed(known)
             behind += segment.duration

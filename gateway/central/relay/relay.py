@@ -19,7 +19,7 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.relaying import Headers, NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
 
 _CHUNK = 64 * 1024
-_LOOK_AGAIN_SECONDS = 2.0
+LOOK_AGAIN_SECONDS = 2.0
 _OF_THE_LINE = frozenset(
     {
         "connection",
@@ -105,7 +105,7 @@ class CentralRelay:
                 try:
                     await self._client.look()
                 except (CentralUnavailable, CentralRefused):  # the client's state and log have it
-                    await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+                    await asyncio.sleep(LOOK_AGAIN_SECONDS)
                 self._client.look_wanted.clear()
         finally:
             if self._http is not None:

@@ -256,7 +256,8 @@ async def test_a_fault_of_the_body_is_told_as_it_is():
         assert await refusal(relay, asked(broken(), length=100)) is RelayRefusal.LATE
 
 
-async def test_away_is_known_at_once_and_its_end_is_noticed(central: Central):
+async def test_away_is_known_at_once_and_its_end_is_noticed(central: Central, monkeypatch):
+    monkeypatch.setattr("gateway.central.relay.relay.LOOK_AGAIN_SECONDS", 0.1)
     async with relaying(central.url) as relay:
         assert (await whole(relay, asked()))[0] == 500  # its session is not known, but it answers
         await central.stop()

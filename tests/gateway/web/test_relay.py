@@ -119,7 +119,8 @@ async def test_a_site_that_stands_alone_has_none_of_them(gateway):
     assert (status, answer["companies"]) == (404, None)
 
 
-async def test_while_central_is_away_the_answer_is_there_at_once(relayed, far_central):
+async def test_while_central_is_away_the_answer_is_there_at_once(relayed, far_central, monkeypatch):
+    monkeypatch.setattr("gateway.central.relay.relay.LOOK_AGAIN_SECONDS", 0.1)
     async with relayed() as gateway:
         assert (await gateway.call("/v1/companies/list", {}, user="boss"))[0] == 200
         await far_central.stop()
@@ -365,7 +366,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for(relayed, monkeypatch)
             f"POST /v1/companies/list HTTP/1.1\r\nHost: localhost\r\n"
             f"SessionID: {session}\r\nContent-Length: 200000\r\n\r\n"
         )
-        answer = await raw(gateway, head.encode() + b"half", quiet=3)
+        answer = await raw(gateway, head.encode() + b"half", quiet=2)
         assert answer.startswith(b"HTTP/1.1 408 ")
         assert b'"companies":null' in answer
 

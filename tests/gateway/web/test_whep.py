@@ -348,6 +348,7 @@ async def test_a_viewer_that_vanished_frees_its_place_within_ten_seconds(live, m
         await player.pictures(3)
         assert (aioice.ice.CONSENT_INTERVAL, aioice.ice.CONSENT_FAILURES) == (1.0, 5)
         monkeypatch.setattr(aioice.ice, "CONSENT_INTERVAL", seconds)
+        monkeypatch.setattr(aioice.ice, "CONSENT_FAILURES", 5 * seconds)
         vanish(player.connection)
         watch = Stopwatch()
 
