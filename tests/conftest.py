@@ -45,14 +45,19 @@ _MAY_WAIT = {
     "web/register/socket.py": {"ask"},  # in the process of a command
     "rtsp/client/connection.py": {"send_bytes", "read"},  # in threads of the worker; tests use them on the loop
     "runtime/loop_watch.py": {"run"},  # waits until its thread has started
-    "simulation/disk.py": {"_attempt"},  # on virtual time there are no threads
 }
 """Functions of the product that may do on a loop what else fails there."""
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _blocking_calls_fail() -> Iterator[None]:
-    """Raise BlockingError where the product waits on its loop: for a socket, a database, a lock or a time."""
+@pytest.fixture(scope="module", autouse=True)
+def _blocking_calls_fail(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Raise BlockingError where the product waits on its loop: for a socket, a database, a lock or a time.
+
+    On virtual time there are no threads, and everything happens on the loop.
+    """
+    if "simulation" in request.path.parts:
+        yield
+        return
     apart = ["gateway.backup", "gateway.demo", "gateway.simulation"]
     watch = BlockBuster(["gateway", "drivers"], excluded_modules=apart)
     watch.functions = {name: call for name, call in watch.functions.items() if name.startswith(_WAITS)}

@@ -142,6 +142,7 @@ def broken(promise):
     return lambda witness: any(name.startswith(promise) for name in witness.violated)
 
 
+@pytest.mark.long("up to twenty days of a site")
 @pytest.mark.parametrize(
     ("parts", "promise", "seed"),
     [
@@ -165,6 +166,7 @@ def test_deliveries_that_are_not_counted_are_found():
     assert any(name.startswith("4") for name in report.violated), report.violated
 
 
+@pytest.mark.long("up to twenty days of a site")
 def test_cards_expired_by_a_wrong_clock_are_found(monkeypatch):
     monkeypatch.setattr(decisions, "decide", expiring_decide)
     plan = Plan(days=20, lanes=2, seed=7, faults=4.0)
@@ -173,6 +175,7 @@ def test_cards_expired_by_a_wrong_clock_are_found(monkeypatch):
     assert not simulate(replace(plan, days=5)).violated, "the clock as it is follows no step"
 
 
+@pytest.mark.long("up to twenty days of a site")
 def test_a_close_on_the_first_reading_of_a_free_loop_is_found(monkeypatch):
     for part in (closing, runner):
         monkeypatch.setattr(part, "why_not_close", safety.what_forbids)
@@ -180,6 +183,7 @@ def test_a_close_on_the_first_reading_of_a_free_loop_is_found(monkeypatch):
     assert "1 close is never unsafe" in report.violated
 
 
+@pytest.mark.long("up to twenty days of a site")
 def test_a_loop_that_drops_out_for_longer_than_the_clear_time_would_be_a_vehicle_that_was_closed_on(monkeypatch):
     """The far end's own truth, not the reports': the clear time is what keeps the promise."""
     monkeypatch.setattr(safety, "what_is_not_clear", lambda *_: "")
@@ -188,12 +192,14 @@ def test_a_loop_that_drops_out_for_longer_than_the_clear_time_would_be_a_vehicle
     assert "1 close is never unsafe" in report.violated
 
 
+@pytest.mark.long("up to twenty days of a site")
 def test_a_gate_that_goes_on_closing_is_found(monkeypatch):
     monkeypatch.setattr(reopening, "watch", lambda turn, job: False)
     report = simulate(Plan(days=20, lanes=2, seed=7, faults=4.0), enough=broken("1 what closes"))
     assert "1 what closes onto something is opened again" in report.violated
 
 
+@pytest.mark.long("up to twenty days of a site")
 def test_a_close_that_is_refused_and_ends_the_visit_is_found(monkeypatch):
     asked = closing.operator_closes
 
@@ -237,6 +243,7 @@ def test_a_task_that_fails_is_found(monkeypatch):
     assert "no task fails" in report.violated
 
 
+@pytest.mark.long("up to twenty days of a site")
 def test_cards_that_wait_are_found_and_shown_with_the_seed_the_step_and_what_led_to_it():
     report = simulate(Plan(days=20, lanes=2, seed=3, faults=4.0), parts=Parts(lanes=SlowLanes), enough=broken("6"))
     assert any(name.startswith("6") for name in report.violated), report.violated
