@@ -32,6 +32,7 @@ _COPIED = ("gateway", "drivers", "config", "tests", "pyproject.toml")
 _SEEDS = (11, 12, 13)
 _LONGEST = 900.0
 _TESTS_FAILED = 1
+_NO_TESTS = 5  # of that suite
 """The exit status of pytest when tests failed. All others but 0 say that it could not run them."""
 _ONE_RUN = """
 import json, sys
@@ -148,13 +149,22 @@ def _by_simulation(folder: Path, days: float, lanes: int, seed: int) -> str:
 
 
 def _by_tests(mutation: Mutation, folder: Path) -> str:
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *mutation.tests]
+    """Return the test that finds it: one of the fast suite, or else one of the long suite, which is said."""
+    if found := _by_suite("not benchmark and not long", mutation, folder):
+        return found
+    found = _by_suite("long", mutation, folder)
+    return found and f"long suite: {found}"
+
+
+def _by_suite(markers: str, mutation: Mutation, folder: Path) -> str:
+    runner = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-m", markers]
+    command = [*runner, *mutation.tests]
     ended = _run(command, folder)
     if ended is None:
         return "a test without an end"
     # A line without `::` is a module that could not be imported: `-x` ends that with 1 too.
     failed = [line for line in ended.stdout.splitlines() if line.startswith(("FAILED", "ERROR")) and "::" in line]
-    if ended.returncode == 0:
+    if ended.returncode in (0, _NO_TESTS):
         return ""
     if ended.returncode != _TESTS_FAILED or not failed:
         raise DidNotRun(f"pytest ended with {ended.returncode}: {_last_line(ended.stdout + ended.stderr)}")
@@ -183,7 +193,8 @@ def table_of(verdicts: Sequence[Verdict]) -> Table:
         "found",
         "by",
         "s",
-        title=f"{sum(bool(v.found) for v in verdicts)} of {len(verdicts)} found",
+        title=f"{sum(bool(v.found) for v in verdicts)} of {len(verdicts)} found"
+        f", {sum(v.by.startswith('long suite') for v in verdicts)} of them by the long suite alone",
     )
     for verdict in sorted(verdicts, key=lambda one: (one.mutation.promise, one.mutation.name)):
         found = f"{verdict.found} of {verdict.tries}" if verdict.found else "[red]no[/]"
