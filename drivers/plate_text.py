@@ -14,7 +14,7 @@ from drivers.texts import raw_bytes
 
 LONGEST_PLATE: Final = 16
 _NO_PLATE: Final = frozenset({"UNKNOWN", "NOPLATE", "NONE", "NULL", "UNLICENSED", "NOTDETECTED", "无车牌", "无牌车"})
-_SEPARATORS: Final = frozenset(".,·•・‧∙⋅:;'`\"/\\|()[]\t\r\n")
+_SEPARATORS: Final = frozenset(".,·•・‧∙⋅:;'`\"/\\|()[]")
 _SEPARATING: Final = frozenset({"Zs", "Zl", "Zp", "Pd", "Cf", "Mn", "Mc"})
 _RAISED: Final = ("<super>", "<sub>", "<circle>", "<fraction>")
 _CHINESE: Final = frozenset(
@@ -56,7 +56,7 @@ def camera_plate(text: str, *, usual: str = "") -> str:
 
 
 def unread_in(text: str) -> str:
-    """Return the first character that no plate bears, such as a mark for a letter that was not read; "" for none."""
+    """Return the first character that no plate bears, such as a control or a mark for an unread letter; "" for none."""
     return next((one for one in text if not _is_of_a_plate(one)), "")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+BLANKS: Final = " \t\r\n"
+"""The characters that stand around the texts of messages; `str.strip` takes others away too, such as VT and NEL."""
 _KNOWN: Final = {
     "gb2312": "gb18030",
     "gbk": "gb18030",

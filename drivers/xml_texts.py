@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xml.parsers import expat
 
 from drivers.contract import ProtocolViolation
-from drivers.texts import decoded, replaced
+from drivers.texts import BLANKS, decoded, replaced
 
 LARGEST = 64 * 1024
 _DEEPEST = 32
@@ -21,7 +21,9 @@ _LONGEST_DECLARATION = 200
 _BARE = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
 _REFERENCE = re.compile(r"&#(?:([0-9]{1,7})|x([0-9A-Fa-f]{1,6}));")
 _UNREADABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udc7f\udd00-\udfff\ufffe\uffff\U0010ff00-\U0010ffff]")
-_AROUND = " \t\r\n\0\ufeff\ufffd"
+_AROUND = BLANKS + "\0\ufeff\ufffd"
+_INNER = "\ufffe"
+"""The place of an element inside another's text. No text has this character; see `_UNREADABLE`."""
 _SHIFTED = {0xDC80 + number: 0x10FF00 + number for number in range(128)}
 _UNSHIFTED = {shifted: kept for kept, shifted in _SHIFTED.items()}
 """Bytes of an unknown encoding go through the parser as characters of the last private plane."""
@@ -33,7 +35,8 @@ class XmlTexts:
 
     Attributes:
         root: the name of the root element, without its namespace.
-        first: the text of the first element of each name. Names lack their namespaces, texts the blanks around them.
+        first: the text of the first element of each name. Names lack their namespaces, texts the blanks around them. An
+            element inside a text leaves a replacement mark there.
     """
 
     root: str
@@ -99,11 +102,14 @@ class _Reader:
             raise ProtocolViolation(f"an XML document deeper than {_DEEPEST} elements")
         local = name.rpartition(":")[2]
         self.root = self.root or local
+        if self._open:
+            self._open[-1][1].append(_INNER)
         self._open.append((local, []))
 
     def end(self, _name: str) -> None:
         local, texts = self._open.pop()
-        self.first.setdefault(local, "".join(texts).strip())
+        text = "".join(texts).strip(BLANKS)
+        self.first.setdefault(local, text.replace(_INNER, "\ufffd") if text.strip(BLANKS + _INNER) else "")
 
     def text(self, text: str) -> None:
         self._open[-1][1].append(text)

@@ -18,7 +18,7 @@ from drivers.plate_text import camera_plate
 from drivers.plates.dialect import Dialect
 from drivers.plates.multipart import Part
 from drivers.plates.readings import Direction, Found, PlateReading, found_in, fraction, occurrence_of
-from drivers.texts import decoded
+from drivers.texts import BLANKS, decoded
 
 _LINE = re.compile(r"Events\[([0-9]{1,2})\]\.([^=\s]{1,120})=(.{0,400})")
 _PLATES = ("TrafficCar.PlateNumber", "Object.Text", "Plate.Text", "PlateNumber")
@@ -33,14 +33,14 @@ _DIRECTIONS: dict[str, Direction] = {
 
 def read_part(part: Part) -> tuple[Found, ...]:
     """Return the readings in a part; none for heartbeats. Raises ProtocolViolation for other parts."""
-    text = decoded(part.body, declared=part.charset).strip(" \t\r\n\0")
+    text = decoded(part.body, declared=part.charset).strip(BLANKS + "\0")
     if text in {"", "Heartbeat"}:
         return ()
     events: dict[str, dict[str, str]] = {}
-    for line in text.splitlines():
-        if found := _LINE.fullmatch(line.strip()):
+    for line in text.split("\n"):  # `splitlines` would end a plate at VT, FF, NEL and others
+        if found := _LINE.fullmatch(line.strip(BLANKS)):
             number, field, value = found.groups()
-            events.setdefault(number, {}).setdefault(field, value.strip())
+            events.setdefault(number, {}).setdefault(field, value.strip(BLANKS))
     if not events:
         raise ProtocolViolation("a part without events")
     return found_in(events.values(), _reading)

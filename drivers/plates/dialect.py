@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 from drivers.contract import ProtocolViolation
 from drivers.plates.multipart import Part
 from drivers.plates.readings import Found
-from drivers.texts import decoded
+from drivers.texts import BLANKS, decoded
 
 ReadPart = Callable[[Part], tuple[Found, ...]]
 """A pure function that returns the readings in one text of a body. It may be called from any thread.
@@ -20,7 +20,9 @@ A valid text without a reading, such as a heartbeat, gives none. An invalid one 
 Fields = Mapping[str, object]
 _FORM = "application/x-www-form-urlencoded"
 _BEGINS = ("{", "[")
-_AROUND = " \t\r\n\0\ufeff,"
+_AROUND = BLANKS + "\0\ufeff,"
+_LONGEST_WORD = 120
+_CUT = "\ufffd"
 _MOST_OBJECTS = 64
 _DECODER = json.JSONDecoder(strict=False)  # texts of cameras have control characters
 
@@ -75,6 +77,12 @@ def as_object(value: object) -> Fields:
 
 
 def word(fields: Fields, name: str) -> str:
-    """Return a field as text, at most 120 characters; "" unless it is a text or a number."""
+    """Return a field as text; "" unless it is a text or a number.
+
+    One of more than 120 characters is cut, and then ends with a replacement mark, so that no plate is read from it.
+    """
     value = fields.get(name)
-    return str(value).strip()[:120] if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        return ""
+    text = str(value).strip(BLANKS)
+    return text if len(text) <= _LONGEST_WORD else text[: _LONGEST_WORD - 1] + _CUT

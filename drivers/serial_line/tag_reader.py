@@ -24,6 +24,7 @@ from drivers.serial_line.line_splitter import TORN_SECONDS
 from drivers.serial_line.profile import Query, TagReaderProfile
 from drivers.serial_line.unasked_lines import listen, next_arrival
 from drivers.serial_line.unit_requests import UnitRequests
+from drivers.texts import BLANKS
 
 _QUIET_SECONDS = 0.2
 """Seconds of silence after which an incomplete frame is given up."""
@@ -51,7 +52,7 @@ class _Presenter:
     def _card(self, tag: bytes, at: MonotonicSeconds) -> CardPresented:
         if not self._profile.tags.text:
             return CardPresented(self._device_id, 8 * len(tag), int.from_bytes(tag, "big"), "", at)
-        text = tag.decode("ascii", errors="replace").strip()
+        text = tag.decode("ascii", errors="replace").strip(BLANKS)
         if not text or not (text.isascii() and text.isprintable()):
             raise ProtocolViolation(f"a tag of {len(tag)} bytes that are no characters")
         return CardPresented(self._device_id, 0, 0, text, at)

@@ -181,6 +181,33 @@ def test_plate_with_a_mark_for_what_was_not_read_is_none(plate):
     assert read.plate == "CD34", "it costs no other plate"
 
 
+@pytest.mark.parametrize("control", [*"\0\x0b\x0c\r\x1c\x1d\x1e\x1f\x7f\x85\u2028"])
+def test_plate_is_never_cut_at_a_control_character(control):
+    """What is before one may be another vehicle's plate."""
+    for plate in (f"AB{control}12", f"AB12{control}X"):
+        for dialect, part in (
+            (AXIS, js({"carID": 5, "carState": "new", "plateUTF8": plate})),
+            (DAHUA, Part("", dahua_text(plate).encode())),
+            (HIKVISION, xml(alert(plate).encode())),
+            (HIKVISION, js({"eventType": "ANPR", "licensePlate": plate})),
+            (plate_recognizer(), js({"data": {"results": [{"plate": plate}]}})),
+        ):
+            whole = [plate.replace(control, "")] if control == "\u2028" else None  # separates like a blank
+            assert refuses(dialect, part) or [one.plate for one in dialect.read(part)] == whole, (dialect.name, plate)
+
+
+def test_plate_is_never_cut_at_the_greatest_length_of_a_text():
+    plate = "AB12" + " " * 200 + "XY"
+    assert refuses(AXIS, js({"carID": 5, "carState": "new", "plateUTF8": plate}))
+    assert refuses(HIKVISION, js({"eventType": "ANPR", "licensePlate": plate}))
+
+
+@pytest.mark.parametrize("plate", ["AB<x>9</x>12", "AB12<x>9</x>", "<x>9</x>AB12", "AB12<x/>"])
+def test_plate_with_another_element_inside_is_none(plate):
+    """Its text without that element may be another vehicle's plate."""
+    assert refuses(HIKVISION, xml(alert(plate).encode()))
+
+
 def test_hikvision_alert_as_json():
     inner = {"eventType": "ANPR", "ANPR": {"licensePlate": "AB12", "confidenceLevel": 97, "direction": "forward"}}
     for body in ({"EventNotificationAlert": {**inner, "UUID": "u"}}, {**inner, "UUID": "u"}):
