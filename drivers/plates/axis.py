@@ -10,7 +10,7 @@ Rules:
 from __future__ import annotations
 
 from drivers.contract import ProtocolViolation
-from drivers.plate_text import camera_plate
+from drivers.plate_text import camera_plate, plain_plate
 from drivers.plates.dialect import Dialect, Fields, read_objects, word
 from drivers.plates.multipart import Part
 from drivers.plates.readings import Direction, Found, PlateReading, found_in, fraction, occurrence_of
@@ -28,9 +28,10 @@ def _reading(said: Fields) -> tuple[PlateReading, ...]:
     state, car = word(said, "carState").lower(), word(said, "carID")
     if state not in _STATES or not car:
         raise ProtocolViolation("no carState and carID")
+    text = word(said, "plateUTF8") or word(said, "plateText") or word(said, "plateASCII")
     if state == "lost":
-        return (PlateReading(plate="", vehicle=car, left=True),)
-    plate = camera_plate(word(said, "plateUTF8") or word(said, "plateText") or word(said, "plateASCII"))
+        return (PlateReading(plate=plain_plate(text), vehicle=car, left=True),)
+    plate = camera_plate(text)
     if not plate:
         return ()
     packet = word(said, "packetCounter")

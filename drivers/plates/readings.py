@@ -15,6 +15,8 @@ Direction = Literal["approaching", "leaving", ""]
 _REMEMBERED = 64
 _REPEATED_SECONDS = 30.0
 _LEFT_SECONDS = 30.0
+_Key = tuple[str, str]
+"""An id that the camera gave, never empty, and a plate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +24,13 @@ class PlateReading:
     """A camera's report of one vehicle.
 
     Attributes:
-        plate: the plate as `drivers.plate_text.camera_plate` returns it; empty only with `left`.
+        plate: the plate as `drivers.plate_text.camera_plate` returns it; with `left` it may be empty.
         confidence: 0.0 to 1.0.
         vehicle: the camera's own id of the vehicle, "" for none.
         direction: the vehicle's direction, "" when the camera gives none.
         occurrence: an id of this message, the same when it is sent again within 30 s; "" when the camera gives none.
-        left: whether the camera has lost the vehicle from view. That is no reading, and later readings of the vehicle
-            are ignored.
+        left: whether the camera has lost the vehicle from view. That is no reading, and later readings of the vehicle's
+            plates are ignored.
     """
 
     plate: str
@@ -84,35 +86,45 @@ class Sightings:
 
     Cameras send a message again when its answer was late. A vehicle that has left must not be taken for the next one.
     Both hold for 30 s; after that an id may belong to another message or vehicle, since cameras count from the begin
-    when they restart. One that restarted sooner sends another plate under the same id.
+    when they restart. One that restarted sooner sends another plate under the same id, so an id counts only together
+    with a plate. Where no plate of the vehicle that left is known, all of that id are ignored.
     """
 
     def __init__(self) -> None:
-        self._said: OrderedDict[str, float] = OrderedDict()
-        self._left: OrderedDict[str, float] = OrderedDict()
+        self._said: OrderedDict[_Key, float] = OrderedDict()
+        self._read: OrderedDict[_Key, float] = OrderedDict()
+        self._left: OrderedDict[_Key, float] = OrderedDict()
 
     def fresh(self, readings: Iterable[PlateReading], *, at: float) -> tuple[PlateReading, ...]:
         """Return those of the readings that must be reported. `at` is when they came."""
         return tuple(reading for reading in readings if self._is_fresh(reading, at))
 
     def _is_fresh(self, reading: PlateReading, at: float) -> bool:
+        seen = (reading.vehicle, reading.plate)
         if reading.left:
-            _remember(self._left, reading.vehicle, at)
+            plates = {plate for vehicle, plate in self._read if vehicle == reading.vehicle} | {reading.plate} - {""}
+            for plate in plates or {""}:
+                _remember(self._left, (reading.vehicle, plate), at)
+                self._read.pop((reading.vehicle, plate), None)
             return False
-        said = f"{reading.occurrence} {reading.plate}" if reading.occurrence else ""
-        if _within(self._left, reading.vehicle, at, _LEFT_SECONDS) or _within(self._said, said, at, _REPEATED_SECONDS):
+        said = (reading.occurrence, reading.plate)
+        if any(_within(self._left, key, at, _LEFT_SECONDS) for key in (seen, (reading.vehicle, ""))):
+            return False
+        if _within(self._said, said, at, _REPEATED_SECONDS):
             return False
         _remember(self._said, said, at)
+        _remember(self._read, seen, at)
         return True
 
 
-def _within(place: OrderedDict[str, float], word: str, at: float, seconds: float) -> bool:
-    return at - place.get(word, float("-inf")) < seconds
+def _within(place: OrderedDict[_Key, float], key: _Key, at: float, seconds: float) -> bool:
+    return at - place.get(key, float("-inf")) < seconds
 
 
-def _remember(place: OrderedDict[str, float], word: str, at: float) -> None:
-    if not word:
+def _remember(place: OrderedDict[_Key, float], key: _Key, at: float) -> None:
+    if not key[0]:
         return
-    place[word] = at
+    place[key] = at
+    place.move_to_end(key)
     if len(place) > _REMEMBERED:
         place.popitem(last=False)

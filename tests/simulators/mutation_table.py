@@ -738,8 +738,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         10,
         "plate left out of the memory of messages",
         "drivers/plates/readings.py",
-        'said = f"{reading.occurrence} {reading.plate}" if reading.occurrence else ""',
-        "said = reading.occurrence",
+        "said = (reading.occurrence, reading.plate)",
+        'said = (reading.occurrence, "")',
         tests=("tests/drivers/plates/test_plates.py",),
     ),
     Mutation(

@@ -285,7 +285,7 @@ def test_axis_new_car_has_no_direction_and_a_lost_one_is_no_reading():
     (new,) = AXIS.read(js(axis_message("AB12", car=5, packet=1)))
     assert (new.plate, new.direction, new.left) == ("AB12", "", False)
     (lost,) = AXIS.read(js(axis_message("AB12", car=5, state="lost", packet=9)))
-    assert (lost.plate, lost.vehicle, lost.left) == ("", "5", True)
+    assert (lost.plate, lost.vehicle, lost.left) == ("AB12", "5", True)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"nonsense", b"{}", b'{"carID": 5}', b"[" * 100_000, b"\xff\xfe"])

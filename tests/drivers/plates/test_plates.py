@@ -82,10 +82,29 @@ def test_same_message_counts_once_and_readings_of_one_vehicle_each():
 
 def test_vehicle_that_left_is_not_read_again_until_its_name_may_be_another():
     sightings = Sightings()
-    sightings.fresh([seen(), seen("", left=True)], at=0.0)
-    assert sightings.fresh([seen("LATE")], at=0.1) == ()
+    sightings.fresh([seen(), seen("A812"), seen("", left=True)], at=0.0)
+    assert sightings.fresh([seen(), seen("A812")], at=0.1) == (), "they come late"
     assert sightings.fresh([seen("NEXT", vehicle="8")], at=0.1) == (seen("NEXT", vehicle="8"),)
     assert sightings.fresh([seen("OTHER")], at=31.0) == (seen("OTHER"),)
+
+
+@pytest.mark.parametrize("lost", ["", "AB12"])
+def test_vehicle_with_another_plate_counts_under_the_name_of_one_that_left(lost):
+    """The camera restarted, and counts its vehicles from the begin."""
+    sightings = Sightings()
+    sightings.fresh([seen(), seen(lost, left=True)], at=0.0)
+    another = seen("CD34")
+    assert sightings.fresh([another, another], at=1.0) == (another, another)
+    assert sightings.fresh([another, seen("", left=True), another], at=2.0) == (another,)
+
+
+def test_vehicle_that_left_is_known_by_the_plate_it_left_with_or_else_by_its_name():
+    sightings = Sightings()
+    late = [seen(vehicle="7"), seen(vehicle="8")]
+    sightings.fresh([seen(vehicle="7", left=True), seen("", vehicle="8", left=True)], at=0.0)
+    assert sightings.fresh(late, at=1.0) == ()
+    other = seen("CD34", vehicle="7")
+    assert sightings.fresh([other, seen("CD34", vehicle="8")], at=1.0) == (other,)
 
 
 def test_message_is_remembered_for_a_while_and_with_its_plate():
