@@ -7,16 +7,17 @@ from typing import Final
 from drivers.serial_line.seven_bits import SWITCHED_ON
 
 _MOST_REMEMBERED: Final = 8
-_LINES_NEEDED: Final = 2
+_FEWEST: Final = 4
 _NOISE: Final = bytes((*range(0x21), 0x7F)) + SWITCHED_ON
 
 
 class Heartbeats:
     """The texts without a line end that come on a reader's line and are no begin of a card.
 
-    A heartbeat is known when the site file names it, or when it has come twice by itself on a line whose cards are
-    read. A text that no line of this form can begin with is foreign too, and so is one with a kind of characters that
-    no card of this reader has had. In doubt a text is the begin of a line, since half a number may be another's.
+    A text is no begin of a card for certain when it is the heartbeat that the site file names, or when no line of this
+    form can have any of its characters. Nothing else proves it: neither characters that no card has had so far, nor
+    how often a text came, since a line may be torn at the same place each time. In doubt a text is the begin of a line,
+    and what follows is no card of its own, because half a number may be another card's.
 
     Args:
         named: the heartbeat that the site file names; b"" for none.
@@ -26,38 +27,40 @@ class Heartbeats:
     def __init__(self, *, named: bytes = b"", alphabet: bytes = b"") -> None:
         self._named = named
         self._alphabet = frozenset(alphabet)
-        self._came: dict[bytes, int] = {}
-        self._lines = 0
-        self._kinds: frozenset[str] = frozenset()
+        self._told: dict[bytes, None] = {}
+        self._has_cards = False
 
-    def line_read(self, line: bytes) -> None:
-        """Learn the kinds of characters of a line that was a card. No begin of such a line is a heartbeat."""
-        self._came = {text: count for text, count in self._came.items() if not line.startswith(text)}
-        self._lines += 1
-        self._kinds |= _kinds(line)
+    def card_read(self) -> None:
+        """Note that a line was a card, so that the reader's line ends are those of the site file."""
+        self._has_cards = True
 
-    def came_alone(self, text: bytes) -> bool:
-        """Note a text that came without a line end; return whether it is for certain no message of the reader.
+    def is_told(self, text: bytes) -> bool:
+        """Note a text that came without a line end; return whether it needs telling no more.
 
-        A text that looks like a card may be one: the reader may have been set to other line ends.
+        It does each time while it may be a message of the reader, whose form or line ends may differ from the site
+        file's.
         """
         if not text.strip(_NOISE) or self._is_named(text):
             return True
-        if not self._lines:
-            return False  # as long as no card was read, the reader itself may send other line ends
-        if len(self._came) >= _MOST_REMEMBERED and text not in self._came:
-            del self._came[next(iter(self._came))]
-        self._came[text] = self._came.get(text, 0) + 1
-        is_text = text.isascii() and text.decode("ascii").isprintable()
-        return self._came[text] > 1 and is_text and not self._kinds.issuperset(_kinds(text))
+        if not (self._has_cards and self.is_foreign(text)):
+            return False
+        if text in self._told:
+            return True
+        if len(self._told) >= _MOST_REMEMBERED:
+            del self._told[next(iter(self._told))]
+        self._told[text] = None
+        return False
 
     def is_foreign(self, text: bytes) -> bool:
-        """Return whether a text that a pause follows is no begin of a line."""
-        if self._is_heartbeat(text):
+        """Return whether a text that a pause follows is for certain no begin of a line.
+
+        Bytes that are no characters, and fewer than four characters, may be a line that noise has damaged.
+        """
+        if self._is_named(text):
             return True
-        if self._alphabet:
-            return not self._alphabet.issuperset(text)
-        return self._lines >= _LINES_NEEDED and not self._kinds.issuperset(_kinds(text))
+        letters = text.strip(b" ")
+        is_text = letters.isascii() and letters.decode("ascii").isprintable()
+        return bool(self._alphabet) and is_text and len(letters) >= _FEWEST and self._alphabet.isdisjoint(letters)
 
     def without(self, line: bytes) -> bytes:
         """Return a line without the heartbeats before it, if the site file names one."""
@@ -65,18 +68,6 @@ class Heartbeats:
             line = line.removeprefix(self._named)
         return line
 
-    def _is_heartbeat(self, text: bytes) -> bool:
-        """Return whether the text is a known heartbeat, or several."""
-        return self._is_named(text) or self._came.get(text, 0) > 1
-
     def _is_named(self, text: bytes) -> bool:
+        """Return whether the text is the heartbeat of the site file, or several of them."""
         return bool(self._named and text) and not text.replace(self._named, b"")
-
-
-def _kinds(text: bytes) -> frozenset[str]:
-    """Return the kinds of characters in a text: digits, capitals, small letters, and each other sign by itself."""
-    return frozenset(
-        "0" if "0" <= one <= "9" else "A" if "A" <= one <= "Z" else "a" if "a" <= one <= "z" else one
-        for one in text.decode("latin-1")
-        if one > " "
-    )

@@ -112,7 +112,7 @@ class SerialReader:
         except ProtocolViolation as violation:
             reports(MessageRefused(self._device_id, str(violation), line, at))
             return
-        self._heartbeats.line_read(card)
+        self._heartbeats.card_read()
         presented = self._hold.of(
             CardPresented(self._device_id, reading.bit_length, reading.bits, reading.text, at),
         )
@@ -120,6 +120,6 @@ class SerialReader:
             reports(presented)
 
     def _refuse(self, text: bytes, at: MonotonicSeconds, reports: Reports) -> None:
-        """Report what was no line, unless it is a heartbeat."""
-        if not self._heartbeats.came_alone(text):
+        """Report what was no line, unless it is a heartbeat that needs no telling."""
+        if not self._heartbeats.is_told(text):
             reports(MessageRefused(self._device_id, _NO_LINE, text, at))

@@ -203,7 +203,10 @@ class SerialReaderDevice(Section):
         "12 digits behind STX of 125 kHz tags end in their `xor`",
     )
     heartbeat: str = Field(
-        default="", max_length=64, description="a text that a serial server sends between the cards, as `www.usr.cn`"
+        default="www.usr.cn",  # as serial servers of USR IOT are delivered
+        max_length=64,
+        description="a text that a serial server sends between the cards; a card that comes within 5 s behind another "
+        "text is lost, unless the form can have none of that text's characters",
     )
     hold_seconds: HoldSeconds = HOLD_SECONDS
     bits: BitsSection = BitsSection()
