@@ -83,8 +83,9 @@ class Crowd:
 
     Attributes:
         turned_away: the connections that were refused, or closed for others, since the listener became full.
-        address: the address with the most places.
-        places: the places of that address.
+        address: the address that had the most places when the listener was last full; "" when many shared them, and
+            none had more than its fair part.
+        places: the places of that address, or of all.
     """
 
     turned_away: int
@@ -158,7 +159,7 @@ class Places:
         self._places: set[Place] = set()
         self._known: OrderedDict[str, float] = OrderedDict()
         self._full_at = float("-inf")
-        self._turned_away = 0
+        self._crowd = Crowd(0, "", 0)
 
     def admit(self, transport: asyncio.Transport) -> Place | None:
         """Admit a new connection, closing a slower one if needed; None when no place can be made."""
@@ -210,11 +211,7 @@ class Places:
     @property
     def crowd(self) -> Crowd | None:
         """The crowd of the last minute; None while there was room for everybody."""
-        if self._monotonic() - self._full_at > _FULL_SECONDS:
-            return None
-        held = Counter(one.host for one in self._places).most_common(1)
-        host, count = held[0] if held else ("", 0)
-        return Crowd(self._turned_away, host, count)
+        return None if self._monotonic() - self._full_at > _FULL_SECONDS else self._crowd
 
     def _standing(self, host: str) -> Standing:
         if self._is_configured(host) or self._is_proxy(host):
@@ -236,7 +233,7 @@ class Places:
         """
         now, mine = self._monotonic(), self._standing(host)
         if not within:
-            self._note_full(now)
+            self._note_full(now, held)
         standings = {other: self._standing(other) for other in held}
         fair = self._bounds.most // _FAIR_PART
 
@@ -261,6 +258,10 @@ class Places:
         self._places.discard(slowest)
         return True
 
-    def _note_full(self, now: float) -> None:
-        self._turned_away = 1 if now - self._full_at > _FULL_SECONDS else self._turned_away + 1
-        self._full_at = now
+    def _note_full(self, now: float, held: Counter[str]) -> None:
+        before = self.crowd
+        turned_away = 1 if before is None else before.turned_away + 1
+        address, places = max(held.items(), key=lambda one: one[1], default=("", 0))
+        if places <= self._bounds.most // _FAIR_PART:
+            address, places = "", held.total()
+        self._crowd, self._full_at = Crowd(turned_away, address, places), now

@@ -12,6 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import GatewayError
 
+LONGEST_OFFER = 200_000
+LONGEST_FRAGMENT = 100_000
+
 
 class _Wire(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,7 +67,7 @@ class OpenView(_Wire):
 
     camera_id: int
     address: str = Field(default="", max_length=100)
-    offer: str = Field(max_length=200_000, repr=False)
+    offer: str = Field(max_length=LONGEST_OFFER, repr=False)
 
 
 class ViewOpened(_Wire):
@@ -80,7 +83,7 @@ class TrickleView(_Wire):
     """`PATCH /views/{view}`: more of the viewer's candidates, as `application/trickle-ice-sdpfrag` (RFC 8840)."""
 
     tags: tuple[str, ...] = Field(default=(), description="entity tags that the request is for, unquoted; `*`: any")
-    fragment: str = Field(max_length=100_000, repr=False)
+    fragment: str = Field(max_length=LONGEST_FRAGMENT, repr=False)
 
 
 class ViewRefused(_Wire):

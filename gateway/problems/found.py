@@ -206,7 +206,12 @@ def _of_gateway(site: SiteState) -> Iterator[Problem]:
     if site.interface_fault:
         yield _gateway(ProblemKind.INTERFACE_NOT_SERVED, site.interface_fault)
     for port in site.crowded:
-        text = f"the port for {port.name} is full: {port.crowd.places} connections are of {port.crowd.address}"
+        crowd = port.crowd
+        text = (
+            f"the port for {port.name} is full: {crowd.places} connections are of {crowd.address}"
+            if crowd.address
+            else f"the port for {port.name} is full: {crowd.places} connections are of many addresses"
+        )
         yield _gateway(ProblemKind.PORT_FULL, text, subject=port.name)
     if not site.clock_trusted:
         yield _gateway(ProblemKind.CLOCK_NOT_SET, "the clock is not set by a time server")

@@ -150,7 +150,7 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
             Severity.WARNING,
             "Connections of strangers are closed for others; configured addresses and this machine keep places.",
             (
-                "Find what has this address: a scanner, a faulty program, or a camera that keeps connections.",
+                "Find what has these connections: a scanner, a faulty program, or a camera that keeps them open.",
                 "Keep strangers away from the port with a firewall, or a network of its own for devices.",
             ),
         ),

@@ -7,7 +7,15 @@ from collections.abc import Callable, Sequence
 
 from gateway.domain.errors import CameraUnavailable, NotFoundError, OfferUnanswered
 from gateway.domain.footage import WantParts
-from gateway.domain.viewing import NotShown, OpenView, TrickleView, ViewOpened, ViewRefusal
+from gateway.domain.viewing import (
+    LONGEST_FRAGMENT,
+    LONGEST_OFFER,
+    NotShown,
+    OpenView,
+    TrickleView,
+    ViewOpened,
+    ViewRefusal,
+)
 from gateway.recording.worker_client import WorkerClient
 from gateway.recording.worker_pool import CameraWorker
 
@@ -52,6 +60,7 @@ class Viewing:
         """Open a view. `offer`: the viewer's SDP offer. `address`: the viewer's own, "" when it is not known."""
         worker = self._worker(camera_id)
         client = self._client(worker)
+        _check_length(offer, LONGEST_OFFER)
         if sum(each.viewers for each in self._workers()) >= self._most:
             raise NotShown(ViewRefusal.FULL, f"{self._most} viewers watch this site's cameras already")
         worker.viewers += 1  # many may come before the worker's next report
@@ -67,9 +76,9 @@ class Viewing:
 
     async def trickle(self, camera_id: int, view: str, *, tags: tuple[str, ...], fragment: str) -> None:
         """Pass a viewer's further ICE candidates on to the worker."""
-        await self._client(self._worker_of(camera_id, view)).trickle_view(
-            view, TrickleView(tags=tags, fragment=fragment)
-        )
+        client = self._client(self._worker_of(camera_id, view))
+        _check_length(fragment, LONGEST_FRAGMENT)
+        await client.trickle_view(view, TrickleView(tags=tags, fragment=fragment))
 
     async def look(self, camera_id: int, view: str) -> None:
         """Check that a view is open; raise NotShown if it is not."""
@@ -98,3 +107,8 @@ class Viewing:
         if worker.client is None:
             raise CameraUnavailable("the camera worker is being restarted; try again in a few seconds")
         return worker.client
+
+
+def _check_length(sdp: str, longest: int) -> None:
+    if len(sdp) > longest:
+        raise NotShown(ViewRefusal.BAD_OFFER, f"the SDP has {len(sdp)} characters, and may have {longest}")

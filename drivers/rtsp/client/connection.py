@@ -52,6 +52,7 @@ _BEGINS = b"$" + _LETTERS
 _FRAMING = struct.Struct("!HH")
 _BUFFER = 2 * _PIECE
 _MOST_SPARE = 2
+_TOO_LONG = f"the camera's answer is too long: its header has more than {_LARGEST_HEAD // 1024} KiB"
 _NO_RTSP = "what answers at the camera's address does not speak RTSP"
 
 Packets = list[tuple[int, list[bytes | memoryview]]]
@@ -109,7 +110,7 @@ class RtspConnection:
         self._unanswered: list[int] = []
         self._answers: list[tuple[int, RtspResponse]] = []
         self._early: Packets = []
-        self._speaks_rtsp = self._heard_else = False
+        self._speaks_rtsp = self._heard_else = self._heard_too_long = False
         self._in_step = True
         self._headless_until = 0
         self._interrupted = threading.Event()
@@ -405,7 +406,10 @@ class RtspConnection:
     def _answer(self, at: int, until: int) -> int | None:
         found = self._head(at, until)
         if found is None:
-            return None if until - at < _LARGEST_HEAD else at + 4
+            if until - at < _LARGEST_HEAD:
+                return None
+            self._heard_too_long = True
+            return at + 4
         end, after = found
         try:
             answer = parse_response_head(bytes(self._view[at:end]))
@@ -469,12 +473,13 @@ class RtspConnection:
         Packets that come meanwhile are kept for `read`.
 
         Raises:
-            CameraSilent: no answer came in time, or what answers does not speak RTSP.
+            CameraSilent: no answer came in time, it was too long, or what answers does not speak RTSP.
             CameraUnreachable: the connection broke.
             CameraEnded: the camera hung up.
         """
         deadline = self._monotonic() + (self._seconds if seconds is None else seconds)
         early: Packets = []
+        self._heard_too_long = False
         while self._monotonic() < deadline:
             early += [(channel, [bytes(packet)]) for channel, packets in self.read() for packet in packets]
             del early[:-_MOST_EARLY]
@@ -484,6 +489,8 @@ class RtspConnection:
                     self._early = early
                     return answer
         self._early = early
+        if self._heard_too_long:
+            raise CameraSilent(_TOO_LONG)
         raise CameraSilent(_NO_RTSP if self._heard_else else "the camera did not answer in time")
 
 

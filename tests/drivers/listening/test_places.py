@@ -150,6 +150,28 @@ def test_a_crowd_is_told_with_its_greatest_address_for_a_minute():
     assert door.places.crowd is None
 
 
+def test_a_crowd_is_told_as_it_was_when_it_has_gone():
+    door = Door()
+    crowding = [*door.come(STRANGER, 30), *door.come(OTHER, 30)]
+    told = door.places.crowd
+    assert told is not None
+    for place in crowding:
+        place.transport.close()
+    door.places.close_late()
+    assert door.places.crowd == told
+    assert told.address in {STRANGER, OTHER}
+    assert told.places > 8
+
+
+def test_a_crowd_of_many_addresses_names_none():
+    door = Door()
+    for number in range(1, 91):
+        door.come(f"198.51.{number}.1", 1)
+    crowd = door.places.crowd
+    assert crowd is not None
+    assert (crowd.address, crowd.places) == ("", 48)
+
+
 def test_an_address_at_its_own_bound_is_no_crowd():
     door = Door()
     door.come(STRANGER, 40)

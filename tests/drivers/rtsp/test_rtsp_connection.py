@@ -6,7 +6,7 @@ import pytest
 
 from drivers.rtsp.client.connection import ReadBuffers, RtspConnection
 from drivers.rtsp.client.habits import CameraHabits
-from drivers.rtsp.errors import CameraEnded, CameraUnreachable
+from drivers.rtsp.errors import CameraEnded, CameraSilent, CameraUnreachable
 
 
 def connected():
@@ -263,4 +263,15 @@ def test_a_host_is_reached_by_whichever_address_answers(monkeypatch):
         )  # fmt: skip
         connection.open()
         assert connection.remote_host == "127.0.0.1"
+        connection.close()
+
+
+@pytest.mark.parametrize("end", [b"\r\n\r\n", b""])
+def test_an_answer_whose_header_is_too_long_is_told_as_that(end):
+    connection, camera = connected()
+    with camera:
+        number = connection.send("DESCRIBE", "rtsp://127.0.0.1/")
+        camera.sendall(b"RTSP/1.0 401 Unauthorized\r\nCSeq: 1\r\nWWW-Authenticate: Digest " + b"a" * 60_000 + end)
+        with pytest.raises(CameraSilent, match="too long"):
+            connection.wait_for(number, seconds=0.2)
         connection.close()

@@ -427,3 +427,6 @@ def test_a_full_port_is_told_with_the_address_that_fills_it():
     (problem,) = verdict(replace(WELL, crowded=crowded)).problems
     assert problem.kind is K.PORT_FULL
     assert problem.text == "the port for plate cameras (push) is full: 40 connections are of 192.0.2.7"
+    crowded = (CrowdedListener("plate cameras (push)", Crowd(3, "", 90)),)
+    (problem,) = verdict(replace(WELL, crowded=crowded)).problems
+    assert problem.text == "the port for plate cameras (push) is full: 90 connections are of many addresses"

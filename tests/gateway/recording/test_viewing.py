@@ -7,7 +7,7 @@ from aiortc import RTCConfiguration, RTCPeerConnection
 
 from gateway.domain.errors import CameraUnavailable
 from gateway.domain.footage import WorkerCamera
-from gateway.domain.viewing import NotShown, ViewOpened, ViewRefusal
+from gateway.domain.viewing import LONGEST_FRAGMENT, LONGEST_OFFER, NotShown, ViewOpened, ViewRefusal
 from gateway.recording.viewing import Viewing
 from gateway.recording.worker_client import WorkerClient
 from tests.gateway.camera_worker.conftest import own_camera, start_worker  # noqa: F401 (fixtures)
@@ -33,6 +33,19 @@ async def test_a_view_is_not_ended_under_another_cameras_path():
         await viewing.end(20, "201-name")
     await viewing.end(201, "201-name")
     assert worker.ended == ["201-name"]
+
+
+async def test_an_sdp_that_is_too_long_is_refused_in_words():
+    worker = Living(client=Worker())
+    viewing = Viewing(cameras=lambda: worker.cameras, workers=lambda: (worker,), most=1)
+    for asked in (
+        viewing.open(201, "v" * (LONGEST_OFFER + 1), address=""),
+        viewing.trickle(201, "201-name", tags=("*",), fragment="a" * (LONGEST_FRAGMENT + 1)),
+    ):
+        with pytest.raises(NotShown, match="characters, and may have") as refused:
+            await asked
+        assert refused.value.refusal is ViewRefusal.BAD_OFFER
+    assert worker.viewers == 0
 
 
 async def test_an_open_view_is_found_until_it_has_ended(start_worker, own_camera):  # noqa: F811
