@@ -183,7 +183,7 @@ def test_plate_with_a_mark_for_what_was_not_read_is_none(plate):
 
 @pytest.mark.parametrize("control", [*"\0\x0b\x0c\r\x1c\x1d\x1e\x1f\x7f\x85\u2028"])
 def test_plate_is_never_cut_at_a_control_character(control):
-    """What is before one may be another vehicle's plate."""
+    """The letters before one may be another vehicle's plate."""
     for plate in (f"AB{control}12", f"AB12{control}X"):
         for dialect, part in (
             (AXIS, js({"carID": 5, "carState": "new", "plateUTF8": plate})),
