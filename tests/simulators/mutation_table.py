@@ -124,6 +124,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         _SAFETY,
         "        if point.missed:\n",
         "        if False:\n",
+        tests=("tests/gateway/lanes/test_close_guards.py",),
     ),
     Mutation(
         1,
