@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 from loop_watch import Watched, watch_callbacks
 
-pytestmark = pytest.mark.long("load on the machine, in real time")
+pytestmark = [pytest.mark.long("load on the machine, in real time"), pytest.mark.alone]
 
 
 async def _held_up(*times: float, how) -> Watched:

@@ -10,7 +10,7 @@ import time
 import pytest
 from stopwatch import Stopwatch
 
-pytestmark = pytest.mark.long("load on the machine, in real time")
+pytestmark = [pytest.mark.long("load on the machine, in real time"), pytest.mark.alone]
 
 
 async def test_what_waits_counts():
