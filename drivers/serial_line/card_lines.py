@@ -31,11 +31,15 @@ _ALPHABETS: Final[dict[Form, bytes]] = {
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The content of one line: bits (most significant first), text, or both. `bit_length` is 0 for text alone."""
+    """The content of one line: bits (most significant first), text, or both. `bit_length` is 0 for text alone.
+
+    `is_tag_frame` is true for a frame with STX whose check digits are right, as readers of 125 kHz tags send them.
+    """
 
     bit_length: int
     bits: int
     text: str
+    is_tag_frame: bool = False
 
 
 def alphabet(form: Form, *, prefix: str = "") -> bytes:
@@ -44,7 +48,14 @@ def alphabet(form: Form, *, prefix: str = "") -> bytes:
     return characters + prefix.encode("ascii", "ignore") if characters else b""
 
 
-def read_line(line: bytes, *, form: Form, prefix: str = "", check_digits: CheckDigits = "frame") -> Reading:
+def read_line(
+    line: bytes,
+    *,
+    form: Form,
+    prefix: str = "",
+    check_digits: CheckDigits = "frame",
+    sends_tag_frames: bool = False,
+) -> Reading:
     """Parse the reading in a line of this form.
 
     Control characters and blanks around it are ignored, and so is `prefix` at its begin. So are the bytes that a line
@@ -53,8 +64,9 @@ def read_line(line: bytes, *, form: Form, prefix: str = "", check_digits: CheckD
     - `text`: printable ASCII characters, kept as they are.
     - `hex`: hexadecimal digits, 4 bits each, 256 bits at most. Colons, dashes, dots and blanks between them, `0x`
       before and `h` behind them are left out. `check_digits` says how the last two digits are verified: `xor` and
-      `sum` of the bytes before them, `none` for no check digits. `frame` is the exclusive or, for 12 digits behind STX,
-      as readers of 125 kHz tags send them; other lines have none.
+      `sum` of the bytes before them, `none` for no check digits. `frame` is the exclusive or, for lines of 12
+      digits, as readers of 125 kHz tags send them, even if STX was lost; other lines have none. From a reader that
+      `sends_tag_frames`, other lines are refused, since digits of theirs were lost.
     - `decimal`: a decimal number. It gives 32 bits, or 64 when it needs more, and its digits as text.
     - `wiegand26`: `FFF,CCCCC` or `FFFCCCCC`, with facility 0-255 and card 0-65535. It gives the 26 bits of H10301 with
       their parity. All 3 and 5 digits are required, so that a torn line never passes for another card.
@@ -73,35 +85,45 @@ def read_line(line: bytes, *, form: Form, prefix: str = "", check_digits: CheckD
         case "text":
             return Reading(0, 0, text)
         case "hex":
-            return _hex(text, check_digits=_algorithm(check_digits, text, framed=characters.startswith(_START)))
+            digits = _hex_digits(text)
+            algorithm = _algorithm(check_digits, digits, only_frames=sends_tag_frames)
+            if algorithm is not None:
+                _verify(digits, algorithm)
+            is_frame = check_digits == "frame" and algorithm is not None and characters.startswith(_START)
+            return Reading(4 * len(digits), int(digits, 16), "", is_frame)
         case "decimal":
             return _decimal(text)
         case "wiegand26":
             return _wiegand26(text)
 
 
-def _algorithm(check_digits: CheckDigits, text: str, *, framed: bool) -> Algorithm | None:
+def _algorithm(check_digits: CheckDigits, digits: str, *, only_frames: bool) -> Algorithm | None:
     match check_digits:
         case "frame":
-            return Algorithm.XOR if framed and len(text) == _FRAME_DIGITS else None
+            if len(digits) == _FRAME_DIGITS:
+                return Algorithm.XOR
+            if only_frames:
+                raise ProtocolViolation(f"a line of {len(digits)} digits from a reader that sends frames of 12")
+            return None
         case "none":
             return None
         case _:
             return Algorithm(check_digits)
 
 
-def _hex(text: str, *, check_digits: Algorithm | None) -> Reading:
+def _hex_digits(text: str) -> str:
     found = _HEX.fullmatch(_SEPARATORS.sub("", text))
     if found is None or len(found[1]) * 4 > LONGEST_BITS:
         raise ProtocolViolation("a line that is no hexadecimal number")
-    digits = found[1]
-    if check_digits is not None:
-        if len(digits) < 4 or len(digits) % 2:
-            raise ProtocolViolation(f"a line of {len(digits)} digits, which cannot end in check digits")
-        *data, given = bytes.fromhex(digits)
-        if (right := check_digits.of(bytes(data))) != given:
-            raise ProtocolViolation(f"its check digits are {given:02X} instead of {right:02X}: a digit was misread")
-    return Reading(4 * len(digits), int(digits, 16), "")
+    return found[1]
+
+
+def _verify(digits: str, algorithm: Algorithm) -> None:
+    if len(digits) < 4 or len(digits) % 2:
+        raise ProtocolViolation(f"a line of {len(digits)} digits, which cannot end in check digits")
+    *data, given = bytes.fromhex(digits)
+    if (right := algorithm.of(bytes(data))) != given:
+        raise ProtocolViolation(f"its check digits are {given:02X} instead of {right:02X}: a digit was misread")
 
 
 def _decimal(text: str) -> Reading:

@@ -56,6 +56,7 @@ class SerialReader:
         self._hold = CardHold(seconds=hold_seconds)
         self._monotonic = monotonic
         self._was_mid_line = False
+        self._sends_tag_frames = False
 
     @property
     def device_id(self) -> int:
@@ -108,11 +109,18 @@ class SerialReader:
     def _present(self, line: bytes, at: MonotonicSeconds, reports: Reports) -> None:
         try:
             card = self._heartbeats.without(line)
-            reading = read_line(card, form=self._form, prefix=self._prefix, check_digits=self._check_digits)
+            reading = read_line(
+                card,
+                form=self._form,
+                prefix=self._prefix,
+                check_digits=self._check_digits,
+                sends_tag_frames=self._sends_tag_frames,
+            )
         except ProtocolViolation as violation:
             reports(MessageRefused(self._device_id, str(violation), line, at))
             return
         self._heartbeats.card_read()
+        self._sends_tag_frames |= reading.is_tag_frame
         presented = self._hold.of(
             CardPresented(self._device_id, reading.bit_length, reading.bits, reading.text, at),
         )

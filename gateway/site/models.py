@@ -199,8 +199,8 @@ class SerialReaderDevice(Section):
     form: Form = Field(default="text", description="how a line is read, see above")
     check_digits: CheckDigits = Field(
         default="frame",
-        description="for `hex`, what the last two digits are of those before: `xor`, `sum` or `none`; with `frame` the "
-        "12 digits behind STX of 125 kHz tags end in their `xor`",
+        description="for `hex`, what the last two digits are of those before: `xor`, `sum` or `none`; with `frame` "
+        "lines of 12 digits, as of 125 kHz tags, end in their `xor`; behind such a frame with STX no other line counts",
     )
     heartbeat: str = Field(
         default="www.usr.cn",  # as serial servers of USR IOT are delivered

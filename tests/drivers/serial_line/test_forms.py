@@ -40,8 +40,9 @@ def test_facility_and_card_become_26_bits(facility, number, pattern):
         (b"04 A1-B2.C3", "hex", "", Reading(32, 0x04A1B2C3, "")),
         (b"0x1EA68671", "hex", "", Reading(32, 0x1EA68671, "")),
         (b"1ea68671h", "hex", "", Reading(32, 0x1EA68671, "")),
-        (b"\x020A004D760332\x03", "hex", "", Reading(48, 0x0A004D760332, "")),
-        (b"0A004D76023A", "hex", "", Reading(48, 0x0A004D76023A, "")),  # a tag of six bytes, outside a frame
+        (b"\x020A004D760332\x03", "hex", "", Reading(48, 0x0A004D760332, "", is_tag_frame=True)),
+        (b"0A004D760332", "hex", "", Reading(48, 0x0A004D760332, "")),  # STX was lost
+        (b"\x0204A1B2C3\x03", "hex", "", Reading(32, 0x04A1B2C3, "")),
         (b"077:30211", "wiegand26", "", Reading(26, h10301_bits(77, 30_211), "")),
     ],
 )
@@ -56,6 +57,11 @@ def test_a_line_is_read(line, form, prefix, reading):
         (b"\xb11572", "text"),
         (b"\x020A004D76023A\x03", "hex"),
         (b"\x03\x020A004D76033B\r\n", "hex"),
+        (b"0A004D76023A\r\n\x03", "hex"),  # STX was lost
+        (b"\x060A004D76023A\r\n\x03", "hex"),
+        (b"\x020A:00:4D:76:02:3A\x03", "hex"),
+        (b"\x020x0A004D76023A\x03", "hex"),
+        (b"\x020a004d76023ah\x03", "hex"),
         (b"0x", "hex"),
         (b"04::g1", "hex"),
         (b"\x02\x03", "text"),
@@ -101,12 +107,30 @@ def test_check_digits_that_the_site_file_names_are_verified(line, check_digits, 
         read_line(line, form="hex", check_digits=check_digits)
 
 
-@given(st.binary(min_size=5, max_size=5), st.integers(0, 11), st.sampled_from("0123456789ABCDEF"))
-def test_one_misread_digit_of_a_tag_frame_is_no_card(tag, place, digit):
+SPELLINGS = ["\x02{}\x03", "{}\x03", "\x00{}", "\x03{}", "\x06{}", "\x7f\x02{}", "\x020x{}", "\x02{}h"]
+
+
+@given(
+    st.binary(min_size=5, max_size=5),
+    st.integers(0, 11),
+    st.sampled_from("0123456789ABCDEF"),
+    st.sampled_from(SPELLINGS),
+    st.sampled_from(["", ":", " ", "-", "."]),
+)
+def test_one_misread_digit_of_a_tag_frame_is_no_card(tag, place, digit, spelling, between):
     check = 0
     for byte in tag:
         check ^= byte
     digits = tag.hex().upper() + f"{check:02X}"
     misread = digits[:place] + digit + digits[place + 1 :]
+    line = spelling.format(between.join(misread[at : at + 2] for at in range(0, 12, 2)))
     with contextlib.nullcontext() if misread == digits else pytest.raises(ProtocolViolation):
-        read_line(b"\x02" + misread.encode() + b"\x03", form="hex")
+        read_line(line.encode(), form="hex")
+
+
+@pytest.mark.parametrize("line", [b"\x020A004D76033\x03", b"4D760332", b"A1B2C3D0", b"\x02B0A004D760332\x03"])
+def test_a_reader_of_tag_frames_sends_no_other_line(line):
+    assert read_line(line, form="hex").bit_length
+    with pytest.raises(ProtocolViolation):
+        read_line(line, form="hex", sends_tag_frames=True)
+    assert read_line(line, form="hex", check_digits="none", sends_tag_frames=True).bit_length

@@ -225,6 +225,15 @@ async def test_a_card_counts_right_behind_the_text_with_which_a_serial_server_gr
         assert [one.raw for one in listener.of(MessageRefused)] == [b"www.usr.cn"]
 
 
+async def test_what_is_left_of_a_tag_frame_is_no_card_once_the_reader_sent_one(tcp_reader, running, listener):
+    reader = SerialReader(device_id=201, hold_seconds=0, spec=tcp_reader.spec, form="hex")
+    async with running(reader.run(listener)):
+        await listener.until(lambda: listener.of(DeviceConnected))
+        tcp_reader.writer.write(b"\r\n4D760332\r\n\x020A004D760332\r\n\x034D760332\r\n\x020A004D760332\r\n\x03")
+        await listener.until(lambda: len(listener.of(CardPresented)) == 3)
+        assert [card.bits for card in listener.of(CardPresented)] == [0x4D760332, 0x0A004D760332, 0x0A004D760332]
+
+
 async def test_a_heartbeat_that_the_site_file_names_is_no_refusal(tcp_reader, running, listener):
     tcp_reader.greets = b"www.usr.cn"
     reader = SerialReader(device_id=201, hold_seconds=0, spec=tcp_reader.spec, heartbeat="www.usr.cn")
