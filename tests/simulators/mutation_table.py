@@ -666,6 +666,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         10,
+        "visit ended by a close that is taken and not obeyed",
+        "gateway/lanes/machine/closing.py",
+        "    if not lane.rules.has_position or lane.state.inputs.gate.position in _CLOSES:\n",
+        "    if command is not None:\n",
+        tests=("tests/gateway/lanes/test_refused_commands.py",),
+    ),
+    Mutation(
+        10,
         "a line's own echo taken for an acknowledgement",
         "drivers/bus/echoes.py",
         "        del received[place : place + len(request)]\n",

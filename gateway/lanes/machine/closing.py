@@ -23,6 +23,7 @@ _REPORT_AFTER = 2.0
 _DEVICE_CLOSES_WITHIN = 60.0
 _RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
 _BEFORE_THE_GATE = frozenset({Phase.OPENING, Phase.OPEN})
+_CLOSES = frozenset({GatePosition.CLOSING, GatePosition.CLOSED})
 _AT_REST = frozenset({GatePosition.OPEN, GatePosition.STOPPED})
 _WAITS = "closing waits: "
 
@@ -53,8 +54,8 @@ def drop_unsent(lane: Transition) -> None:
 def operator_closes(lane: Transition, event: m.CommandRequested) -> None:
     """Close the gate for a person, or refuse when that is not known to be safe.
 
-    The driver may still refuse the close, or have no time for it. So the vehicle keeps its right of way until the
-    controller has taken the close.
+    The driver may still refuse the close, or the controller take it and not obey. So the vehicle keeps its right of way
+    until the gate is seen to close.
     """
     reason = why_not_close(lane.rules, lane.state, lane.now.at)
     if reason:
@@ -68,10 +69,18 @@ def operator_closes(lane: Transition, event: m.CommandRequested) -> None:
 
 
 def acknowledged(lane: Transition, command: Command) -> None:
-    """End the right of way of a vehicle that is not under the gate: the controller has taken a person's close."""
-    if command.source != LANE and lane.state.visits.phase in _BEFORE_THE_GATE:
-        lane.put(lane.state.visits.owing_nothing())
-        lane.rest()
+    """End the right of way if the gate is seen to close, or nothing shows its position: a person's close was taken."""
+    if not lane.rules.has_position or lane.state.inputs.gate.position in _CLOSES:
+        _end_right_of_way(lane, command)
+
+
+def obeyed(lane: Transition, position: GatePosition) -> None:
+    """End the right of way once the gate is seen to close by a person's close that its controller has taken."""
+    flight = lane.state.commands.flight
+    if flight is None or flight.command.action is not GateAction.CLOSE or flight.acknowledged_at is None:
+        return
+    if position in _CLOSES:
+        _end_right_of_way(lane, flight.command)
 
 
 def follow_gate(lane: Transition, position: GatePosition, *, has_rested: bool) -> None:
@@ -179,6 +188,13 @@ def _safe_from(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
     return (*quiet, *(clears_at(rules, state, point) for _, point, _ in obstructions(rules, state)))
 
 
+def _end_right_of_way(lane: Transition, command: Command) -> None:
+    """End the right of way of a vehicle that is not under the gate, for a person's close."""
+    if command.source != LANE and lane.state.visits.phase in _BEFORE_THE_GATE:
+        lane.put(lane.state.visits.owing_nothing())
+        lane.rest()
+
+
 def _is_close_under_way(lane: Transition) -> bool:
     flight = lane.state.commands.flight
     return flight is not None and flight.command.action is GateAction.CLOSE
@@ -242,7 +258,8 @@ def _watch_sent(lane: Transition, job: Closing) -> None:
 
 
 def _again(lane: Transition, job: Closing, reason: str) -> None:
-    if lane.state.visits.phase in _RIGHT_OF_WAY:
+    phase = lane.state.visits.phase
+    if phase in _RIGHT_OF_WAY and not (job.of_person and phase is Phase.OPEN):
         lane.drop_closing()  # the gate must be open for this visit, and closes when it ends
         return
     if job.tries >= CLOSE_TRIES:

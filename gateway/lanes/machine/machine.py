@@ -180,6 +180,7 @@ def _gate_reported(lane: Transition, event: m.GateReported) -> None:
     lane.observe(event)
     troubles.follow_gate(lane, known)
     intruders.follow_gate(lane, event.position)
+    closing.obeyed(lane, event.position)
     commands_in_flight.settle(lane, event)
     if event.position is GatePosition.OPEN:
         lane.put(lane.state.orders.afresh())

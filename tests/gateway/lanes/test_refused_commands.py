@@ -205,12 +205,55 @@ def test_a_close_of_unknown_outcome_that_did_close_the_gate_ends_the_visit(lane)
     assert lane.state.visits.phase is Phase.ARMED
 
 
-def test_a_close_that_the_controller_took_ends_the_right_of_way(lane):
+@pytest.mark.parametrize("position", [GatePosition.CLOSING, GatePosition.CLOSED])
+@pytest.mark.parametrize("is_seen_first", [False, True])
+def test_a_close_that_the_controller_took_ends_the_right_of_way_once_the_gate_is_seen_to_close(
+    lane, position, is_seen_first
+):
     let_in(lane)
     lane.wish(CLOSE)
     assert lane.state.visits.phase is Phase.OPEN
-    lane.acknowledge()
+    if is_seen_first:
+        lane.gate(GatePosition.CLOSING)
+        assert lane.state.visits.phase is Phase.OPEN
+        lane.acknowledge()
+    else:
+        lane.acknowledge()
+        assert lane.state.visits.phase is Phase.OPEN
+        lane.gate(position)
     assert lane.state.visits.phase is Phase.ARMED
+    assert lane.passages == []
+
+
+@pytest.mark.parametrize("seconds", [0.4, 1, 2, 4])
+def test_a_vehicle_passes_under_a_gate_that_did_not_obey_the_close_that_its_controller_took(lane, seconds):
+    let_in(lane)
+    lane.wait(1)
+    lane.arming(OFF)
+    lane.wish(CLOSE)
+    lane.acknowledge()
+    lane.wait(0.6)
+    lane.closing(ON)
+    lane.wait(0.1)
+    if lane.actions()[-1] is OPEN:
+        lane.acknowledge()
+    lane.wait(seconds)
+    lane.closing(OFF)
+    assert [(one.outcome, one.credential) for one in lane.passages] == [(PassageOutcome.PASSED, "0007")]
+    lane.clear()
+    lane.wait(10)
+    assert lane.actions()[-1] is CLOSE
+    lane.close_gate()
+    assert lane.state.shown_phase is Phase.IDLE
+
+
+def test_a_persons_close_that_is_taken_and_not_obeyed_is_told(lane):
+    let_in(lane)
+    lane.wish(CLOSE)
+    lane.acknowledge()
+    lane.wait(lane.rules.lane.closing_seconds + 1)
+    assert E.CLOSING_TIMED_OUT in lane.events
+    assert lane.state.visits.phase is Phase.OPEN, "the vehicle may still pass"
 
 
 def test_a_late_answer_to_a_close_ends_no_later_visit(lane):
