@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from drivers.bus.transactions import Exchange
 
-_CLEAN_AFTER = 5
-"""Answers without an echo, in a row, after which a line that echoed counts as one that does not."""
+_CLEAN_AFTER = 50
+"""Answers with no trace of an echo, in a row, after which a line that echoed counts as one that does not.
+
+So many that no series of lost echoes looks like it. Until then a write is not acknowledged, though it may be obeyed.
+"""
 
 
 class LineEcho:
@@ -29,12 +32,16 @@ class LineEcho:
     def hearing(self, exchange: Exchange[object], *, is_command: bool) -> Hearing:
         """Begin to hear the answer to a request."""
         is_doubted = self._shown is None and is_command and not exchange.tagged  # numbers: Modbus TCP, no two-wire line
-        cuts = exchange.is_repeated is False or (exchange.is_repeated is True and (self.is_proven or is_doubted))
+        cuts = self.is_proven or exchange.is_repeated is False or (exchange.is_repeated is True and is_doubted)
         return Hearing(self, exchange, cuts=cuts)
 
     def came_back(self) -> None:
         """Note that a request came back which no device repeats."""
         self._shown, self._clean = True, 0
+
+    def came_unclear(self) -> None:
+        """Note an answer behind what may be the rest of an echo. It proves no echo, and disproves none."""
+        self._clean = 0
 
     def came_clean(self) -> None:
         """Note an answer that no echo was before."""
@@ -62,9 +69,21 @@ class Hearing:
             self._line.came_back()
 
     def answered(self, received: bytes) -> None:
-        """Note the answer. It came without an echo if too few bytes for one were before it."""
+        """Note the answer. It came without an echo if the bytes before it are too few for one and no part of one."""
         if self._exchange.is_repeated is not False or not self._cuts:
             return
         answer = received[: self._exchange.answer_end(received)]
-        if not self._exchange.is_answered_by(answer[len(self._exchange.request) :]):
+        begin = next((at for at in range(1, len(answer)) if not self._exchange.is_answered_by(answer[at:])), 1) - 1
+        if _may_hold_echo(answer[:begin], self._exchange.request):
+            self._line.came_unclear()
+        else:
             self._line.came_clean()
+
+
+def _may_hold_echo(before: bytes, request: bytes) -> bool:
+    """Return whether these bytes may be the rest of an echo: as long as the request, or with two of its bytes in a row.
+
+    A byte that is repeated is noise as well, so two equal ones are no sign.
+    """
+    pairs = (request[at : at + 2] for at in range(len(request) - 1) if request[at] != request[at + 1])
+    return len(before) >= len(request) or any(pair in before for pair in pairs)

@@ -682,6 +682,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         10,
+        "an echo without its first bytes taken for none",
+        "drivers/bus/echoes.py",
+        "        if _may_hold_echo(answer[:begin], self._exchange.request):\n",
+        "        if len(answer[:begin]) >= len(self._exchange.request):\n",
+        tests=("tests/drivers/modbus/test_echoing_lines.py",),
+    ),
+    Mutation(
+        10,
         "what was granted recorded as denied",
         "gateway/lanes/machine/answers.py",
         "EventKind.ACCESS_GRANTED",

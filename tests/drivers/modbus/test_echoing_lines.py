@@ -164,14 +164,40 @@ async def test_a_unit_that_never_answers_shows_the_echo_too(line):
         await write(requests)
 
 
-async def test_an_echo_that_was_switched_off_is_forgotten_after_a_few_clean_answers(line):
+async def test_an_echo_that_was_switched_off_is_forgotten_after_many_clean_answers(line):
     end, bus, requests = line(reads=with_echo(VALUES), writes=acknowledged)
     await opened(bus)
     await read(requests)
     end.reads = lambda _: VALUES
-    await read(requests, times=5)
+    await read(requests, times=50)
     await write(requests)
     assert bus.quality().fault is None
+
+
+@pytest.mark.parametrize("lost", [1, 2, 5])
+@pytest.mark.parametrize("is_proven", [True, False])
+async def test_echoes_that_lack_their_first_bytes_do_not_make_a_whole_one_an_acknowledgement(line, lost, is_proven):
+    end, bus, requests = line(reads=with_echo(VALUES), writes=with_echo(REFUSED))
+    await opened(bus)
+    if is_proven:
+        await read(requests)
+    end.reads = lambda request: request[lost:] + VALUES
+    await read(requests, times=20)
+    with pytest.raises(DeviceFault):
+        await write(requests)
+
+
+async def test_some_answers_without_an_echo_do_not_disprove_it(line):
+    end, bus, requests = line(reads=with_echo(VALUES), writes=with_echo(REFUSED))
+    await opened(bus)
+    await read(requests)
+    for _ in range(3):
+        end.reads = lambda _: VALUES
+        await read(requests, times=20)
+        end.reads = lambda request: request[1:] + VALUES
+        await read(requests)
+    with pytest.raises(DeviceFault):
+        await write(requests)
 
 
 async def test_an_answer_behind_a_spoilt_echo_shows_nothing(line):
