@@ -15,13 +15,21 @@ its form, so that the same number in two forms never matches by accident:
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
-from gateway.domain.wiegand import H10301, formats_of
+from gateway.domain.wiegand import FORMATS, H10301, formats_of
 
 MAX_TEXT = 128
+SEPARATORS: Final = re.compile(r"[\s:.-]")
+_UID_BYTES: Final = frozenset({4, 5, 7, 8, 10})
+_UID: Final = re.compile(r"(?:0[xX])?([0-9A-Fa-f]+)[hH]?")
+_BYTE_PAIRS: Final = re.compile(r"[0-9A-Fa-f]{2}(?:[\s:.-][0-9A-Fa-f]{2})+")
+_PAIR: Final = re.compile(r"\s*(\d{1,5})(?:\s*[,:;/-]\s*|\s+)(\d{1,7})\s*", re.ASCII)
+_WIDE: Final = range(0xFF01, 0xFF5F)
 _HEXADECIMAL = re.compile(r"(0[xX])?[0-9A-Fa-f][0-9A-Fa-f\s:.-]*")
 
 
@@ -49,11 +57,11 @@ class Credential:
         return tuple(_aliases(self))
 
     def other_spellings(self) -> tuple[str, ...]:
-        """Return the aliases of the number with other zeros before it, which count where no other alias is listed."""
-        digits = digits_alias(self.text.strip())
-        if not digits:
-            return ()
-        return tuple(alias for alias in (text_alias(digits.partition(":")[2]), digits) if alias not in self.aliases())
+        """Return the aliases of the number in other spellings, which count where no other alias is listed.
+
+        They are other zeros before digits, facility and number in every format with room for them, and a tag's UID.
+        """
+        return tuple(alias for alias in _other_spellings(self.text.strip()) if alias not in self.aliases())
 
     def shown(self) -> str:
         """Return the reading for people: as printed on the card if the format is known. Do not look cards up by it."""
@@ -139,6 +147,25 @@ def raw_alias(bit_length: int, bits: int) -> str:
     return f"raw:{bit_length}:{bits:X}"
 
 
+def plain_number(text: str) -> str:
+    """Write a typed number in plain characters: digits of all scripts, wide forms, dashes and blanks as in ASCII."""
+    return text if text.isascii() else "".join(map(_plain, text))
+
+
+def facility_and_number(text: str) -> tuple[int, int] | None:
+    """Return facility and number out of `001,11572` in any spelling; None for another text."""
+    found = _PAIR.fullmatch(text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def uid_alias(text: str) -> str | None:
+    """Return the alias of a tag's UID in hexadecimal (4, 5, 7, 8 or 10 bytes); None for another text."""
+    found = _UID.fullmatch(SEPARATORS.sub("", text))
+    if found is None or len(found[1]) % 2 or len(found[1]) // 2 not in _UID_BYTES:
+        return None
+    return raw_alias(4 * len(found[1]), int(found[1], 16))
+
+
 def plate_alias(plate: str) -> str:
     """Return the alias of a plate, which must be in capitals without blanks and dashes."""
     return f"plate:{plate}"
@@ -170,3 +197,30 @@ def _aliases(credential: Credential) -> Iterator[str]:
             yield _exact_alias(credential.text)
     if credential.plate:
         yield plate_alias(credential.plate)
+
+
+def _other_spellings(text: str) -> Iterator[str]:
+    if digits := digits_alias(text):
+        yield text_alias(digits.partition(":")[2])
+        yield digits
+    elif pair := facility_and_number(text):
+        yield text_alias("{},{}".format(*pair))
+        yield from (layout.alias(*pair) for layout in FORMATS if layout.facility_bits and layout.holds(*pair))
+    elif (uid := uid_alias(text)) and (_BYTE_PAIRS.fullmatch(text) or not SEPARATORS.sub("", text).isdigit()):
+        yield uid
+
+
+def _plain(one: str) -> str:
+    if ord(one) in _WIDE:
+        return chr(ord(one) - _WIDE.start + ord("!"))
+    match unicodedata.category(one):
+        case "Nd":
+            return str(unicodedata.decimal(one))
+        case "Pd":
+            return "-"
+        case "Zs":
+            return " "
+        case "Cf":  # marks of the writing direction, which copied Arabic digits carry
+            return ""
+        case _:
+            return one

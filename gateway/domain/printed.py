@@ -12,15 +12,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.domain.credentials import MAX_TEXT, Credential, digits_alias, listed_text_alias, raw_alias
+from gateway.domain.credentials import (
+    MAX_TEXT,
+    SEPARATORS,
+    Credential,
+    digits_alias,
+    facility_and_number,
+    listed_text_alias,
+    plain_number,
+    raw_alias,
+    text_alias,
+    uid_alias,
+)
 from gateway.domain.wiegand import FORMATS, H10301, Format, formats_of
 
 _LONG_DIGITS: Final = 10
 _MOST_DIGITS: Final = 18
-_UID_BYTES: Final = frozenset({4, 5, 7, 8, 10})
-_SEPARATORS: Final = re.compile(r"[\s:.-]")
-_HEX: Final = re.compile(r"[0-9A-Fa-f]+")
-_PAIR: Final = re.compile(r"\s*(\d{1,5})(?:\s*[,:/-]\s*|\s+)(\d{1,7})\s*", re.ASCII)
 _READ_AS: Final = re.compile(r"0x([0-9A-F]+) of ([0-9]{1,3}) bits")
 
 
@@ -60,7 +67,7 @@ class Meaning:
 
 def layout_named(name: str) -> Format | None:
     """Return the format that a record names (`H10301`, `37-bit H10302`, `Corporate 1000`); None for an unknown one."""
-    plain = _SEPARATORS.sub("", name).casefold().replace("corporate1000", "c1000")
+    plain = SEPARATORS.sub("", name).casefold().replace("corporate1000", "c1000")
     return next((layout for layout in FORMATS if layout.name in plain), None)
 
 
@@ -72,49 +79,46 @@ def listed_aliases(text: str, layout: Format | None, *, whole: bool = True) -> I
         layout: the format that the record names, None for none.
         whole: whether the number stands for the card by itself. With a facility in another field it does not.
     """
+    text = plain_number(text)
     yield listed_text_alias(text)
     if text.isascii() and text.isdigit():
         if whole:
             yield from _digit_aliases(text, layout)
-    elif pair := _PAIR.fullmatch(text):
+    elif pair := facility_and_number(text):
         built = layout if layout is not None and layout.facility_bits else H10301
-        if built.holds(int(pair[1]), int(pair[2])):
-            yield built.alias(int(pair[1]), int(pair[2]))
-    elif whole and (uid := uid_alias(text)) and not _SEPARATORS.sub("", text).isdigit():
+        if built.holds(*pair):
+            yield built.alias(*pair)
+        elif (plain := text_alias("{},{}".format(*pair))) != text_alias(text):
+            yield plain
+    elif whole and (uid := uid_alias(text)) and not SEPARATORS.sub("", text).isdigit():
         yield uid
-
-
-def uid_alias(text: str) -> str | None:
-    """Return the alias of a tag's UID in hexadecimal (4, 5, 7, 8 or 10 bytes); None for another text."""
-    plain = _SEPARATORS.sub("", text)
-    if not _HEX.fullmatch(plain) or len(plain) % 2 or len(plain) // 2 not in _UID_BYTES:
-        return None
-    return raw_alias(4 * len(plain), int(plain, 16))
 
 
 def meanings(printed: str) -> Iterator[Meaning]:
     """Yield every possible meaning of a printed number, the likelier first."""
-    text = printed.strip()
-    if pair := _PAIR.fullmatch(text):
-        yield from _paired(int(pair[1]), int(pair[2]))
+    text = plain_number(printed).strip()
+    if pair := facility_and_number(text):
+        yield from _paired(*pair)
         return
     if text.isascii() and text.isdigit():
         yield from _digits(text)
-    plain = _SEPARATORS.sub("", text)
+    plain = SEPARATORS.sub("", text)
     if re.fullmatch(r"[0-9A-Fa-f]{4,32}", plain) and (len(plain) >= 8 or not plain.isdigit()):
         yield Meaning(f"the bits {plain.upper()}", None, None, int(plain, 16))
 
 
 def readings_of(text: str) -> tuple[Credential, ...]:
     """Return the readings that a typed card number may stand for, the likelier first: its characters, then its bits."""
-    typed = Credential(text=text.strip()[:MAX_TEXT])
+    text = plain_number(text).strip()
+    typed = Credential(text=text[:MAX_TEXT])
     bits = [reading for meaning in meanings(text) if (reading := meaning.reading()) is not None]
-    plain = _SEPARATORS.sub("", text)
-    if uid_alias(text):
-        bits.append(Credential(4 * len(plain), int(plain, 16)))
+    if uid := uid_alias(text):
+        _, length, digits = uid.split(":")
+        bits.append(Credential(int(length), int(digits, 16)))
+    plain = SEPARATORS.sub("", text)
     if _is_long(plain):
         bits.append(Credential(32, int(plain)))
-    return tuple(dict.fromkeys((*bits, typed) if _PAIR.fullmatch(text) else (typed, *bits)))
+    return tuple(dict.fromkeys((*bits, typed) if facility_and_number(text) else (typed, *bits)))
 
 
 def enrolment(shown: str, *, read_as: str = "", plate: str = "") -> Mapping[str, str]:

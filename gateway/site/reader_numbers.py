@@ -46,7 +46,9 @@ class _Sent:
         form, _, value = alias.partition(":")
         match form:
             case "text" | "exact" | "digits":
-                return self.digits if value.isascii() and value.isdigit() else self.texts
+                if not value.isascii():  # readers send ASCII alone
+                    return False
+                return self.digits if value.isdigit() else self.texts
             case "plate":
                 return self.plates
             case "raw":

@@ -25,10 +25,12 @@ from gateway.domain.credentials import (
     Card,
     CardStatus,
     near_alias,
+    plain_number,
     plate_alias,
+    uid_alias,
 )
 from gateway.domain.plates import skeleton
-from gateway.domain.printed import layout_named, listed_aliases, uid_alias
+from gateway.domain.printed import layout_named, listed_aliases
 from gateway.domain.wiegand import H10301, Format
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 
@@ -239,7 +241,7 @@ def _aliases(record: JsonObject, shape: Shape) -> list[str]:
     built = layout or H10301
     if facility is not None and number is not None and built.facility_bits and built.holds(facility, number):
         found.append(built.alias(facility, number))
-    if shape.uid and (uid := uid_alias(text_of(first(record, shape.uid)))):
+    if shape.uid and (uid := uid_alias(plain_number(text_of(first(record, shape.uid))))):
         found.append(uid)
     plate = text_of(first(record, shape.plate)) if shape.plate else ""
     # What is left of a plate with a mark for an unreadable letter may be another vehicle's.

@@ -64,6 +64,18 @@ SPELLINGS = [
     ("77 30211", Credential(26, h10301_bits(77, 30211))),
     ("04:A1:B2:C3:D4:E5:F6", Credential(56, 0x04A1B2C3D4E5F6)),
     ("1ea68671", Credential(32, 0x1EA68671)),
+    ("3-2965", Credential(text="003,02965")),
+    ("256-70000", Credential(text="256,70000")),
+    ("256,70000", Credential(text="256:70000")),
+    ("3 2965", Credential(text="003:02965")),
+    ("3\u20132965", Credential(text="003,02965")),
+    ("0000199573", Credential(text="003,02965")),
+    ("1e a6 86 71", Credential(text="1EA68671")),
+    ("0x1EA68671", Credential(text="1ea68671h")),
+    ("04A2B3C4D5E680", Credential(text="04:a2:b3:c4:d5:e6:80")),
+    ("\uff11\uff12\uff13\uff15", Credential(text="1235")),
+    ("\u200f\u0661\u0662\u0663\u0664", Credential(text="1234")),
+    ("\uff21\uff22\uff0d\uff17", Credential(text="ab-7")),
 ]
 
 
@@ -73,7 +85,41 @@ def test_one_number_in_any_spelling_is_one_card(number, reading):
     assert set(card.aliases) & {*reading.aliases(), *reading.other_spellings()}
 
 
-@pytest.mark.parametrize(("number", "reading"), [("11572", Credential(text="1157")), ("0", Credential(text="00A"))])
+@pytest.mark.parametrize(
+    ("number", "reading"),
+    [
+        ("11572", Credential(text="1157")),
+        ("0", Credential(text="00A")),
+        ("12\u00b2", Credential(text="122")),
+        ("3-2965", Credential(text="32965")),
+        ("3-2965", Credential(text="003,02966")),
+        ("12345678", Credential(text="12:34:56:78")),
+    ],
+)
 def test_another_number_is_another_card(number, reading):
     card = map_card(1, {"number": number}, CardFieldMap(), UTC).card
     assert not set(card.aliases) & {*reading.aliases(), *reading.other_spellings()}
+
+
+@pytest.mark.parametrize(
+    ("records", "text"),
+    [
+        ([{"number": "3,2965"}, {"number": "3,2965", "format": "H10304"}], "003,02965"),
+        ([{"uid": "1EA68671"}, {"number": "1e:a6:86:71"}], "1EA6:8671"),
+    ],
+)
+def test_a_spelling_that_may_be_the_card_of_two_finds_both(records, text):
+    reading = Credential(text=text)
+    cards = [map_card(place, record, CardFieldMap(), UTC).card for place, record in enumerate(records, 1)]
+    assert not any(set(card.aliases) & set(reading.aliases()) for card in cards)
+    assert all(set(card.aliases) & set(reading.other_spellings()) for card in cards)
+
+
+def test_a_tag_of_digits_alone_is_no_other_number():
+    tag, number = ({"uid": "04123456"}, {"number": "4123456"})
+    reading = Credential(text="04:12:34:56")
+    found = [
+        bool(set(map_card(1, record, CardFieldMap(), UTC).card.aliases) & set(reading.other_spellings()))
+        for record in (tag, number)
+    ]
+    assert found == [True, False]

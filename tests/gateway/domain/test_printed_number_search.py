@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.printed import layout_named, listed_aliases, meanings, uid_alias
+from gateway.domain.credentials import uid_alias
+from gateway.domain.printed import layout_named, listed_aliases, meanings
 from gateway.domain.printed_number_search import explain
 from gateway.domain.reader_bits import ReaderBits
 from gateway.domain.wiegand import CORPORATE_1000, FORMATS, H10301, H10302, H10304
@@ -139,6 +140,8 @@ def test_beside_a_facility_of_its_own_a_bare_number_is_characters_alone():
         ("04:A2:24:B2:C5:5E:80", "raw:56:4A224B2C55E80"),
         ("7186a6", None),
         ("xyz", None),
+        ("0x04123456", "raw:32:4123456"),
+        ("1ea68671h", "raw:32:1EA68671"),
     ],
 )
 def test_uids(text, alias):

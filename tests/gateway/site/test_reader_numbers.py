@@ -36,6 +36,7 @@ def doubts(record, *devices):
         ({"number": "04:A1:B2:C3:D4:E5:F6"}, serial("hex")),
         ({"number": "4711", "card_format": "H10302"}, OSDP),
         ({"number": "TXT-77"}, OSDP),
+        ({"number": "\u0661\u0662\u0663"}, serial("text")),
         ({"holder_name": "Nora"}, serial("text")),
     ],
 )
@@ -72,6 +73,11 @@ def test_a_site_without_readers_has_no_warning():
             {"number": "AB-12"},
             serial("wiegand26"),
             "no reader of this site can send AB-12: compare it with what the reader sends when the card is shown",
+        ),
+        (
+            {"number": "\u0416-77"},
+            serial("text"),
+            "no reader of this site can send \u0416-77: compare it with what the reader sends when the card is shown",
         ),
         (
             {"plate": "DM 001"},
