@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import grp
+import gzip
 import hashlib
 import hmac
 import io
@@ -43,6 +44,8 @@ _SALT_BYTES, _NONCE_BYTES = 16, 12
 SCRYPT_COST = 2**16
 """64 MiB and about 0.2 s for each passphrase tried."""
 _LARGEST_SECRETS = 64 * _PIECE
+_LARGEST_HEADERS = 64 * 1024
+"""Bytes before a member's content. A backup needs 512, and a few thousand for a long name."""
 
 
 Opener = Callable[[], BufferedReader]
@@ -92,6 +95,36 @@ class Manifest(BaseModel):
     schemas: dict[str, int]
     has_secrets: bool
     members: dict[str, Member]
+
+
+class _Unzipped(gzip.GzipFile):
+    """The archive's bytes. `left`: how many may be read before the next content; None for any number."""
+
+    left: int | None = None
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read at most `size` bytes. Raises tarfile.ReadError if they are more than may be read."""
+        if self.left is not None:
+            self.left -= self.left + 1 if size is None or size < 0 else size
+            if self.left < 0:
+                raise tarfile.ReadError("headers of a member are too large")
+        return super().read(size)
+
+
+class _Archive(tarfile.TarFile):
+    """A backup that is read, with a bound on headers, because tarfile keeps them in memory however large they are."""
+
+    def __init__(self, unzipped: _Unzipped) -> None:
+        self._unzipped = unzipped
+        super().__init__(fileobj=unzipped)
+
+    def next(self) -> tarfile.TarInfo | None:
+        """Return the next member, None at the end."""
+        self._unzipped.left = _LARGEST_HEADERS
+        try:
+            return super().next()
+        finally:
+            self._unzipped.left = None
 
 
 def usual_name(made_at: str) -> str:
@@ -203,7 +236,7 @@ def _opened(source: Path) -> Iterator[tarfile.TarFile]:
     if not source.is_file():
         raise ConfigError(f"there is no file {source}")
     try:
-        with tarfile.open(source, mode="r:gz") as tar:
+        with _Unzipped(source) as unzipped, _Archive(unzipped) as tar:
             yield tar
     except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or "the file is no backup, or is cut short or damaged"

@@ -10,6 +10,7 @@ import json
 import random
 import shutil
 import tarfile
+import tracemalloc
 from functools import partial
 
 import pytest
@@ -326,6 +327,59 @@ def test_nobody_without_the_passphrase_makes_a_backup_that_is_taken(opened, even
             restore(file, other, passphrase=PASSPHRASE)
         assert not other.site_file.exists(), case
         assert not (other.data / "site.db").exists(), case
+
+
+def _pax(records):
+    header = tarfile.TarInfo("././@PaxHeader")
+    header.type, header.size = tarfile.XHDTYPE, len(records)
+    return header.tobuf() + records.ljust(-(-len(records) // 512) * 512, b"\0")
+
+
+def _record(name, value):
+    length = len(name) + len(value) + 3
+    while len(text := f"{length} {name}={value}\n") != length:
+        length = len(text)
+    return text.encode()
+
+
+def _long_name(mark):
+    header = tarfile.TarInfo("././@LongLink")
+    header.type, header.size = mark, LARGE
+    return header.tobuf() + bytes(LARGE)
+
+
+def _sparse_map():
+    header = tarfile.TarInfo("manifest.json")
+    header.size = LARGE
+    marks = _record("GNU.sparse.major", "1") + _record("GNU.sparse.minor", "0") + _record("GNU.sparse.name", "m")
+    entries = f"{LARGE // 4}\n".encode() + b"1\n" * (LARGE // 2)
+    return _pax(marks) + header.tobuf() + entries[:LARGE]
+
+
+LARGE = 16 * 1024 * 1024
+HEADERS = {
+    "a pax header": lambda: _pax(_record("comment", "a" * LARGE)),
+    "many pax headers": lambda: _pax(_record("comment", "a" * 400)) * 5000,
+    "a long name": lambda: _long_name(tarfile.GNUTYPE_LONGNAME),
+    "a long link": lambda: _long_name(tarfile.GNUTYPE_LONGLINK),
+    "a sparse map": _sparse_map,
+}
+
+
+@pytest.mark.parametrize("headers", HEADERS)
+@pytest.mark.parametrize("place", ["first", "second"])
+def test_an_unproven_file_takes_little_memory_however_large_its_headers_are(tmp_path, headers, place):
+    file = tmp_path / "b.tar.gz"
+    first = tarfile.TarInfo("manifest.json")
+    before = b"" if place == "first" else first.tobuf()
+    file.write_bytes(gzip.compress(before + HEADERS[headers]() + tarfile.TarInfo("manifest.proof").tobuf(), 1))
+    tracemalloc.start()
+    try:
+        with pytest.raises(StoreError, match=r"b.tar.gz cannot be read: the file is no backup"):
+            manifest_of(file)
+        assert tracemalloc.get_traced_memory()[1] < LARGE / 8
+    finally:
+        tracemalloc.stop()
 
 
 def test_each_field_of_a_manifest_is_proven(opened, box, tmp_path):
