@@ -103,7 +103,7 @@ class Store:
         )
         self._cards = _database(folder, "cards", connect=connect, boot=boot)
         self.changes = Changes()
-        self.cards = Cards(database=self._cards)
+        self.cards = Cards(database=self._cards, has_central=sends)
         self.webhooks = Webhooks(database=self.database, places=places, recorded=self.changes, log=self._access_log)
         self.journal = Journal(
             database=self.database,
@@ -177,18 +177,25 @@ class Store:
         self._lock.take()
         async with AsyncExitStack() as undo:
             undo.callback(self._lock.release)
-            lacks_cards = _lacks(self._folder / "cards.db")
             await self.database.open()
             undo.push_async_callback(self.database.close)
             await self._cards.open()
             undo.push_async_callback(self._cards.close)
-            self.cards.lost = self._cards.salvaged or ""
-            if lacks_cards and not self.cards.lost:
-                with suppress(StoreError):  # a file that cannot be read does not prevent the start
-                    is_lost = await self.database.read(_has_events)
-                    self.cards.lost = "cards.db was missing or empty" if is_lost else ""
-            await self.cards.open()
+            await self._open_cards()
             undo.pop_all()
+
+    async def _open_cards(self) -> None:
+        """Read the notes of the cards' file, and note in the site's file afterwards that there is one.
+
+        In this order a power cut during the first start is no loss of cards.
+        """
+        expected = False
+        with suppress(StoreError):  # a file that cannot be read does not prevent the start
+            expected = await self.database.read(_has_cards_file)
+        is_marked = await self.cards.open(expected=expected)
+        if is_marked and not expected:
+            with suppress(StoreError):  # nor does a disk that takes nothing; the next start notes it
+                await self.database.write(lambda connection: connection.execute("UPDATE box SET has_cards_file = 1"))
 
     async def run(self) -> None:
         """Maintain both files, the index of cards in memory and the one of the events' text, until cancelled."""
@@ -227,8 +234,8 @@ class Store:
 
     @property
     def salvaged(self) -> tuple[str, ...]:
-        """One sentence per file that lost rows at this opening; see `Database.salvaged` and `Cards.lost`."""
-        return tuple(text for text in (self.database.salvaged, self.cards.lost) if text)
+        """One sentence per file that lost rows before this opening; see `Database.salvaged` and `Cards.newly_lost`."""
+        return tuple(text for text in (self.database.salvaged, self.cards.newly_lost) if text)
 
     @property
     def failing(self) -> str:
@@ -261,13 +268,8 @@ class Store:
         return self.database.waiting + self._cards.waiting
 
 
-def _lacks(path: Path) -> bool:
-    return not path.exists() or path.stat().st_size == 0
-
-
-def _has_events(connection: sqlite3.Connection) -> bool:
-    """Return whether the gateway has run with this file: then it had a file of cards too, since it opens both first."""
-    return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM event)").fetchone()[0])
+def _has_cards_file(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("SELECT has_cards_file FROM box").fetchone()[0])
 
 
 def _database(

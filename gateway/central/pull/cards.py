@@ -199,7 +199,7 @@ class CardPull:
             self._without_credential &= tally.ids
             self._unread &= tally.ids
             now = self._clock.wall()
-            self._cards.lost = ""
+            await self._cards.complete()
             if now.trusted and not missing.waiting:
                 await self._cards.listed(now.micros)
         return CardsPulled(

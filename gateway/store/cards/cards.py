@@ -37,6 +37,7 @@ from gateway.store.engine.database import Database, is_id
 log = structlog.get_logger(__name__)
 
 _LISTED = "listed_at"
+_LOST = "lost"
 _FOLLOWED_IN_A_BATCH = 50  # under 2 ms
 _MOST_FOLLOWED = 900  # in a second, and of those that wait
 _SECOND = 1.0
@@ -60,13 +61,16 @@ class Cards:
         listed_at: when the list was last known to be complete, as central has it (wall micros); None for never.
         turn: a lock for callers that look at records waiting for central and change cards accordingly; they hold it
             over both.
-        lost: how cards were lost before this opening, "" once central's list was complete again, or if none were.
+        lost: how cards were lost, also before earlier openings, until the list is back: complete as central has it, or
+            without a central until a card is put. "" if none were.
+        newly_lost: how cards were lost before this opening but after the one before it, "" if none were.
         generation: a number that rises with every `apply` that is on disk.
         behind: whether the disk refused a change of cards that follows from a write already in the other database.
     """
 
-    def __init__(self, *, database: Database) -> None:
+    def __init__(self, *, database: Database, has_central: bool) -> None:
         self._database = database
+        self._has_central = has_central
         self._index: CardIndex | None = None
         self._followed: deque[int | ReadyCard] = deque()  # changes not yet in the index: ids removed, cards put
         self._second_began = float("-inf")
@@ -79,6 +83,7 @@ class Cards:
         self.turn = asyncio.Lock()
         self.behind = False
         self.lost = ""
+        self.newly_lost = ""
         self.generation = 0
 
     @property
@@ -95,15 +100,29 @@ class Cards:
     def _complete_index(self) -> CardIndex | None:
         return None if self._followed else self._index
 
-    async def open(self) -> None:
-        """Read when the list was last complete; a file that cannot be read does not prevent the start."""
+    async def open(self, *, expected: bool) -> bool:
+        """Recall when the list was last complete and how cards were lost; return whether the file is marked as known.
+
+        A file that cannot be read or written does not prevent the start. `expected`: whether there was one before.
+        """
+        self.lost = self.newly_lost = self._database.salvaged or ""
         try:
-            listed = await self.remembered(_LISTED)
+            listed, noted = await self.remembered(_LISTED), await self.remembered(_LOST)
         except StoreError as error:
             log.warning("cards_not_readable", error=str(error))
-            return
+            return False
         if listed is not None and listed.isdecimal():
             self.listed_at = int(listed)
+        if noted is None and expected and not self.newly_lost:
+            self.newly_lost = "cards.db was missing or empty"
+        self.lost = self.newly_lost or noted or ""
+        if noted != self.lost:
+            try:
+                await self.remember(_LOST, self.lost)
+            except StoreError as error:
+                log.warning("cards_not_marked", error=str(error))
+                return False
+        return True
 
     def close(self) -> None:
         """Drop the index; it is built anew after the next opening."""
@@ -261,14 +280,26 @@ class Cards:
         """
         put, remove = tuple(put), tuple(remove)
         cards: list[ReadyCard] = []
+        is_back = bool(self.lost and put) and not self._has_central
 
         def job(connection: sqlite3.Connection) -> CardChanges:
             gone = connection.executemany("DELETE FROM card WHERE id = ?", [(card_id,) for card_id in remove])
             cards[:] = (item if isinstance(item, ReadyCard) else ready(item) for item in put)
             added, changed = put_rows(connection, cards, now)
+            if is_back:
+                _note(connection, _LOST, "")
             return CardChanges(added=added, changed=changed, removed=max(gone.rowcount, 0))
 
-        return await self._database.write(job, then=partial(self._changed, cards, remove))
+        changes = await self._database.write(job, then=partial(self._changed, cards, remove))
+        if is_back:
+            self.lost = ""
+        return changes
+
+    async def complete(self) -> None:
+        """Record that the list is complete as central has it, so that it does not count as lost any more."""
+        if self.lost:
+            await self.remember(_LOST, "")
+            self.lost = ""
 
     async def listed(self, at: int) -> None:
         """Record that the list was complete, as central has it, at this moment of a trusted clock (wall micros)."""
@@ -277,11 +308,7 @@ class Cards:
 
     async def remember(self, name: str, value: str) -> None:
         """Store a named note about sweeps, in place of an earlier one."""
-        await self._database.write(
-            lambda connection: connection.execute(
-                "INSERT INTO sweep VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
-            )
-        )
+        await self._database.write(partial(_note, name=name, value=value))
 
     async def remembered(self, name: str) -> str | None:
         """Return the named note about sweeps, or None."""
@@ -375,6 +402,12 @@ def _near(cards: Iterable[Card], aliases: Callable[[int], tuple[str, ...]]) -> t
         for card in cards
         for alias in aliases(card.card_id)
         if alias.startswith(mark)
+    )
+
+
+def _note(connection: sqlite3.Connection, name: str, value: str) -> None:
+    connection.execute(
+        "INSERT INTO sweep VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
     )
 
 

@@ -19,7 +19,8 @@ from gateway.domain.passages import Moment
 from gateway.store import CardRecord, Entry, EventFilter, Store
 from gateway.store.engine import recovery as recovery_module
 from gateway.store.engine.ids import SALVAGE_GAP, UNCLEAN_GAP
-from gateway.store.engine.migrations import migrations
+from gateway.store.engine.migrations import after_salvage, migrations
+from gateway.store.engine.recovery import recover
 
 EVENTS = 2000
 PAGE = 4096
@@ -394,3 +395,76 @@ async def test_after_damage_was_met_the_file_is_checked_in_the_same_boot(opened,
         unclean(killed)
     async with opened(killed, boot="first") as store:
         assert len(store.salvaged) == 1
+
+
+WAYS_TO_LOSE = {
+    "missing": lambda file: file.unlink(),
+    "empty": lambda file: file.write_bytes(b""),
+    "zeros": lambda file: file.write_bytes(bytes(10 * PAGE)),
+    "no tables": lambda file: _run(file, "CREATE TABLE x (a)", "DROP TABLE x", anew=True),
+    "no rows": lambda file: _run(file, "DELETE FROM card", "DELETE FROM card_alias", "DELETE FROM sweep"),
+}
+
+
+def _run(file, *statements, anew=False):
+    if anew:
+        file.unlink()
+    with closing(sqlite3.connect(file)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+
+
+@pytest.mark.parametrize("way", WAYS_TO_LOSE)
+@pytest.mark.parametrize("sends", [True, False], ids=["with central", "without central"])
+async def test_a_lost_card_list_is_told_at_every_start_until_it_is_back(opened, used, way, sends):
+    for part in used.glob("cards.db?*"):
+        part.unlink()
+    WAYS_TO_LOSE[way](used / "cards.db")
+    async with opened(used, sends=sends) as store:
+        assert len(store.salvaged) == 1
+        assert store.cards.lost == store.salvaged[0]
+    for _ in range(2):
+        async with opened(used, sends=sends) as store:
+            assert store.salvaged == ()  # an event tells it once, a problem until the list is back
+            assert store.cards.lost
+    async with opened(used, sends=sends) as store:
+        await store.cards.apply(put=[CardRecord(Card(1, "1"), "{}")], now=1)
+        assert bool(store.cards.lost) is sends  # central's list is not complete with its first card
+    async with opened(used, sends=sends) as store:
+        assert bool(store.cards.lost) is sends
+        await store.cards.complete()
+        assert store.cards.lost == ""
+    async with opened(used, sends=sends) as store:
+        assert store.cards.lost == ""
+
+
+async def test_a_start_that_ends_before_it_tells_of_damaged_cards_leaves_it_to_the_next(used):
+    size = (used / "cards.db").stat().st_size
+    damage(used / "cards.db", size // 2 // PAGE * PAGE, 3 * PAGE)
+    unclean(used)
+    await asyncio.to_thread(recover, used / "cards.db", migrations("cards"), after_salvage("cards"))
+    store = Store(folder=used, site_name="North", sends=True)
+    await store.open()
+    assert store.cards.lost == "cards.db was damaged"
+    await store.close()
+
+
+async def test_a_list_that_central_or_a_person_emptied_is_not_lost(opened, used):
+    async with opened(used) as store:
+        await store.cards.apply(remove=list(range(1, 1001)), now=1)
+        assert await store.cards.count() == 0
+    async with opened(used) as store:
+        assert store.cards.lost == ""
+
+
+@pytest.mark.parametrize("gone", ["cards.db", "site.db"])
+async def test_a_first_start_that_ended_between_the_two_files_is_no_loss_of_cards(opened, tmp_path, gone):
+    async with opened(tmp_path):
+        pass
+    for part in (*tmp_path.glob(f"{gone}*"), *tmp_path.glob("*.closed"), *tmp_path.glob("*.ids")):
+        part.unlink(missing_ok=True)
+    if gone == "cards.db":
+        _run(tmp_path / "site.db", "UPDATE box SET has_cards_file = 0")
+    async with opened(tmp_path) as store:
+        assert store.cards.lost == ""
