@@ -150,6 +150,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
             return reason
 
         asked = forbidden if command.idempotent else stands_against
+        busy: DeviceBusy | None = None
         while True:
             try:
                 if not self._pulsed:
@@ -159,9 +160,14 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
                     await self._release_others(name, deadline)
                     await self._send(name, command, leads_to, deadline, asked, step=lambda: step)
                     return
-            except DeviceBusy:
+            except DeviceBusy as refusal:
                 if self._monotonic() + _BUSY_PAUSE >= deadline or self._has_ended:
                     raise
+                busy = refusal
+            except DeadlinePassed as passed:
+                if busy is None:
+                    raise
+                raise busy from passed
             await asyncio.sleep(_BUSY_PAUSE)
 
     async def _send(

@@ -18,6 +18,9 @@ _MOVED = {
 _MOVED_UNANSWERED = {**_MOVED, GateAction.STOP: frozenset({GatePosition.STOPPED})}
 """The same for a command that may not have arrived: a gate in its end position may have come there by itself."""
 
+_SENT_WITHIN = 0.75
+"""The share of the time for a movement within which its command must go out, so that its answer is known by the end."""
+
 
 def send(lane: Transition, command: Command, deadline: float, *, instead_of: Closing | None = None) -> None:
     """Send a command now. The one under way is superseded: if it still waits for the line, it never goes out.
@@ -34,6 +37,7 @@ def send(lane: Transition, command: Command, deadline: float, *, instead_of: Clo
         lane.rules.lane.closing_seconds if command.action is GateAction.CLOSE else lane.rules.lane.opening_seconds
     )
     now = lane.now.at
+    deadline = min(deadline, now + _SENT_WITHIN * patience)
     flight = InFlight(command, now, deadline, now + patience, instead_of=instead_of, earlier_open=opens_still)
     lane.put(lane.state.commands.sent(flight))
     lane.commands.append(m.SendCommand(command, deadline))

@@ -32,6 +32,7 @@ from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate
 from drivers.modbus.messages import Read, Refusal, Table, Write
 from drivers.modbus.profile import PulseBy, load_profile
+from drivers.modbus.unit_requests import UnitRequests
 from gateway.demo.barrier import Barrier, Wish
 from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
 from gateway.demo.modbus_wiring import CameWiring, RelayWiring
@@ -242,6 +243,22 @@ async def test_a_device_that_stays_busy_is_asked_until_the_deadline(field, liste
         with pytest.raises(DeviceFault, match="busy"):
             await getattr(it.gate, order)(deadline=time.monotonic() + 0.35, forbidden=lambda: "")
         assert len(it.wishes()) > 1
+
+
+async def test_a_busy_device_is_named_where_the_next_attempt_comes_too_late(field, listener, monkeypatch):
+    async with field(wiring=partial(BusyWiring, times=1000)) as it:
+        await listener.until(lambda: listener.of(DeviceConnected))
+        write, tries = UnitRequests.write, []
+
+        async def late(requests, *args, **settings):
+            tries.append(1)
+            if len(tries) > 1:
+                raise DeadlinePassed("the line was not free before the deadline; nothing was sent")
+            await write(requests, *args, **settings)
+
+        monkeypatch.setattr(UnitRequests, "write", late)
+        with pytest.raises(DeviceFault, match="busy"):
+            await it.gate.open(deadline=soon())
 
 
 async def test_what_forbids_a_close_forbids_it_after_a_busy_answer_too(field, listener):

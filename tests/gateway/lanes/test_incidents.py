@@ -86,9 +86,9 @@ def test_an_incident_is_read_back_from_its_file_and_replays_to_the_same_answers(
 def test_a_machine_that_answers_differently_is_found_at_the_first_difference(lane):
     lane.arming(ON)
     lane.card()
-    lane.wait(3)
+    lane.wait(7.5)
     incident = lane.tape.incident()
-    slower = replace(incident, rules=changed(incident.rules, opening_seconds=0.5))
+    slower = replace(incident, rules=changed(incident.rules, opening_seconds=7))
     difference = replayed(slower)
     assert difference is not None
     given_up = [command for command in difference.now if isinstance(command, m.Record) and command.entry.events]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from lane_rules import POINT, lane_rules
+from lane_rules import POINT, changed, lane_rules
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import CommandState, GateAction
@@ -254,6 +254,27 @@ def test_a_persons_close_that_is_taken_and_not_obeyed_is_told(lane):
     lane.wait(lane.rules.lane.closing_seconds + 1)
     assert E.CLOSING_TIMED_OUT in lane.events
     assert lane.state.visits.phase is Phase.OPEN, "the vehicle may still pass"
+
+
+@pytest.mark.parametrize("seconds", [1, 4, 8, 120])
+@pytest.mark.parametrize("by_person", [True, False])
+def test_a_command_goes_out_in_time_for_its_refusal_to_be_told(lane, seconds, by_person):
+    lane.rules = changed(lane.rules, opening_seconds=seconds)
+    lane.arming(ON)
+    began = lane.at
+    if by_person:
+        lane.wish(OPEN)
+    else:
+        lane.card()
+    (send,) = [one for one in lane.out if isinstance(one, m.SendCommand)]
+    assert began < send.deadline <= began + min(5, 0.8 * seconds)
+    lane.wait(send.deadline - began)
+    refuse(lane, send.command, "the device is busy")
+    assert lane.reached[send.command.command_id] is CommandState.REFUSED
+    lane.wait(10)
+    told = "open by demo: the device is busy" if by_person else "the gate did not open: the device is busy"
+    assert told in lane.texts
+    assert not lane.state.troubles.unmoved
 
 
 def test_a_late_answer_to_a_close_ends_no_later_visit(lane):
