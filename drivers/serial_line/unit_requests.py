@@ -14,6 +14,9 @@ from drivers.serial_line.frames import FrameSplitter
 from drivers.serial_line.profile import Acknowledgement, Command, DeviceProfile, Query
 from drivers.serial_line.templates import Template
 
+_TELLING = 4
+"""Bytes from which on a request that comes back is taken for an echo; fewer may stand in an answer by chance."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -32,6 +35,7 @@ class UnitRequests:
         self._unit = unit
         self._timeout = profile.reply_ms / 1000
         line = profile.line
+        self._shows_echoes = any(self._is_unlike(query.send, query.answer) for _, query in profile.queries())
         self._prelude = Prelude(silence=line.silence_ms / 1000, break_seconds=line.break_us / 1e6)
 
     @property
@@ -97,6 +101,7 @@ class UnitRequests:
             tagged=False,
             answered=wanted is not Acknowledgement.NONE,
             prelude=self._prelude if self._prelude != Prelude() else None,
+            is_repeated=self._is_repeated(template, wanted),
         )
         answer = await self._bus.transact(
             exchange, priority=priority, deadline=deadline, timeout=self._timeout, forbidden=forbidden
@@ -104,6 +109,22 @@ class UnitRequests:
         if answer.reply.is_refusal:
             raise DeviceFault(f"unit {self._unit} refused {request.hex(' ')}: {answer.reply.frame.hex(' ')}")
         return answer
+
+    def _is_repeated(self, template: Template, wanted: Template | Acknowledgement) -> bool | None:
+        """Return whether the device repeats the request; None where nothing tells its answer from an echo.
+
+        Where no query can show that the line echoes, an echo must count: the device acknowledges by nothing else.
+        """
+        if isinstance(wanted, Template):
+            return False if self._is_unlike(template, wanted) else None
+        return True if wanted is Acknowledgement.ECHO and self._shows_echoes else None
+
+    def _is_unlike(self, template: Template, answer: Template) -> bool:
+        """Return whether the answer cannot begin like the request."""
+        request = self._profile.request(template, unit=self._unit)
+        size = min(len(request), len(answer))
+        begins_alike = Template(answer.parts[:size]).matches(request, unit=self._unit)
+        return len(request) >= _TELLING and not begins_alike
 
 
 def _parse(

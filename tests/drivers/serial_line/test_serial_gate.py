@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import pytest
 from waiting import until
 
 from drivers.bus.bus import Bus
+from drivers.bus.line_quality import LineFault
 from drivers.contract import (
     DeadlinePassed,
     DeviceConnected,
@@ -26,7 +28,8 @@ from drivers.contract import (
 )
 from drivers.link import LinkSpec
 from drivers.serial_line.gate import SerialGate
-from drivers.serial_line.profile import Acknowledgement, GateProfile, load_gate_profile
+from drivers.serial_line.profile import Acknowledgement, GateProfile, Query, load_gate_profile
+from drivers.serial_line.unit_requests import UnitRequests
 from gateway.demo.barrier import Barrier
 from gateway.demo.pseudo_terminal import PseudoTerminal
 from gateway.demo.serial_devices import SerialBarrier
@@ -54,10 +57,10 @@ class Rig:
 @pytest.fixture
 def rig(tmp_path, running, listener, profiles):
     @asynccontextmanager
-    async def make(name, *, unit=3, travel=0.3, plugged_in=True, **changes):
+    async def make(name, *, unit=3, travel=0.3, plugged_in=True, served=SerialFarEnd, **changes):
         profile = load_gate_profile(profiles / f"{name}.toml").model_copy(update={"poll_ms": 50, **changes})
         barrier = Barrier(travel_seconds=travel, closes_itself=False)
-        far_end = SerialFarEnd(devices={unit: SerialBarrier(profile=profile, barrier=barrier)})
+        far_end = served(devices={unit: SerialBarrier(profile=profile, barrier=barrier)})
         async with far_end.serial(path=tmp_path / "line") as terminal:
             if not plugged_in:
                 terminal.unplug()
@@ -258,6 +261,69 @@ async def test_an_echo_acknowledges(rig, listener, profiles):
         it.far_end.behave(3, SerialManners(corrupt=True))
         with pytest.raises(LinkError):
             await it.gate.open(deadline=soon())
+
+
+class EchoingFarEnd(SerialFarEnd):
+    """Devices behind a two-wire adapter, which returns what is sent."""
+
+    def _take(self, data):
+        self.say(data)
+        super()._take(data)
+
+
+@pytest.mark.parametrize(
+    ("manners", "error"),
+    [(SerialManners(), None), (SerialManners(refuses=True), DeviceFault), (SerialManners(deaf=True), LinkError)],
+    ids=["obeys", "refuses", "does not answer"],
+)
+async def test_a_command_does_not_count_by_the_echo_of_the_line(rig, listener, profiles, manners, error):
+    profile = load_gate_profile(profiles / "line-barrier.toml")
+    echoing = profile.commands.open.model_copy(update={"answer": Acknowledgement.ECHO})
+    commands = profile.commands.model_copy(update={"open": echoing})
+    async with rig("line-barrier", commands=commands, served=EchoingFarEnd) as it:
+        await listener.until(at(listener, GatePosition.CLOSED))
+        assert it.bus.quality().fault is LineFault.ECHOES
+        it.far_end.behave(3, manners)
+        with contextlib.nullcontext() if error is None else pytest.raises(error):
+            await it.gate.open(deadline=soon())
+
+
+class OneAnswer:
+    """A line that keeps the exchange and answers nothing."""
+
+    spec = LinkSpec("serial:/dev/null")
+
+    def __init__(self):
+        self.exchanges = []
+
+    async def transact(self, exchange, **_):
+        self.exchanges.append(exchange)
+        raise LinkError("no answer")
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        (Query(send={"text": "STATUS\r\n"}, answer={"text": "S="}), True),
+        (Query(send={"text": "STATUS\r\n"}, answer={"text": "STAT"}), False),
+        (Query(send={"text": "STAT"}, answer={"text": "STAT:"}), False),
+        (Query(send={"text": "S\r\n"}, answer={"text": "OK"}), False),
+        (Query(send="7E 00 unit 01", answer=".. 00 unit"), False),
+        (None, False),
+    ],
+)
+async def test_an_echo_of_a_line_is_looked_for_where_answers_cannot_be_taken_for_one(profiles, query, shown):
+    profile = load_gate_profile(profiles / "line-barrier.toml").model_copy(update={"status": query})
+    line = OneAnswer()
+    requests = UnitRequests(bus=line, profile=profile, unit=3)
+    command = profile.commands.open.model_copy(update={"answer": Acknowledgement.ECHO})
+    with pytest.raises(LinkError):
+        await requests.command(command, deadline=soon())
+    assert line.exchanges[-1].is_repeated is (True if shown else None)
+    if query is not None:
+        with pytest.raises(LinkError):
+            await requests.ask(query, deadline=soon())
+        assert line.exchanges[-1].is_repeated is (False if shown else None)
 
 
 @pytest.mark.parametrize(
