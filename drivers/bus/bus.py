@@ -13,8 +13,8 @@ Promises:
 - A silent unit gets a bounded share of the line, in the pauses of the others (`drivers.bus.unit_states`). Between its
   turns it rests: its polls are refused.
 - A line that is open while no unit answers is closed and opened again, since a converter or an adapter may hang.
-- Where the far end hangs up after each answer, each request gets a connection of its own. The line counts as open
-  between them, and is down when it does not open.
+- Where the far end hangs up after each answer or after a few, each request gets a connection of its own. The line
+  counts as open between them, and is down when it does not open.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ _SCAN_LOOK = 0.005
 _SETTLE_SECONDS = 0.3
 """The longest wait, in seconds, of a command until earlier bytes are acknowledged: time to send one packet again."""
 _HANGS_UP_AFTER = 2
-"""Connections in a row, each ended by the far end after one answer, that show that it does so after every answer."""
+"""Connections in a row, each ended by the far end after few answers, that show that it keeps none open for long."""
+_FEW_ANSWERS = 10
 _SILENT_LIMIT = 10
 _SILENT_LIMIT_SERIAL = 30
 _TAGS = 0xFFFF
@@ -251,7 +252,7 @@ class Bus:
 
     @property
     def _has_one_each(self) -> bool:
-        """True when each request gets a connection of its own, since the far end hangs up after each answer."""
+        """True when each request gets a connection of its own, since the far end hangs up after a few answers."""
         return self._hung_up >= _HANGS_UP_AFTER
 
     def _lose(self, *, was_open: bool) -> None:
@@ -281,7 +282,7 @@ class Bus:
                 # a serial port, unlike a converter on the network, holds no late bytes for the next connection
                 self._units.forget_late_answers()
             if connection.has_hung_up:
-                self._hung_up = self._hung_up + 1 if answers == 1 else 0
+                self._hung_up = self._hung_up + 1 if 0 < answers <= _FEW_ANSWERS else 0
             self._down_reason = connection.lost or f"{self._spec.url} is open but nobody answers"
             self._down_cause = None
         finally:

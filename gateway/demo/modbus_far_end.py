@@ -40,7 +40,7 @@ class Misbehaviour:
         corrupt: whether it garbles the last byte of its answers.
         noise: bytes before each answer, as of a line driver that switches on.
         hangs_up: whether it drops the connection instead of answering.
-        hangs_up_behind: whether it closes the connection after each answer.
+        hangs_up_behind: number of answers behind which it closes the connection, 1 for each; 0 for never.
         number: the transaction number in its answers over Modbus TCP; None for the request's.
     """
 
@@ -54,7 +54,7 @@ class Misbehaviour:
     corrupt: bool = False
     noise: bytes = b""
     hangs_up: bool = False
-    hangs_up_behind: bool = False
+    hangs_up_behind: int = 0
     number: int | None = None
 
 
@@ -111,6 +111,7 @@ class ModbusFarEnd:
         self._framing = framing
         self._monotonic = monotonic
         self._misbehaviours: dict[int, Misbehaviour] = {}
+        self._answers = 0
         self._received: deque[Received] = deque(maxlen=MOST_COMMANDS)
         self._commands: deque[Received] = deque(maxlen=MOST_COMMANDS)
         self.connections: set[_TcpCaller] = set()
@@ -197,7 +198,8 @@ class ModbusFarEnd:
                 self._framing, asked=asked, reply=reply, unit=asked.unit % 247 + 1 if how.wrong_unit else None
             )
             _answer(outlet, frame, how)
-            if how.hangs_up_behind:
+            self._answers += 1
+            if how.hangs_up_behind and self._answers % how.hangs_up_behind == 0:
                 outlet.close()
 
     def _obey(self, wiring: Wiring, request: Request | None, now: float) -> Reply:
