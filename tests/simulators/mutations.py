@@ -199,7 +199,7 @@ def table_of(verdicts: Sequence[Verdict]) -> Table:
     for verdict in sorted(verdicts, key=lambda one: (one.mutation.promise, one.mutation.name)):
         found = f"{verdict.found} of {verdict.tries}" if verdict.found else "[red]no[/]"
         table.add_row(
-            str(verdict.mutation.promise), verdict.mutation.name, found, verdict.by[:110], f"{verdict.took:.0f}"
+            str(verdict.mutation.promise), verdict.mutation.name, found, escape(verdict.by[:110]), f"{verdict.took:.0f}"
         )
     return table
 

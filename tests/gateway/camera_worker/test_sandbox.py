@@ -79,7 +79,7 @@ tries = {
     "remove the gateway's socket": lambda: (data / "run" / "interface.sock").unlink(),
     "ask a child": by_a_child,
     "connect to an abstract socket": abstract,
-    "stop the parent": lambda: os.kill(os.getppid(), signal.SIGSTOP),
+    "signal the parent": lambda: os.kill(os.getppid(), signal.SIGWINCH),
     "write footage": written_in_media,
     "read a library": lambda: Path(json.__file__).read_bytes(),
     "start a cutter": lambda: subprocess.run([sys.executable, "-c", "import gateway.camera_worker.cutter"], check=True),
@@ -124,7 +124,7 @@ def tried(data) -> dict[str, str]:
 def test_a_worker_reaches_footage_and_libraries_and_nothing_of_the_gateway(data):
     found = tried(data)
     if landlock.version() < 6:
-        for name in ("connect to an abstract socket", "stop the parent"):
+        for name in ("connect to an abstract socket", "signal the parent"):
             found.pop(name)
     assert {name for name, said in found.items() if said == "done"} == MAY, found
     assert (data / "site.db").exists()
