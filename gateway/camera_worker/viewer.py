@@ -121,7 +121,7 @@ class Viewer:
         self._changed = asyncio.Event()
         self._connection.on("connectionstatechange", self._changed.set)
         self.connected = False
-        """Whether the viewer was reached at some time."""
+        """True once the viewer was reached."""
         self._left = self._ended = False
 
     async def __aenter__(self) -> Self:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _USUAL_SITE = Path("/etc/edge-gateway/site.toml")
 _USUAL_SETTINGS = Path("/etc/edge-gateway-backup/backup.toml")
-"""Where `[backup]` of root's backups is. The gateway may write its site file, and must not say where root writes."""
+"""The `[backup]` of root's backups. The gateway may write its site file, and must not say where root writes."""
 _PASSPHRASE = "EDGE_GATEWAY_BACKUP_PASSPHRASE"  # noqa: S105 (the name of a variable)
 
 _Site = Annotated[Path, typer.Option("--site", metavar="SITE.toml", help="The site file.", show_default=True)]

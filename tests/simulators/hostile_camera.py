@@ -214,7 +214,7 @@ class Script:
     """The CSeq of the answer to the request with this number."""
     line_end: str = "\r\n"
     answer_to_play: bool = True
-    """Whether PLAY is answered; the pictures come in any case."""
+    """False to leave PLAY unanswered; the pictures come in any case."""
     grants: str | None = None
     """The Transport header of the answer to SETUP; None for a true one."""
     names_session: str = "{session};timeout={seconds}"

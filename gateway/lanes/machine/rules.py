@@ -16,13 +16,13 @@ PAUSE_SECONDS = 5.0
 LEAVING_SECONDS = 10.0
 """How long a vehicle that has just passed may need to leave the loops: until then a loop may be on because of it."""
 WAITED_SECONDS = 10.0
-"""How long a vehicle stands on the arming loop until it counts as one that waits for a card."""
+"""Seconds on the arming loop after which a vehicle counts as one that waits for a card."""
 IN_A_ROW = 3
 """So many cards without a vehicle, or vehicles without a card, in a row are no chance."""
 DOUBTED_SECONDS = 60.0
 """How long the clock must be untrusted before a lane with schedules reports it: at each start it is for a moment."""
 RESTING_STUCK_SECONDS = 60.0
-"""How long an input under the gate is on in a lane at rest until it counts as stuck, if the site file allows more."""
+"""Seconds after which an input that is on under the gate of a resting lane is stuck, if the site file allows more."""
 LATE_OPENING_SECONDS = 60.0
 """How long after an unanswered open an opening without a cause counts as its late effect."""
 
