@@ -39,18 +39,16 @@ class PlainHandler(RequestHandler):
 
     Attributes:
         on_data: a callback for each arrival of data, before it is parsed.
-        on_activity: a callback for each arrival of data, after it is parsed, and for the end of the connection.
         on_answered: a callback for each answer that was written.
     """
 
-    __slots__ = ("_refusal_headers", "on_activity", "on_answered", "on_data")
+    __slots__ = ("_refusal_headers", "on_answered", "on_data")
 
     def __init__(self, manager: web.Server, *, headers: Mapping[str, str], **options: Any) -> None:
         """`headers`: added to every error answer; `options`: those of `RequestHandler`."""
         super().__init__(manager, **options)
         self._refusal_headers = headers
         self.on_data: Callable[[], None] | None = None
-        self.on_activity: Callable[[], None] | None = None
         self.on_answered: Callable[[], None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -68,14 +66,6 @@ class PlainHandler(RequestHandler):
         if self.on_data is not None:
             self.on_data()
         super().data_received(data)
-        if self.on_activity is not None:
-            self.on_activity()
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """Report the end. See `RequestHandler.connection_lost`."""
-        super().connection_lost(exc)
-        if self.on_activity is not None:
-            self.on_activity()
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None

@@ -1,7 +1,7 @@
 """Expiry of events, camera events and entries.
 
-Records are kept for a number of days, and longer, up to a fixed limit, for consumers that have not read them yet. If
-records expire unread, an event says which.
+Records are kept for a number of days, and longer, up to a fixed limit, for the fleet's line and the mirror while these
+have not sent them. If records expire unsent, an event says which.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class EventKeeping:
     ) -> None:
         """Build it.
 
-        `consumer_days`: a consumer that has not read for this many days no longer keeps records from expiring.
+        `consumer_days`: a consumer that took nothing for this many days no longer keeps records from expiring.
         `forget` is called with the id of each camera event that expired.
         """
         self._expiry = expiry
@@ -85,7 +85,7 @@ class EventKeeping:
         if not soft and not hard:
             return
         marks = [mark for mark in await self._read_cursors.all() if mark.consumer.list == name]
-        # Without a trusted clock, no consumer can be known to have stopped reading: every mark keeps records.
+        # Without a trusted clock, no consumer can be known to be gone: every mark keeps records.
         holding = [mark for mark in marks if now is None or mark.holds(now=now, consumer_days=self._consumer_days)]
         upto = max(hard, min([soft, *(mark.read_to for mark in holding)]))
         await self._tell_what_is_unread(name, [mark for mark in marks if mark.read_to < upto], upto, now)

@@ -1,4 +1,4 @@
-"""`edge-gateway sync`: the state of synchronisation, refresh and comparison, and consumers of the site's lists."""
+"""`edge-gateway sync`: the state of synchronisation, refresh and comparison."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ app = typer.Typer(
     "Example: edge-gateway sync status",
 )
 _LOOK_SECONDS = 0.5
-_MOST_COUNTED = 10_000
 
 
 class Notice(Answer):
@@ -63,22 +62,6 @@ class _Books(Answer):
 
 class _Outbox(Answer):
     books: _Books
-
-
-class _Consumer(Answer):
-    """A consumer of one of the site's lists."""
-
-    account: str
-    list: str
-    filter: str
-    read_to: int
-    read_at: str
-    unread: int
-    holds: bool
-
-
-class _Consumers(Answer):
-    consumers: tuple[_Consumer, ...]
 
 
 @app.command("status")
@@ -141,41 +124,6 @@ def reconcile(
             gateway, lambda state: state.reconciling, away="the comparison continues as soon as it answers"
         )
         typer.echo(state.reconciled)
-
-
-@app.command("consumers")
-def consumers(
-    data: Data = USUAL_DATA,
-    url: Url = "",
-    forget: Annotated[
-        str | None,
-        typer.Option("--forget", metavar="ACCOUNT", help="Forget this account's position: it will not read again."),
-    ] = None,
-    as_json: JsonWanted = False,
-) -> None:
-    """List the accounts that pull events, entries or camera events, with how far each has read.
-
-    Example: edge-gateway sync consumers
-    """
-    if forget is not None and not forget.strip():
-        raise GatewayError("--forget needs the name of an account")
-    with connected(data, url) as gateway:
-        path, body = ("list", {}) if forget is None else ("forget", {"account": forget})
-        found = gateway.answer_of(_Consumers, f"/status/consumer/{path}", body).consumers
-        site = site_now(gateway)
-    if as_json:
-        print_answers(found)
-        return
-    lines = [_consumer_line(site, consumer) for consumer in found]
-    typer.echo("\n".join(lines) or "nobody pulls the site's lists by cursor")
-
-
-def _consumer_line(site: SiteNow, consumer: _Consumer) -> str:
-    what = consumer.list.replace("_", " ") + (f" ({consumer.filter})" if consumer.filter else "")
-    left = "10000 or more" if consumer.unread >= _MOST_COUNTED else consumer.unread
-    waited = "" if consumer.holds else "; the gateway no longer waits for it"
-    read = f"read up to {consumer.read_to}, {left} unread, asked last at {site.time(consumer.read_at)}"
-    return f"{consumer.account}, {what}: {read}{waited}"
 
 
 def _state(gateway: Gateway) -> _State:

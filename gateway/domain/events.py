@@ -115,7 +115,7 @@ class EventKind(IntEnum):
     POWER_LOST = 405
     RECORDS_WAITED = 406
     UNREAD_DROPPED = 407
-    CONSUMER_FORGOTTEN = 408
+    CONSUMER_FORGOTTEN = 408  # of earlier releases, and still in stored lists
     PROBLEM_BEGAN = 421
     PROBLEM_ENDED = 422
     PROBLEM_ACKNOWLEDGED = 423

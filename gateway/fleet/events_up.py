@@ -1,6 +1,6 @@
 """Events and camera events on their way up, each exactly once, in the order in which they were recorded.
 
-A read mark in the store says up to where the stream has everything; retention waits for it as for every reader. A batch
+A read mark in the store says up to where the stream has everything; retention waits for it. A batch
 is in flight at once. The mark moves when the stream has acknowledged all of it. After a lost connection or a crash
 nobody knows which messages of the last batch the stream has. The stream itself is asked then: each message names the
 batch that it belongs to, so the last one leads to all others of its batch.

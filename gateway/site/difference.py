@@ -228,7 +228,7 @@ def _renamed_site(before: Site, after: Site) -> bool:
 def _interface_part(site: Site) -> object:
     """Return the parts of the site file that the interface is made of."""
     lanes = {lane.id: (lane.name, lane.devices, lane.cameras, lane.inside) for lane in site.lanes}
-    return site.site, site.api, site.keep.consumer_days, lanes
+    return site.site, site.api, lanes
 
 
 def _secrets_of_central(site: Site) -> set[str]:

@@ -63,21 +63,24 @@ class KeepSection(Section):
     """`[keep]`: retention of events, camera events and parking entries; `[storage]` has that of footage."""
 
     days: int = Field(
-        default=400, ge=1, le=3650, description="so long everything, and what a program has not read longer"
+        default=400, ge=1, le=3650, description="so long everything, and what [fleet] or [mqtt] has not sent longer"
     )
-    most_days: int = Field(default=800, ge=1, le=3650, description="nothing for longer, whoever has not read it")
+    most_days: int = Field(default=800, ge=1, le=3650, description="nothing for longer, sent or not")
     most_events: int = Field(
         default=5_000_000, ge=10_000, le=100_000_000, description="the oldest go before there are more"
     )
     consumer_days: int = Field(
-        default=30, ge=1, le=3650, description="a program that has not read for so long holds nothing"
+        default=30,
+        ge=1,
+        le=3650,
+        description="a server of [fleet] or [mqtt] that took nothing for so long holds nothing",
     )
 
     @model_validator(mode="after")
     def _at_most_beyond(self) -> Self:
         if self.most_days < self.days:
             raise ValueError(
-                f"'most_days' is {self.most_days}, less than the {self.days} of 'days': what programs have not read is "
+                f"'most_days' is {self.most_days}, less than the {self.days} of 'days': what was not sent is "
                 "kept for longer than the rest, not for less"
             )
         return self

@@ -51,14 +51,12 @@ from gateway.web.legacy.routes import legacy_routes
 from gateway.web.legacy.webhooks import WebhookActions
 from gateway.web.operations.cameras.open_views import OpenViews
 from gateway.web.operations.routes import camera_routes, v1_routes
-from gateway.web.read_cursors import Consumers
 from gateway.web.register.socket import listening
 from gateway.web.relayed.ids import RelayedIds
 from gateway.web.relayed.relay import Relay, Relayed
 from gateway.web.spreadsheets import Spreadsheets
 from gateway.web.status.card_desk import StatusCards
 from gateway.web.status.commissioning import StatusCommissioning
-from gateway.web.status.consumers import StatusConsumers
 from gateway.web.status.event_history import EventHistory
 from gateway.web.status.event_states import EventStates
 from gateway.web.status.fleet import StatusFleet
@@ -204,23 +202,12 @@ class Interface:
         return OpenViews(viewing=self.recording.viewing, viewers=self._auth.viewers)
 
     @cached_property
-    def _consumers(self) -> Consumers:
-        return Consumers(changes=self.store.changes, read_cursors=self.store.read_cursors, clock=self.clock)
-
-    @cached_property
     def _segments(self) -> SegmentFiles:
         return SegmentFiles(monotonic=self.clock.monotonic)
 
     @cached_property
     def _central_status(self) -> Callable[[], CentralStatus] | None:
         return self.central.snapshot if self.central else None
-
-    @cached_property
-    def _status_consumers(self) -> StatusConsumers:
-        days = self.site.keep.consumer_days
-        return StatusConsumers(
-            read_cursors=self.store.read_cursors, consumers=self._consumers, clock=self.clock, consumer_days=days
-        )
 
     @cached_property
     def _live(self) -> Live:
@@ -243,7 +230,6 @@ class Interface:
             verdict=self.verdict,
             version=_release(),
             demo_cards=self.demo_cards,
-            consumers=self._status_consumers.shown,
         )
         return Live(watch=watch, sessions=self._auth.sessions, clock=self.clock)
 
@@ -272,7 +258,6 @@ class Interface:
                 loop=self.loop,
                 traces=self.traces,
                 auth=self._auth,
-                consumers=self._consumers,
                 spreadsheets=self._spreadsheets,
                 release=_release(),
             ),
@@ -286,7 +271,6 @@ class Interface:
                 viewers=self._auth.viewers,
                 views=self._views,
                 segments=self._segments,
-                consumers=self._consumers,
             ),
         )
 
@@ -327,7 +311,6 @@ class Interface:
             *StatusLane(lanes=self.lanes, cards=store.cards, events=store.events, states=self._event_states).routes(),
             *StatusOutbox(actions=self.outbox, outbox=store.outbox, refused=store.refused).routes(),
             *StatusSync(central=self.central).routes(),
-            *self._status_consumers.routes(),
             *StatusWebhooks(actions=self.webhooks, zone=self._zone).routes(),
         )
 
@@ -351,14 +334,13 @@ class Interface:
         )
 
     async def _while_served(self, _: web.Application) -> AsyncIterator[None]:
-        """Run the interface's tasks while it is served: the register's socket, consumers, open views, session ends."""
+        """Run the interface's tasks while it is served: the register's socket, open views, session ends."""
         await self._auth.load()
         run = self.data / "run"
         asked = listening(self._auth.register, run_folder=run, site_file=self.site_file)
         async with asked, asyncio.TaskGroup() as group:
             tasks = (
                 group.create_task(self._auth.run(), name="end-at-central"),
-                group.create_task(self._consumers.run(), name="follow-consumers"),
                 group.create_task(self._views.run(), name="check-views"),
             )
             yield

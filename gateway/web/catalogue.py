@@ -20,7 +20,6 @@ from gateway.web.operations.metrics import handler as metrics
 from gateway.web.status import (
     card_desk,
     commissioning,
-    consumers,
     event_history,
     fleet,
     gate_travels,
@@ -69,7 +68,6 @@ PAGE = _operations(
     outbox,
     sync,
     commissioning,
-    consumers,
     settings,
     settings_accounts,
 )

@@ -1,4 +1,4 @@
-"""Expiry of events, camera events and parking entries that are too old or too many, also of unread ones.
+"""Expiry of events, camera events and parking entries that are too old or too many, also of those that were not sent.
 
 The order of records is that of their ids. A record's age is that of its recording, and is known only if the clock was
 trusted. A record with an untrusted time expires together with the next younger record that is known to be old.
@@ -63,8 +63,8 @@ class ExpiryLimits:
     """Limits of age and number.
 
     Attributes:
-        days: how long every record is kept; it is kept longer while a consumer has not read it.
-        most_days: the greatest age of a record, read or not.
+        days: how long every record is kept; it is kept longer while a consumer does not have it.
+        most_days: the greatest age of a record, sent or not.
         most_events: the greatest number of events, whatever their age.
         transaction_days: how long footage of ordinary camera events is kept; the camera events expire no sooner.
         incident_days: the same for footage of incidents.
@@ -96,7 +96,7 @@ class Expiry:
         self._changes = changes
 
     async def old_to(self, name: ListName, *, limits: ExpiryLimits, now: int | None) -> tuple[int, int]:
-        """Return two ids: up to the first, records expire once they are read; up to the second, in any case.
+        """Return two ids: up to the first, records expire once they are sent; up to the second, in any case.
 
         0 means that none expire.
         """

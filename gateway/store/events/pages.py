@@ -50,7 +50,7 @@ _CANDIDATE_COST = 10  # candidates are apart on the disk: reading one takes abou
 
 _WHOLE = f"""
 SELECT (SELECT coalesce(sum(count), 0) FROM event_range WHERE span = {COARSE}),
- (SELECT coalesce(max(id), 0) FROM event), {{form}} FROM ({{rows}} ORDER BY id DESC LIMIT :limit)
+ {{form}} FROM ({{rows}} ORDER BY id DESC LIMIT :limit)
 """
 _NEXT = "SELECT * FROM event NOT INDEXED WHERE id < :before"
 _SKIPPED = """SELECT * FROM event WHERE id IN (
@@ -83,7 +83,6 @@ class EventPage(Generic[E]):
         count: the number of all matches; if not `complete`, of the matches among the events that were looked at.
         next_cursor: the `before` of the next page, None at the end. A page that is not full may have one too.
         complete: whether every event was looked at; False only for a search among many events.
-        newest: the newest id of all events at the time of the read, 0 for none.
     """
 
     events: E
@@ -91,7 +90,6 @@ class EventPage(Generic[E]):
     count: int
     next_cursor: int | None
     complete: bool = True
-    newest: int = 0
 
 
 def read_page(
@@ -113,18 +111,15 @@ def read_page(
         raise ValueError("a cursor and an offset exclude each other")
     if wanted.is_empty or passing is None:
         return _of_all(connection, form, before=before, offset=offset, limit=limit)
-    if wanted.search:
-        found = _searched(connection, wanted, passing.all, form, before=before, offset=offset, limit=limit)
-    else:
-        found = _filtered(connection, wanted, passing.all, form, before=before, offset=offset, limit=limit)
-    return replace(found, newest=one_value(connection, "SELECT max(id) FROM event", ()) or 0)
+    read = _searched if wanted.search else _filtered
+    return read(connection, wanted, passing.all, form, before=before, offset=offset, limit=limit)
 
 
 def _of_all(connection: sqlite3.Connection, form: Form[E], *, before: int, offset: int, limit: int) -> EventPage[E]:
     sql = _whole(form.sql, is_deep=offset > 0)
     place = {"before": before or _HIGHEST, "offset": offset, "limit": limit + 1}
-    count, newest, *row = connection.execute(sql, place).fetchone()
-    return replace(_page(form, row, limit, count), newest=newest)
+    count, *row = connection.execute(sql, place).fetchone()
+    return _page(form, row, limit, count)
 
 
 @cache

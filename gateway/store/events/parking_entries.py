@@ -66,13 +66,11 @@ class EntryPage:
         entries: the entries of the page.
         count: the number of all matches.
         next_cursor: the `before` of the next page, None at the end.
-        newest: the newest id of all entries at the time of the read, 0 for none.
     """
 
     entries: tuple[ParkingEntry, ...]
     count: int
     next_cursor: int | None
-    newest: int = 0
 
 
 class ParkingEntries:
@@ -106,9 +104,8 @@ class ParkingEntries:
             (count,) = connection.execute(f"SELECT count(*) FROM parking_entry WHERE {where}", values).fetchone()
             rows = _older(connection, where, values, before=before, offset=offset, limit=limit + 1)
             entries = tuple(_entry(row, now) for row in rows[:limit])
-            (newest,) = connection.execute("SELECT max(id) FROM parking_entry").fetchone()
             following = entries[-1].id if len(rows) > limit > 0 else None
-            return EntryPage(entries, int(count), following, newest or 0)
+            return EntryPage(entries, int(count), following)
 
         return await self._database.read(query, lengthy=True)
 

@@ -1,4 +1,4 @@
-"""Read cursors: how far each consumer has read each list that it pulls (see `gateway.domain.read_cursors`)."""
+"""Read cursors: how far each line that sends lists on has come. Programs that pull bring their own cursor."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from gateway.domain.events import Event
 from gateway.store.engine.database import Database
-from gateway.store.events.events import insert_event
 
 ListName = Literal["event", "camera_event", "entry"]
 LISTS: Final[tuple[ListName, ...]] = ("event", "camera_event", "entry")
@@ -20,7 +18,7 @@ _COLUMNS = "account, list, filter, read_to, read_at, began_at"
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """An account that pulls a list. `filter`: the filter with which it reads the list, "" for none."""
+    """A line that sends a list on, for example `fleet` to its `stream`."""
 
     account: str
     list: ListName
@@ -33,8 +31,8 @@ class ReadCursor:
 
     Attributes:
         consumer: whose mark it is.
-        read_to: the id up to which the consumer has fetched everything.
-        read_at: when the consumer last asked for a page (wall micros).
+        read_to: the id up to which the consumer has everything.
+        read_at: when the consumer last took records (wall micros).
         began_at: when the cursor was made (wall micros).
     """
 
@@ -44,7 +42,7 @@ class ReadCursor:
     began_at: int
 
     def holds(self, *, now: int, consumer_days: int) -> bool:
-        """Return whether records are kept for this consumer: it has read within the last `consumer_days` days."""
+        """Return whether records are kept for this consumer: it took something within the last `consumer_days` days."""
         return self.read_at >= now - consumer_days * 86_400_000_000
 
 
@@ -72,19 +70,17 @@ class ReadCursors:
             )
         )
 
-    async def forget(self, consumers: Sequence[Consumer], *, event: Event | None = None) -> None:
-        """Remove the read marks of these consumers, and record the event, if there is one, in the same commit."""
+    async def forget(self, consumers: Sequence[Consumer]) -> None:
+        """Remove the read marks of these consumers."""
         values = [(one.account, one.list, one.filter) for one in consumers]
-
-        def job(connection: sqlite3.Connection) -> None:
-            connection.executemany("DELETE FROM read_cursor WHERE account = ? AND list = ? AND filter = ?", values)
-            if event is not None:
-                insert_event(connection, event)
-
-        await self._database.write(job)
+        await self._database.write(
+            lambda connection: connection.executemany(
+                "DELETE FROM read_cursor WHERE account = ? AND list = ? AND filter = ?", values
+            )
+        )
 
     async def unread(self, marks: Sequence[ReadCursor]) -> tuple[int, ...]:
-        """Return the number of records above each mark, without regard to its filter; at most 10,000 are counted."""
+        """Return the number of records above each mark; at most 10,000 are counted."""
 
         def query(connection: sqlite3.Connection) -> tuple[int, ...]:
             return tuple(

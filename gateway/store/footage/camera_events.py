@@ -72,14 +72,10 @@ class CameraEventPage:
     Attributes:
         events: the camera events of the page.
         count: the number of all matches.
-        is_end: whether it is the last page.
-        newest: the newest id of all camera events at the time of the read, 0 for none.
     """
 
     events: tuple[CameraEvent, ...]
     count: int
-    is_end: bool
-    newest: int
 
 
 class CameraEvents:
@@ -113,11 +109,9 @@ class CameraEvents:
             rows = connection.execute(
                 f"SELECT {_COLUMNS} FROM camera_event WHERE {condition} AND (? = 0 OR id < ?)"
                 " ORDER BY id DESC LIMIT ? OFFSET ?",
-                (*values, before, before, limit + 1, offset),
+                (*values, before, before, limit, offset),
             ).fetchall()
-            (newest,) = connection.execute("SELECT max(id) FROM camera_event").fetchone()
-            events = tuple(_camera_event(row) for row in rows[:limit])
-            return CameraEventPage(events, int(count), is_end=len(rows) <= limit, newest=newest or 0)
+            return CameraEventPage(tuple(_camera_event(row) for row in rows), int(count))
 
         return await self._database.read(query)
 

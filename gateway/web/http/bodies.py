@@ -112,11 +112,6 @@ class Cursored(Paged):
     cursor_id: Id = 0
 
     @property
-    def by_cursor(self) -> bool:
-        """True when the list is read by cursor, newest record first: `cursor_id` was sent, and `page` is 1."""
-        return "cursor_id" in self.model_fields_set and self.page == 1
-
-    @property
     def offset(self) -> int:
         """The number of records to skip; 0 after a cursor."""
         return 0 if self.cursor_id else super().offset

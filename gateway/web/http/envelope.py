@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from aiohttp import web
 from pydantic_core import to_json
-
-from gateway.web.http.acknowledged import FollowedResponse, follow
 
 _AT_A_TIME = 16 * 1024
 _AT_ONCE = 256 * 1024
@@ -31,11 +29,6 @@ async def success_listed(
         records: the records; an iterator that makes each one on demand spreads that work too.
         fields: the fields after the list, at least one.
     """
-    return await in_parts(request, await list_parts(resource, records, **fields))
-
-
-async def list_parts(resource: str, records: Iterable[object], **fields: object) -> tuple[bytes, ...]:
-    """Write the JSON of a list in parts of about 16 KiB, and let other tasks run after each. See `success_listed`."""
     parts, text = list[bytes](), bytearray(f'{{"success":true,"{resource}":['.encode())
     for number, record in enumerate(records):
         if number:
@@ -46,7 +39,7 @@ async def list_parts(resource: str, records: Iterable[object], **fields: object)
             text.clear()
             await asyncio.sleep(0)
     text += b"]," + to_json(fields).removeprefix(b"{")
-    return (*parts, bytes(text))
+    return await in_parts(request, (*parts, bytes(text)))
 
 
 def joined_parts(resource: str, records: Sequence[bytes], **fields: object) -> tuple[bytes, ...]:
@@ -54,27 +47,17 @@ def joined_parts(resource: str, records: Sequence[bytes], **fields: object) -> t
     return (f'{{"success":true,"{resource}":['.encode(), *records, b"]," + to_json(fields).removeprefix(b"{"))
 
 
-async def in_parts(
-    request: web.Request, parts: Sequence[bytes], *, on_acknowledged: Callable[[], None] | None = None
-) -> web.StreamResponse:
-    """Send JSON that is serialised already, with `no-store`. Over 256 KiB, it is streamed part by part.
-
-    `on_acknowledged` is called only if the other end acknowledges all of the answer.
-    """
+async def in_parts(request: web.Request, parts: Sequence[bytes]) -> web.StreamResponse:
+    """Send JSON that is serialised already, with `no-store`. Over 256 KiB, it is streamed part by part."""
     size = sum(len(part) for part in parts)
     if size <= _AT_ONCE:
-        body = b"".join(parts)
-        if on_acknowledged is None:
-            return from_json_text(body)
-        return FollowedResponse(body=body, headers=_PLAIN, on_acknowledged=on_acknowledged)
+        return from_json_text(b"".join(parts))
     answer = web.StreamResponse(headers=_PLAIN)
     answer.content_length = size
     await answer.prepare(request)
     for part in parts:
         await answer.write(part)
     await answer.write_eof()
-    if on_acknowledged is not None:
-        await follow(request, on_acknowledged, is_kept_open=bool(answer.keep_alive))
     return answer
 
 

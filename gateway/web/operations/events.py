@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -13,9 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Category, EventKind, RecordedEvent, Severity
-from gateway.domain.read_cursors import PageAnswered
 from gateway.runtime.clock import iso_utc
-from gateway.store import Consumer, EventFilter, EventPage
+from gateway.store import EventFilter, EventPage
 from gateway.store.events.events import Events
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
@@ -25,7 +23,6 @@ from gateway.web.http.envelope import in_parts, joined_parts, success
 from gateway.web.operation import Operation, needs
 from gateway.web.operations.answers import Answer, CursorListed
 from gateway.web.operations.records import Record
-from gateway.web.read_cursors import Consumers
 
 _Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
 
@@ -105,7 +102,6 @@ EVENT = Operation(
 
 _MOST_KEPT = 16
 _OF_NO_EVENT = 2**62
-_LONGEST_FILTER = 200
 _LARGEST_KEPT = 1024 * 1024
 
 Page = EventPage[tuple[bytes, ...]]
@@ -113,21 +109,19 @@ Page = EventPage[tuple[bytes, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _PageRequest:
-    """A page of the list. `reads` names a consumer's filter, "" for all events; None if the caller is no consumer."""
+    """A page of the list."""
 
     which: EventFilter
     cursor: int
     offset: int
     limit: int
-    reads: str | None
 
 
 class EventsFamily:
     """The handlers of `/v1/event`. Repeated requests for a page get cached bytes as long as nothing is recorded."""
 
-    def __init__(self, *, events: Events, zone: ZoneInfo, consumers: Consumers) -> None:
+    def __init__(self, *, events: Events, zone: ZoneInfo) -> None:
         self._events = events
-        self._consumers = consumers
         self._zone = zone
         self._bodies = BodyCache(EventListBody, made=self._page_request)
         self._answered: OrderedDict[int, tuple[Page, tuple[bytes, ...]]] = OrderedDict()
@@ -136,18 +130,10 @@ class EventsFamily:
         """Return the operations of this family."""
         return (Route(EVENT_LIST, self._list), Route(EVENT, self._get))
 
-    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
         asked = await self._bodies.read(request)
-        consumer = None if asked.reads is None else Consumer(caller.username, "event", asked.reads)
-        if consumer is not None:
-            self._consumers.asks(consumer, asked.cursor)
         page = await self._events.json_page(asked.which, before=asked.cursor, offset=asked.offset, limit=asked.limit)
-        parts = self._as_json(page)
-        if consumer is None:
-            return await in_parts(request, parts)
-        answered = PageAnswered(asked.cursor, page.newest, page.last, is_end=page.next_cursor is None)
-        acknowledge = await self._consumers.answered(consumer, answered)
-        return await in_parts(request, parts, on_acknowledged=acknowledge)
+        return await in_parts(request, self._as_json(page))
 
     def _as_json(self, page: Page) -> tuple[bytes, ...]:
         """Return the JSON of a page, from a cache: the store returns the same object until something is recorded."""
@@ -181,7 +167,7 @@ class EventsFamily:
             date_from=start,
             date_until=end,
         )
-        return _PageRequest(which, wanted.cursor_id, wanted.offset, wanted.limit, _reads(wanted))
+        return _PageRequest(which, wanted.cursor_id, wanted.offset, wanted.limit)
 
 
 def _types(wanted: EventListBody) -> tuple[int, ...]:
@@ -189,22 +175,6 @@ def _types(wanted: EventListBody) -> tuple[int, ...]:
     if not wanted.types or not wanted.event_types:
         return wanted.types or wanted.event_types
     return tuple(sorted(set(wanted.types) & set(wanted.event_types))) or (_OF_NO_EVENT,)
-
-
-def _reads(wanted: EventListBody) -> str | None:
-    """Return the name of a consumer's filter; None for a search, a period, or a request by page."""
-    if not wanted.by_cursor or wanted.search or wanted.start_date or wanted.end_date:
-        return None
-    parts = (("devices", wanted.device_ids), ("types", _types(wanted)))
-    said = (f"{name} {','.join(map(str, sorted(set(ids))))}" for name, ids in parts if ids)
-    return _short(" ".join(said))
-
-
-def _short(text: str) -> str:
-    """Return a filter's name; a very long name is cut, and its hash appended."""
-    if len(text) <= _LONGEST_FILTER:
-        return text
-    return f"{text[:_LONGEST_FILTER]}… {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def event_record(event: RecordedEvent) -> Record:

@@ -37,7 +37,6 @@ from gateway.web.operations.evidence import EvidenceFamily
 from gateway.web.operations.health import Health
 from gateway.web.operations.metrics.handler import Metrics
 from gateway.web.operations.session import Auth
-from gateway.web.read_cursors import Consumers
 from gateway.web.spreadsheets import Spreadsheets
 
 
@@ -56,7 +55,6 @@ def v1_routes(
     loop: LoopWatch,
     traces: TraceFigures | None,
     auth: Authentication,
-    consumers: Consumers,
     spreadsheets: Spreadsheets,
     release: str,
 ) -> tuple[Route, ...]:
@@ -95,7 +93,6 @@ def v1_routes(
             clock=clock,
             moments=moments,
             spreadsheets=spreadsheets,
-            consumers=consumers,
         ).routes(),
         *CardsFamily(
             cards=store.cards,
@@ -108,7 +105,7 @@ def v1_routes(
             site=lambda: site if site_file is None else site_file.running.site,
         ).routes(),
         *CardSheet(cards=store.cards, spreadsheets=spreadsheets, zone=zone).routes(),
-        *EventsFamily(events=store.events, zone=zone, consumers=consumers).routes(),
+        *EventsFamily(events=store.events, zone=zone).routes(),
     )
 
 
@@ -123,7 +120,6 @@ def camera_routes(
     viewers: Viewers,
     views: OpenViews,
     segments: SegmentFiles,
-    consumers: Consumers,
 ) -> tuple[Route, ...]:
     """Build the routes of cameras, live views, camera events and evidence from the parts of the interface."""
     return (
@@ -153,7 +149,6 @@ def camera_routes(
             clock=clock,
             moments=moments,
             segments=segments,
-            consumers=consumers,
             viewers=viewers,
         ).routes(),
         *EvidenceFamily(

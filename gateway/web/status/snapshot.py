@@ -34,7 +34,6 @@ from gateway.web.operations.cards.operations import ACCESS_DELETE, ACCESS_LIST, 
 from gateway.web.operations.devices import DEVICE_LIST, DEVICE_OPEN
 from gateway.web.operations.events import EVENT_LIST
 from gateway.web.problems import problem_fields
-from gateway.web.status.consumers import ConsumerShown
 from gateway.web.status.orders import AREA_COUNT
 from gateway.web.status.sync import SYNC_REFRESH
 
@@ -175,7 +174,6 @@ class Snapshot:
     fleet: FleetStatus | None
     broker: BrokerStatus | None
     books: Annotated[Books, PlainSerializer(books_fields)] | None
-    consumers: tuple[ConsumerShown, ...]
     demo: DemoState | None
 
     def visible_to(self, user: UserState) -> Snapshot:
@@ -190,7 +188,6 @@ class Snapshot:
             cameras=self.cameras if user.view_cameras else (),
             storage=self.storage if user.view_cameras else None,
             events=visible_events(self.events, user),
-            consumers=self.consumers if user.edit_settings else (),
             demo=self.demo if user.control_devices else None,
         )
 

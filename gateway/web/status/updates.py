@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from pydantic import TypeAdapter
@@ -22,7 +22,6 @@ from gateway.store.engine.changes import Changes
 from gateway.store.events.events import Events
 from gateway.store.outbox.outbox import Outbox
 from gateway.web.auth.callers import Caller
-from gateway.web.status.consumers import ConsumerShown
 from gateway.web.status.event_states import EventStates
 from gateway.web.status.snapshot import (
     DemoCard,
@@ -125,13 +124,11 @@ class Watch:
         verdict: Callable[[], Verdict],
         version: str,
         demo_cards: tuple[DemoCard, ...],
-        consumers: Callable[[], Awaitable[tuple[ConsumerShown, ...]]],
     ) -> None:
         """`started_at`: when the gateway started (monotonic seconds).
 
-        `store_failing` returns why commits fail now, else ""; `consumers` returns the consumers with read marks.
+        `store_failing` returns why commits fail now, else "".
         """
-        self._consumers = consumers
         self._site = site
         self._changes = changes
         self._stored_events = events
@@ -189,7 +186,7 @@ class Watch:
         self._changes.bump()
 
     async def _take(self) -> Snapshot:
-        events, books, consumers, failing = await self._read()
+        events, books, failing = await self._read()
         verdict = self._verdict()
         return Snapshot(
             gateway=GatewayState(
@@ -213,20 +210,18 @@ class Watch:
             fleet=self._fleet_status(),
             broker=self._broker_status(),
             books=books,
-            consumers=consumers,
             demo=self._demo,
         )
 
-    async def _read(self) -> tuple[tuple[EventState, ...], Books | None, tuple[ConsumerShown, ...], str]:
-        """Read the store; return events, outbox counts, consumers, and why the store fails ("" if it does not).
+    async def _read(self) -> tuple[tuple[EventState, ...], Books | None, str]:
+        """Read the store; return events, outbox counts, and why the store fails ("" if it does not).
 
         If the store cannot be read, the last known values are returned, so that the lanes are still shown.
         """
         try:
             events = await self._states.of(await self._stored_events.latest(limit=_EVENTS))
             books = await self._outbox.books() if self._central_status else None
-            consumers = await self._consumers()
         except StoreError as error:
             last = self._last.snapshot if self._last else None
-            return (last.events, last.books, last.consumers, str(error)) if last else ((), None, (), str(error))
-        return events, books, consumers, self._store_failing()
+            return (last.events, last.books, str(error)) if last else ((), None, str(error))
+        return events, books, self._store_failing()

@@ -31,7 +31,7 @@ def test_bash_zsh_and_fish_are_offered_what_fits(words, offered, tmp_path):
     "command",
     [
         "status", "doctor", "events list", "lanes list", "cards find", "devices list", "cameras list", "users list",
-        "users roles list", "users key list", "outbox list", "sync status", "sync consumers", "webhooks list",
+        "users roles list", "users key list", "outbox list", "sync status", "webhooks list",
         "probe lines", "probe bus", "probe unit", "probe follow", "discover", "incidents list",
     ],
 )  # fmt: skip

@@ -10,7 +10,7 @@ from released_schemas import FOLDER, NOON, dumped, file_of, newest, restored, sc
 
 from gateway.domain.credentials import plate_alias
 from gateway.domain.errors import StoreError
-from gateway.store import Store
+from gateway.store import Consumer, Store
 from gateway.store.engine.migrations import FAMILIES, migrate, migrations
 
 SCHEMAS = [(family, step.number) for family in FAMILIES for step in migrations(family)]
@@ -72,6 +72,18 @@ async def test_data_of_an_older_program_is_taken_over_whole(opened, tmp_path, nu
     with closing(sqlite3.connect(tmp_path / "fresh.db", isolation_level=None)) as connection:
         migrate(connection, migrations("site"))
     assert schema(tmp_path / "site.db") == schema(tmp_path / "fresh.db")
+
+
+async def test_read_marks_of_programs_go_and_those_of_the_fleet_and_the_mirror_stay(opened, tmp_path):
+    restored(file_of("site", 5).read_text(), tmp_path / "site.db")
+    restored(file_of("cards", 1).read_text(), tmp_path / "cards.db")
+    marks = [("fleet", "event", "stream"), ("mqtt", "event", "mirror"), ("fleet", "event", ""), ("till", "entry", "")]
+    with closing(sqlite3.connect(tmp_path / "site.db")) as connection, connection:
+        sql = "INSERT INTO read_cursor (account, list, filter, read_to, read_at, began_at) VALUES (?, ?, ?, 7, 1, 1)"
+        connection.executemany(sql, marks)
+    async with opened(tmp_path) as store:
+        left = await store.read_cursors.all()
+    assert [(one.consumer, one.read_to) for one in left] == [(Consumer(*one), 7) for one in marks[:2]]
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -1,4 +1,4 @@
-"""Central and consumers on the page, and its questions about them; in a real browser."""
+"""Central on the page, and its questions about them; in a real browser."""
 
 from __future__ import annotations
 
@@ -195,18 +195,3 @@ async def test_why_something_waits_and_books_that_do_not_balance_are_said(gatewa
         gateway.store.changes.bump()
         await expect(page.locator("#books-fault")).to_contain_text("The books do not balance")
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-async def test_a_program_that_will_not_come_again_is_forgotten(gateway, browser_page):
-    await gateway.call("/v1/event/list", {"cursor_id": 0})
-    await gateway.call("/v1/entry/list", {"cursor_id": 0})
-    async with browser_page(size=PHONE) as page:
-        await sign_in(page, gateway, view="health")
-        consumers = page.get_by_role("list", name="Programs that read this site's records")
-        await expect(consumers).to_contain_text("parking entries: all read")
-        await expect(consumers).to_contain_text(re.compile("events: .* last read .* ago"))
-        await page.get_by_role("button", name="Forget chief").click()
-        await page.locator("#confirm-yes").click()
-        await expect(consumers).to_be_hidden()
-        await expect(page.get_by_text("chief is forgotten.")).to_be_visible()
-    assert await gateway.store.read_cursors.all() == ()

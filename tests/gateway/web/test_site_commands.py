@@ -180,12 +180,6 @@ async def test_a_long_list_of_events_is_read_to_its_end_once_each(gateway, call,
     assert [json.loads(line)["id"] for line in out.splitlines()] == ids[::-1]
 
 
-async def test_whoever_lists_events_is_not_waited_for(gateway, call):
-    await call("events", "list")
-    _, answer = await gateway.call("/status/consumer/list", {})
-    assert answer["consumers"] == []
-
-
 async def test_a_card_is_found_shown_suspended_resumed_and_added(gateway, call):
     status, out = await call("cards", "find", "1")
     card = json.loads((await call("cards", "find", "1", "--json"))[1])[0]

@@ -65,7 +65,6 @@ def snapshot_of(site: str, lanes: tuple[LaneSnapshot, ...], devices: tuple[Devic
         fleet=None,
         broker=None,
         books=None,
-        consumers=(),
         demo=None,
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import getpass
-import json
 import os
 import re
 
@@ -130,29 +129,3 @@ def test_each_command_has_help_with_an_example(command):
     answer = CliRunner().invoke(app, [command, "--help"])
     assert answer.exit_code == 0
     assert "Example: edge-gateway sync" in " ".join(answer.output.split())
-
-
-async def test_consumers_are_shown_and_one_is_forgotten(gateway, folder):
-    async def consumers(*options: str) -> tuple[str, str]:
-        asked = ["consumers", *options, "--data", str(folder)]
-        done = await asyncio.to_thread(CliRunner().invoke, app, asked)
-        return done.output, str(done.exception or "")
-
-    assert await consumers("--forget", "") == ("", "--forget needs the name of an account")
-    assert await consumers() == ("nobody pulls the site's lists by cursor\n", "")
-    _, first = await gateway.call("/v1/event/list", {"cursor_id": 0, "types": [106]})
-    out, fault = await consumers()
-    assert fault == ""
-    assert out.startswith(f"chief, event (types 106): read up to {first['next_cursor'] - 1}, ")
-    assert "not waited for" not in out
-    gateway.clock.stepped = 31 * 86_400
-    assert "; the gateway no longer waits for it" in (await consumers())[0]
-    out, fault = await consumers("--forget", "chief")  # the gateway logs to the same output
-    assert (out.splitlines()[-1], fault) == ("nobody pulls the site's lists by cursor", "")
-    _, told = await gateway.call("/v1/event/list", {"types": [408]})
-    (event,) = told["events"]
-    assert event["description"].startswith(
-        f"local:{getpass.getuser()} deleted how far chief has read: event (types 106) up to "
-    )
-    assert json.loads(event["data"]) == {"account": "chief", "by": f"local:{getpass.getuser()}", "marks": 1}
-    assert "chief reads no list by cursor" in (await consumers("--forget", "chief"))[1]

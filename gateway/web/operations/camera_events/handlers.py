@@ -14,14 +14,13 @@ from gateway.domain.events import Event, EventKind, Scalar
 from gateway.domain.evidence import Evidence
 from gateway.domain.footage import Missing, extent_of
 from gateway.domain.passages import CameraEvent, Moment
-from gateway.domain.read_cursors import PageAnswered
 from gateway.domain.writes import CAMERA_EVENT_DELETE as WRITE_DELETE
 from gateway.domain.writes import CAMERA_EVENT_UPDATE as WRITE_UPDATE
 from gateway.domain.writes import JsonObject, RecordWriter, WaitingWrite
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.site import Site
-from gateway.store import LONGEST_PIN, CameraEventFilter, Consumer, Entry
+from gateway.store import LONGEST_PIN, CameraEventFilter, Entry
 from gateway.store.events.journal import Journal
 from gateway.store.footage.camera_events import CameraEvents
 from gateway.store.footage.evidence import EvidenceRows
@@ -32,7 +31,7 @@ from gateway.web.auth.view_tokens import View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.http.bodies import ById, path_id, read_body, read_change
 from gateway.web.http.dates import from_micros, until_micros
-from gateway.web.http.envelope import in_parts, list_parts, success, success_listed
+from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import JPEG, MP4, as_file, as_playlist, in_time
 from gateway.web.http.segments import SegmentFiles
@@ -54,7 +53,6 @@ from gateway.web.operations.camera_events.operations import (
 )
 from gateway.web.operations.evidence import evidence_record
 from gateway.web.operations.records import site_only_among, sync_state
-from gateway.web.read_cursors import Consumers
 
 _KIND: Final = "camera_event"
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
@@ -87,12 +85,10 @@ class CameraEventsFamily:
         clock: Clock,
         moments: Moments,
         segments: SegmentFiles,
-        consumers: Consumers,
         viewers: Viewers,
     ) -> None:
         self._viewers = viewers
         self._segments = segments
-        self._consumers = consumers
         self._camera_events = camera_events
         self._evidence = evidence
         self._journal = journal
@@ -120,11 +116,9 @@ class CameraEventsFamily:
 
     async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, CameraEventListBody)
-        which = self._filter(wanted)
-        consumer = Consumer(caller.username, _KIND) if wanted.by_cursor and which == CameraEventFilter() else None
-        if consumer is not None:
-            self._consumers.asks(consumer, wanted.cursor_id)
-        page = await self._camera_events.page(which, before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit)
+        page = await self._camera_events.page(
+            self._filter(wanted), before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
+        )
         known = page.events
         ids = [item.id for item in known]
         evidence = await self._evidence.of(ids)
@@ -143,12 +137,7 @@ class CameraEventsFamily:
             for item in known
         )
         cursor = {"next_cursor": known[-1].id} if known else {}
-        if consumer is None:
-            return await success_listed(request, "events", events, count=page.count, **cursor)
-        answered = PageAnswered(wanted.cursor_id, page.newest, cursor.get("next_cursor"), is_end=page.is_end)
-        acknowledge = await self._consumers.answered(consumer, answered)
-        parts = await list_parts("events", events, count=page.count, **cursor)
-        return await in_parts(request, parts, on_acknowledged=acknowledge)
+        return await success_listed(request, "events", events, count=page.count, **cursor)
 
     async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)

@@ -12,7 +12,6 @@ from aiohttp import web
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.parking import ParkingEntry
-from gateway.domain.read_cursors import PageAnswered
 from gateway.domain.writes import (
     ENTRY_CREATE,
     ENTRY_UPDATE,
@@ -23,7 +22,7 @@ from gateway.domain.writes import (
 )
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.site.models import LaneSection, Site
-from gateway.store import Consumer, EntryFilter, EntryTotals
+from gateway.store import EntryFilter, EntryTotals
 from gateway.store.cards.cards import Cards
 from gateway.store.events.parking_entries import ParkingEntries
 from gateway.store.outbox.pending_writes import PendingWrites
@@ -32,7 +31,7 @@ from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import read_body, read_change, read_new
 from gateway.web.http.dates import asked_period
-from gateway.web.http.envelope import in_parts, list_parts, success, success_listed
+from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.times import Moments
 from gateway.web.operations.entries.operations import (
@@ -49,7 +48,6 @@ from gateway.web.operations.entries.operations import (
 )
 from gateway.web.operations.entries.records import COLUMNS, entry_record, entry_row, totals_record, totals_rows
 from gateway.web.operations.records import Record, site_only_among, sync_state
-from gateway.web.read_cursors import Consumers
 from gateway.web.spreadsheets import Cell, Spreadsheets
 
 _KIND: Final = "entry"
@@ -78,13 +76,11 @@ class EntriesFamily:
         clock: Clock,
         moments: Moments,
         spreadsheets: Spreadsheets,
-        consumers: Consumers,
     ) -> None:
         self._cards = cards
         self._devices = devices
         self._entries = entries
         self._pending_writes = pending_writes
-        self._consumers = consumers
         self._writes = writes
         self._clock = clock
         self._named = moments
@@ -106,15 +102,12 @@ class EntriesFamily:
             Route(ENTRY_PATCH, self._change),
         )
 
-    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, EntryListBody)
-        whole = await self._filter(wanted) == EntryFilter()
-        consumer = Consumer(caller.username, _KIND) if wanted.by_cursor and whole else None
-        return await self._listed(request, wanted, consumer)
+    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
+        return await self._listed(request, await read_body(request, EntryListBody))
 
     async def _report(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryListBody)
-        return await self._listed(request, wanted, None, totals=totals_record(await self._totals(wanted)))
+        return await self._listed(request, wanted, totals=totals_record(await self._totals(wanted)))
 
     async def _as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, EntryWhich)
@@ -242,12 +235,8 @@ class EntriesFamily:
     def _now(self) -> int:
         return self._clock.wall().micros
 
-    async def _listed(
-        self, request: web.Request, wanted: EntryListBody, consumer: Consumer | None, **more: object
-    ) -> web.StreamResponse:
+    async def _listed(self, request: web.Request, wanted: EntryListBody, **more: object) -> web.StreamResponse:
         before = wanted.cursor_id
-        if consumer is not None:
-            self._consumers.asks(consumer, before)
         if 0 < before < FIRST_PROVISIONAL_ID:  # an id of central
             known = await self._entries.get(before, now=self._now)
             before = known.id if known is not None else before
@@ -258,13 +247,7 @@ class EntriesFamily:
         site_only = await self._site_only(page.entries, waiting)
         shown = (self._record(entry, waiting.get(entry.id, ()), site_only) for entry in page.entries)
         cursor = {"next_cursor": page.entries[-1].id} if page.entries else {}
-        if consumer is None:
-            return await success_listed(request, "entries", shown, count=page.count, **cursor, **more)
-        following = cursor.get("next_cursor")
-        answered = PageAnswered(wanted.cursor_id, page.newest, following, is_end=page.next_cursor is None)
-        acknowledge = await self._consumers.answered(consumer, answered)
-        parts = await list_parts("entries", shown, count=page.count, **cursor, **more)
-        return await in_parts(request, parts, on_acknowledged=acknowledge)
+        return await success_listed(request, "entries", shown, count=page.count, **cursor, **more)
 
     async def _totals(self, wanted: EntryWhich) -> EntryTotals:
         return await self._entries.totals(await self._filter(wanted), now=self._now)

@@ -18,7 +18,6 @@ import { Live } from "./live.js";
 import { retryPictures } from "./live_picture.js";
 import { ageProblems, setUpProblems, showProblems } from "./problems.js";
 import { setUpRefused, showRefused } from "./refused.js";
-import { ageConsumers, showConsumers } from "./consumers.js";
 import { forgetSettings, setUpSettings, showSettings } from "./settings.js";
 import { ageEquipment, makeRoom, refusesUs, setUpEquipment, showEquipment } from "./equipment.js";
 import { clock, follow, otherZone } from "./time.js";
@@ -68,9 +67,9 @@ const live = new Live({
 });
 
 // Names that people gave.
-function namesOf({ gateway, user, lanes, areas, devices, cameras, consumers }) {
+function namesOf({ gateway, user, lanes, areas, devices, cameras }) {
   const named = [...lanes, ...areas, ...devices, ...cameras].map((one) => one.name);
-  return [gateway.site, user.username, ...named, ...consumers.map((one) => one.account)];
+  return [gateway.site, user.username, ...named];
 }
 
 function reveal() {
@@ -104,7 +103,6 @@ function showRest(snapshot) {
   showEquipment(snapshot);
   showBooks(snapshot);
   showRefused(snapshot);
-  showConsumers(snapshot);
   showTrends(snapshot);
   showReceivers(snapshot);
   showLog(snapshot);
@@ -161,7 +159,7 @@ function signedOut(why = "") {
   forgetSettings();
   inTouch(true);
   for (const id of ["board", "views", "pills", "user"]) byId(id).hidden = true;
-  for (const id of ["problems", "lanes", "events", "cameras", "devices", "refused", "held-why", "consumers", "lines"]) byId(id).replaceChildren();
+  for (const id of ["problems", "lanes", "events", "cameras", "devices", "refused", "held-why", "lines"]) byId(id).replaceChildren();
   for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   showSignIn({ why });
 }
@@ -208,6 +206,5 @@ setInterval(() => {
   ageWall();
   ageProblems();
   ageEquipment();
-  ageConsumers();
 }, 1000);
 begin();

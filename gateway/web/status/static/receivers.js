@@ -37,7 +37,7 @@ async function look() {
 }
 
 function create({ id, url }) {
-  const node = make("li", "consumer");
+  const node = make("li", "receiver");
   const head = make("p", "row between wrap");
   const name = makeNamed("strong", "", new URL(url).host); // the rest of its address may be a secret
   head.append(name, make("span", "pill"));
