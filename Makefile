@@ -83,7 +83,7 @@ $(AUDITOR): requirements/audit.lock
 	touch $@
 
 audit: $(AUDITOR)  ## known faults of the locked libraries, from an advisory service; fails where none is reached; SERVICE=pypi
-	.venv-audit/bin/python scripts/audit.py requirements/tracing.lock $(or $(SERVICE),pypi)
+	.venv-audit/bin/python scripts/audit.py requirements/runtime.lock $(or $(SERVICE),pypi)
 
 coverage: $(STAMP)  ## branch coverage by package, printed; TESTS=tests/gateway/lanes narrows it
 	$(BIN)/coverage erase
@@ -183,8 +183,7 @@ pictures: $(STAMP)  ## the documents' pictures of the status page, from the demo
 
 lock:  ## make the locks anew from pyproject.toml (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/runtime.lock pyproject.toml
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra dev --extra tracing --extra collector -c requirements/runtime.lock -o requirements/dev.lock pyproject.toml
-	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra tracing -c requirements/runtime.lock -o requirements/tracing.lock pyproject.toml
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra dev --extra collector -c requirements/runtime.lock -o requirements/dev.lock pyproject.toml
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra collector -c requirements/runtime.lock -o requirements/collector.lock pyproject.toml
 	echo 'openapi-python-client' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/client-generator.lock -
 	echo 'pip-audit' | uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/audit.lock -

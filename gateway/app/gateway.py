@@ -22,7 +22,6 @@ from gateway.app.machine_watch import MachineWatch
 from gateway.app.run_records import RunRecords, recalled
 from gateway.app.running_field import RunningField
 from gateway.app.systemd import Notify
-from gateway.app.traces import traces_of
 from gateway.app.watchdog import Watchdog
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
@@ -101,7 +100,6 @@ class Gateway:
         self._registration = DeviceRegistration(
             devices=self.store.devices, cameras=self.store.cameras, clock=self._clock, site=site
         )
-        self._traces = traces_of(site)
         self._add_lanes(site)
 
     def _add_lanes(self, site: Site) -> None:
@@ -121,7 +119,6 @@ class Gateway:
             progress=self.progress,
             boot=randomness.token_hex(6),
             alarmed=lambda lane_id: self._incidents.alarm(lane_id),  # noqa: PLW0108 (made behind the lanes)
-            traced=self._traces.put if self._traces else None,
             mask=self._redaction.text,
         )
         self._control = LaneControl(lanes=self.lanes, changes=self.store.changes, clock=self._clock)
@@ -175,8 +172,6 @@ class Gateway:
         self.field.start(services, reports=self.lanes.report)
         services.keep("trusted time", self._trusted_time.run)
         services.keep("incidents", self._incidents.run)
-        if self._traces is not None:
-            services.keep("traces", self._traces.run)
         services.once("control", self._control.tell())
 
     async def _start_services(self, services: Supervisor) -> None:
@@ -210,7 +205,6 @@ class Gateway:
             records=self._records,
             incidents=self._incidents,
             control=self._control,
-            traces=self._traces,
             machine=self._machine,
             loop_watch=self._loop_watch,
             progress=self.progress,

@@ -26,7 +26,6 @@ from gateway.app.served_interface import ServedInterface
 from gateway.app.site_changes import SiteChanges, hindrances, reload_when_asked
 from gateway.app.site_state import SiteStateReader
 from gateway.app.systemd import Notify, Readiness
-from gateway.app.traces import TraceSender
 from gateway.app.watchdog import feed_watchdog
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
@@ -84,7 +83,6 @@ class Services:
         records: RunRecords,
         incidents: Incidents,
         control: LaneControl,
-        traces: TraceSender | None,
         machine: MachineWatch,
         loop_watch: LoopWatch,
         progress: Progress,
@@ -107,7 +105,6 @@ class Services:
         self._records = records
         self._incidents = incidents
         self._control = control
-        self._traces = traces
         self._machine = machine
         self._loop_watch = loop_watch
         self._progress = progress
@@ -253,7 +250,6 @@ class Services:
             incidents=self._incidents,
             lines=self._lines,
             loop=self._loop_watch,
-            traces=self._traces.figures if self._traces else None,
             support=self._support_bundle(),
             proofs=self._proofs(),
             webhooks=self._webhooks.registry,

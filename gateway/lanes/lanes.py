@@ -15,7 +15,6 @@ from gateway.domain.credentials import Credential
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes.access_rules import access_rules
-from gateway.lanes.card_traces import CardTrace, CardTraces
 from gateway.lanes.decisions import Decisions, PinTries
 from gateway.lanes.device_reports import Intake
 from gateway.lanes.figures import LaneFigures
@@ -69,20 +68,18 @@ class Lanes:
         limits: Mapping[int, Limits] | None = None,
         unplaced: Collection[int] = (),
         alarmed: Callable[[str], None] = lambda _: None,
-        traced: Callable[[CardTrace], None] | None = None,
         mask: Callable[[str], str] = _BY_SHAPE,
     ) -> None:
         """`stoppable`: the device ids of gates with a command to stop, None for all. `drivers`: those of all devices.
 
         `limits`: the limit switches of gates that have some, by the gate's id. `unplaced`: the device ids of gates of
-        which nothing reports where they are. `alarmed` is called with the id of each lane that records an alarm,
-        `traced` with the trace of each card; None for no traces. `mask` hides secrets in what devices said.
+        which nothing reports where they are. `alarmed` is called with the id of each lane that records an alarm.
+        `mask` hides secrets in what devices said.
 
         Attributes:
             runners: one runner for each lane, in the order of the site file.
         """
         self._alarmed = alarmed
-        self._traced = traced
         self._site = site
         self._limits = limits or {}
         self._unplaced = unplaced
@@ -386,5 +383,4 @@ class Lanes:
             showing={reader: self._showing[reader] for reader in lane.readers if reader in self._showing},
             alarmed=lambda: self._alarmed(lane.id),
             read=partial(self._card_read, lane.id),
-            traces=None if self._traced is None else CardTraces(lane_id=lane.id, clock=self._clock, tell=self._traced),
         )

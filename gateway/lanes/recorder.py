@@ -23,19 +23,6 @@ _RETRY_SECONDS = 1.0
 _TURNS_TO_THE_LINE = 3
 
 
-def in_turn(*calls: Callable[[], None] | None) -> Callable[[], None] | None:
-    """Return one call that makes all of these, None for none."""
-    wanted = [call for call in calls if call is not None]
-    if len(wanted) < 2:
-        return wanted[0] if wanted else None
-
-    def all_of_them() -> None:
-        for call in wanted:
-            call()
-
-    return all_of_them
-
-
 async def command_first() -> None:
     """Wait for the turns of the event loop that a gate's command takes from its lane to a free line.
 

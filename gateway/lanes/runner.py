@@ -26,7 +26,6 @@ from gateway.domain.access import AccessRules, Coming, Decision
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Credential
 from gateway.domain.events import Severity
-from gateway.lanes.card_traces import CardTraces
 from gateway.lanes.claims import LaneClaims, OwnClaim
 from gateway.lanes.decisions import Decisions
 from gateway.lanes.figures import LaneFigures
@@ -41,7 +40,7 @@ from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.troubles import lasting, why_unable
 from gateway.lanes.machine.visits import granted, granted_vehicles
 from gateway.lanes.points import lane_points, point_ages
-from gateway.lanes.recorder import Recorder, command_first, in_turn
+from gateway.lanes.recorder import Recorder, command_first
 from gateway.lanes.snapshots import CommandSnapshot, LaneSnapshot, Phase
 from gateway.lanes.tape import LaneTape
 from gateway.lanes.timetable import Timetable
@@ -79,7 +78,6 @@ class LaneRunner:
         watched: Collection[PolledDriver],
         alarmed: Callable[[], None],
         read: Callable[[bool], None] = lambda _: None,
-        traces: CardTraces | None = None,
     ) -> None:
         """`can_stop`: the gate has a command to stop. `watched`: the drivers that are polled fast near a close.
 
@@ -101,7 +99,6 @@ class LaneRunner:
         self._watched = watched
         self._alarmed = alarmed
         self._read = read
-        self._traces = traces
         self.tape = LaneTape(rules)
         self._travel = Travel()
         self._consulted_at = NEVER
@@ -169,8 +166,6 @@ class LaneRunner:
                 self._claims.stepped(event, step.state, step.commands)
                 self._travel = self._travel.after(event, step.commands)
                 self._watch_closing()
-                if self._traces is not None:
-                    self._traces.stepped(event, step.commands, posted_at=posted_at)
                 for command in step.commands:
                     self._carry_out(group, command, posted_at)
                 if any(isinstance(command, m.SendCommand) for command in step.commands):
@@ -274,8 +269,7 @@ class LaneRunner:
                 for reached in command.entry.commands:
                     self._reached(reached)
                 entry = self._decisions.with_movement(self._travel.timed(command.entry))
-                written = None if self._traces is None else self._traces.written(command.entry)
-                self._recorder.put(entry, written=in_turn(written, self._decisions.teller(entry)))
+                self._recorder.put(entry, written=self._decisions.teller(entry))
             case m.Show():
                 reader = self._showing.get(command.reader_id)
                 if reader is not None:
@@ -311,8 +305,6 @@ class LaneRunner:
 
     def _decided(self, wish: m.Decide, decision: Decision, posted_at: float) -> None:
         self.figures.decided(granted=decision.granted, seconds=self._clock.monotonic() - posted_at)
-        if self._traces is not None:
-            self._traces.decided(wish, decision)
         if decision.granted:
             # Until the machine takes the decision, other lanes must know of it.
             self._about_to_come = tuple(granted(self._decisions.rules[wish.direction], decision))

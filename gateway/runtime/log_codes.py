@@ -158,11 +158,6 @@ LOG_CODES: Mapping[str, LogCode] = MappingProxyType(
             "The authorities for central's certificate cannot be read, so there is no line to central.",
             "Check the file under `[central] ca_file`.",
         ),
-        "traces_broke": LogCode(
-            "EG504",
-            "The library that sends traces of cards failed at a batch, which is lost. Lanes work.",
-            f"Check that a collector of OTLP listens at `[tracing] endpoint`. {_BUNDLE}",
-        ),
         "fleet_part_failed": LogCode(
             "EG505", "A part of the connection to the fleet met a fault and begins again; the line names it.", _BUNDLE
         ),

@@ -13,8 +13,8 @@ from gateway.site.models import Device, LaneSection, OsdpReaderDevice, PointRef,
 _Key = TypeVar("_Key")
 How = Literal["added", "removed", "changed"]
 _LISTS = {"links": "link", "devices": "device", "areas": "area", "schedules": "schedule", "holidays": "holiday"}
-_NEEDS_RESTART = frozenset({"live", "rtsp", "webhooks", "events", "tracing"})
-"""Sections that camera workers and the senders of webhooks and traces read only when they start."""
+_NEEDS_RESTART = frozenset({"live", "rtsp", "webhooks", "events"})
+"""Sections that camera workers and the senders of webhooks read only when they start."""
 
 
 @dataclass(frozen=True, slots=True)

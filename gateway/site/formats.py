@@ -1,14 +1,15 @@
 """Formats of the site file: older ones are understood and can be rewritten; newer ones are refused. Pure.
 
-The key `format` before the first table has the number; a file without it has format 1. A change of a key's name gets a
-new format and an entry in RENAMED, so that older files stay valid.
+The key `format` before the first table has the number; a file without it has format 1. A new name for
+a key and the removal of a section each get a new format and an entry in STEPS, so that older files stay valid.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +34,28 @@ class Renamed:
         return f"[{self.section}] {self.old}: this setting is called {self.new} since format {self.since}"
 
 
-RENAMED = (Renamed(2, "keep", "reader_days", "consumer_days"), Renamed(3, "lanes", "local", "key_switch"))
-"""All renamed keys, in the order of their formats."""
-FORMAT = RENAMED[-1].since
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A section without effect since format `since`. `why`: what became of its purpose."""
+
+    since: int
+    section: str
+    why: str
+
+    def sentence(self) -> str:
+        """Describe the change for the author of the file."""
+        return f"[{self.section}]: this section has no effect since format {self.since}: {self.why}"
+
+
+Step = Renamed | Removed
+
+STEPS: tuple[Step, ...] = (
+    Renamed(2, "keep", "reader_days", "consumer_days"),
+    Renamed(3, "lanes", "local", "key_switch"),
+    Removed(4, "tracing", "traces of cards are no longer sent"),
+)
+"""All steps, in the order of their formats."""
+FORMAT = STEPS[-1].since
 """The newest format that this program knows."""
 
 
@@ -57,12 +77,15 @@ def understood(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a file of any known format to the newest one."""
     meant = {key: value for key, value in raw.items() if key != _KEY}
     for step in _steps(raw):
-        meant[step.section] = _renamed(meant[step.section], step)
+        if isinstance(step, Removed):
+            del meant[step.section]
+        else:
+            meant[step.section] = _renamed(meant[step.section], step)
     return meant
 
 
 def outdated(raw: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a sentence for each key of the file that has been renamed."""
+    """Return a sentence for each key of the file that has been renamed or removed."""
     return tuple(step.sentence() for step in _steps(raw))
 
 
@@ -80,18 +103,23 @@ def rewritten(text: str) -> str:
         raise ConfigError(f"the site file is not TOML: {error}") from error
     for step in _steps(raw):
         for table in tables:
-            if table.name == step.section:
+            if table.name == step.section and isinstance(step, Renamed):
                 _rename(lines, table, step)
-    _number(lines, tables[0])
+    _remove(lines, tables, {step.section for step in _steps(raw) if isinstance(step, Removed)})
+    _number(lines, tables_of(lines)[0])
     if _meaning("\n".join(lines)) != {**understood(raw), _KEY: FORMAT}:
         raise ConfigError(f"the file cannot be rewritten; edit it by hand: {'; '.join(outdated(raw))}")
     return newline.join(lines)
 
 
-def _steps(raw: Mapping[str, Any]) -> Iterator[Renamed]:
-    """Yield the renamed keys that this file still has under their old names."""
-    for step in RENAMED:
-        if step.since > raw.get(_KEY, 1) and any(step.old in table for table in _tables(raw.get(step.section))):
+def _steps(raw: Mapping[str, Any]) -> Iterator[Step]:
+    """Yield the steps that change this file."""
+    for step in STEPS:
+        if step.since > raw.get(_KEY, 1) and (
+            step.section in raw
+            if isinstance(step, Removed)
+            else any(step.old in table for table in _tables(raw.get(step.section)))
+        ):
             yield step
 
 
@@ -120,6 +148,23 @@ def _rename(lines: list[str], table: Table, step: Renamed) -> None:
     lines[statement.begin] = re.sub(rf"^(\s*)(['\"]?){step.old}\2", rf"\g<1>{step.new}", line)
 
 
+def _remove(lines: list[str], tables: Sequence[Table], sections: AbstractSet[str]) -> None:
+    """Delete the tables of these sections with the comments right above them, and statements that set them."""
+    head = tables[0]
+    spans = [(one.begin, one.end) for one in head.statements if set(one.data) <= sections]
+    spans += [(_with_comment(lines, table.line), table.end) for table in tables[1:] if table.name in sections]
+    for begin, end in sorted(spans, reverse=True):
+        has_gap = begin > 0 and not lines[begin - 1].strip() and end < len(lines) and not lines[end].strip()
+        del lines[begin : end + has_gap]
+
+
+def _with_comment(lines: list[str], place: int) -> int:
+    """Return the first line of the comment right above a line, or that line."""
+    while place > 0 and lines[place - 1].lstrip().startswith("#"):
+        place -= 1
+    return place
+
+
 def _number(lines: list[str], head: Table) -> None:
     """Write the format number in place of an older one, or before the first table."""
     told = f"{_KEY} = {FORMAT}"
@@ -127,8 +172,7 @@ def _number(lines: list[str], head: Table) -> None:
         lines[statement.begin : statement.end] = [told]
         return
     place = next((place for place, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
-    while place > 0 and lines[place - 1].lstrip().startswith("#"):  # before the comment of that table
-        place -= 1
+    place = _with_comment(lines, place)
     lines[place:place] = [told, ""]
 
 

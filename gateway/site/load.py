@@ -38,7 +38,6 @@ from gateway.site.osdp_keys import osdp_key_faults
 from gateway.site.profile_faults import profile_faults
 from gateway.site.secrets import Secrets
 from gateway.site.serial_devices import SerialDevice, SerialGateDevice
-from gateway.site.tracing_section import TRACES_MISSING, can_send_traces
 
 _MAY_BE_EMPTY = re.compile(r"(?:cameras|devices)\[\d+\]\.password")
 """Secrets that may be empty: some cameras and devices have accounts without a password."""
@@ -148,8 +147,6 @@ def doubtful(site: Site, path: Path) -> Iterator[str]:
     yield from _format_doubts(path)
     yield from _authority_doubts(site)
     yield from _certificate_doubts(site)
-    if site.tracing is not None and not can_send_traces():
-        yield f"tracing: {TRACES_MISSING}; until then there are none"
 
 
 def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
@@ -193,7 +190,7 @@ def device_secrets(device: Device) -> Iterator[tuple[str, str]]:
 
 
 def _format_doubts(path: Path) -> Iterator[str]:
-    """Yield a warning for each key of the file that has been renamed; the old name is still understood."""
+    """Yield a warning for each key of the file that has been renamed or removed; the file is still understood."""
     with contextlib.suppress(OSError, ValueError):  # loading the file reports these
         for sentence in outdated(tomllib.loads(path.read_text("utf-8-sig"))):
             yield f"{sentence}; `edge-gateway check --rewrite` changes it in the file"
@@ -220,9 +217,6 @@ def _authority_doubts(site: Site) -> Iterator[str]:
     ca_file = site.backup.ca_file
     if ca_file is not None and (words := _unusable(ca_file)):
         yield f"backup.ca_file: {ca_file}: {words}; until this is fixed no backup is sent to the S3 store"
-    ca_file = site.tracing.ca_file if site.tracing else None
-    if ca_file is not None and (words := _unusable(ca_file)):
-        yield f"tracing.ca_file: {ca_file}: {words}; until this is fixed no traces are sent"
 
 
 def _certificate_doubts(site: Site) -> Iterator[str]:

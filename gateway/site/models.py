@@ -20,7 +20,6 @@ from gateway.site.footage_sections import LiveSection, RtspSection, StorageSecti
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 from gateway.site.mqtt_section import MqttSection
 from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
-from gateway.site.tracing_section import TracingSection
 
 ITSELF = frozenset({0, 255})
 """Unit numbers that address a Modbus TCP device itself, and not a unit behind it."""
@@ -330,7 +329,6 @@ class Site(Section):
     keep: KeepSection = KeepSection()
     backup: BackupSection = BackupSection()
     webhooks: WebhooksSection = WebhooksSection()
-    tracing: TracingSection | None = None
     links: tuple[Link, ...] = ()
     devices: tuple[Device, ...] = ()
     areas: tuple[AreaSection, ...] = ()

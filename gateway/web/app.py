@@ -22,7 +22,6 @@ from gateway.domain.fleet_seen import FleetSeen
 from gateway.domain.writes import RecordWriter
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
-from gateway.lanes.card_traces import TraceFigures
 from gateway.lanes.incidents import Incidents
 from gateway.lanes.presence import Areas
 from gateway.lines.site_lines import SiteLines
@@ -107,7 +106,6 @@ class Interface:
         incidents: what lanes did around each alarm.
         lines: the polled lines, their scans and frames.
         loop: the watch over the event loop.
-        traces: the figures of the sender of card traces; None where none are sent.
         support: the maker of support bundles.
         proofs: the maker of proof packages.
         webhooks: the receivers of the site's events.
@@ -137,7 +135,6 @@ class Interface:
     incidents: Incidents
     lines: SiteLines
     loop: LoopWatch
-    traces: TraceFigures | None = None
     support: SupportBundle
     proofs: ProofPackages
     webhooks: WebhookActions
@@ -256,7 +253,6 @@ class Interface:
                 clock=self.clock,
                 moments=moments,
                 loop=self.loop,
-                traces=self.traces,
                 auth=self._auth,
                 spreadsheets=self._spreadsheets,
                 release=_release(),

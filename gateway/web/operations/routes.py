@@ -8,7 +8,6 @@ from zoneinfo import ZoneInfo
 from gateway.domain.writes import RecordWriter
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
-from gateway.lanes.card_traces import TraceFigures
 from gateway.problems.found import SiteState
 from gateway.problems.problem import Verdict
 from gateway.recording import Recording
@@ -53,7 +52,6 @@ def v1_routes(
     clock: Clock,
     moments: Moments,
     loop: LoopWatch,
-    traces: TraceFigures | None,
     auth: Authentication,
     spreadsheets: Spreadsheets,
     release: str,
@@ -68,7 +66,6 @@ def v1_routes(
             lanes=lanes.figures,
             store=store,
             loop=loop,
-            traces=traces,
             has_central=has_central,
             version=release,
         ).routes(),

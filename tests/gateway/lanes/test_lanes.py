@@ -130,7 +130,7 @@ class TrustedClock(SystemClock):
 class House:
     """The lanes of the site, alive, over a store in a folder."""
 
-    def __init__(self, *, store: Store, boot: str, site: Site, stoppable=None, traced=None) -> None:
+    def __init__(self, *, store: Store, boot: str, site: Site, stoppable=None) -> None:
         self.store = store
         self.clock = TrustedClock()
         self.gate = GateInMemory()
@@ -144,7 +144,6 @@ class House:
             progress=Progress(clock=self.clock),
             boot=boot,
             stoppable=stoppable,
-            traced=traced,
         )
 
     def report(self, kind, *args) -> None:
@@ -175,13 +174,13 @@ class House:
 
 
 @asynccontextmanager
-async def alive(folder, boot: str = "one", site: Site = SITE, stoppable=None, traced=None) -> AsyncIterator[House]:
+async def alive(folder, boot: str = "one", site: Site = SITE, stoppable=None) -> AsyncIterator[House]:
     store = Store(folder=folder, site_name="North", sends=False)
     await store.open()
     try:
         async with Supervisor(clock=SystemClock()) as lasting:
             lasting.keep("store", store.run)
-            house = House(store=store, boot=boot, site=site, stoppable=stoppable, traced=traced)
+            house = House(store=store, boot=boot, site=site, stoppable=stoppable)
             lasting.keep("recorder", house.lanes.recorder.run)
             await house.lanes.resume()
             async with Supervisor(clock=house.clock) as working:

@@ -25,6 +25,6 @@ def test_the_example_shows_every_section():
     text = (CONFIG / "site.example.toml").read_text()
     raw = tomllib.loads(text)
     assert raw.pop("format") == FORMAT
-    off = {"tracing", "mqtt"}  # as comments: a copy of the example must not look for a collector or a broker
+    off = {"mqtt"}  # as comments: a copy of the example must not look for a broker
     assert all(f"# [{name}]" in text for name in off)
     assert set(raw) | off == set(Site.model_fields)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from gateway.cli.app import Invocation, app
 from gateway.domain.errors import ConfigError
 from gateway.site import SiteFaults, doubtful, load
-from gateway.site.formats import FORMAT, RENAMED, rewritten, understood
+from gateway.site.formats import FORMAT, STEPS, rewritten, understood
 
 OLD = """\
 # My site.
@@ -77,6 +77,59 @@ local = { device = 2, point = "key" }
     ]  # fmt: skip
 
 
+TRACED = """\
+[site]
+name = "North"
+
+# Where the time goes.
+[tracing]
+endpoint = "http://192.168.1.30:4318"   # Tempo
+# ca_file = "none"
+ca_file = "/nowhere/ca.pem"
+
+# The rest.
+[keep]
+days = 30
+"""
+
+
+def test_a_section_that_is_gone_has_no_effect_and_is_told(old):
+    old.write_text(TRACED)
+    assert load(old).keep.days == 30
+    (doubt,) = old_keys(old)
+    assert doubt.startswith("[tracing]: this section has no effect since format 4: traces of cards are no longer sent;")
+
+
+def test_a_section_that_is_gone_is_taken_out_with_its_comments(old):
+    old.write_text(TRACED)
+    assert CliRunner().invoke(app, ["check", "--rewrite", str(old)], obj=Invocation()).exit_code == 0
+    assert (
+        old.read_text()
+        == f"""\
+format = {FORMAT}
+
+[site]
+name = "North"
+
+# The rest.
+[keep]
+days = 30
+"""
+    )
+
+
+@pytest.mark.parametrize("line", ['tracing.endpoint = "http://a:1"', 'tracing = { endpoint = "http://a:1" }'])
+def test_a_section_in_one_line_is_taken_out(line):
+    assert rewritten(f'{line}\n[site]\nname = "North"\n') == f'format = {FORMAT}\n\n[site]\nname = "North"\n'
+
+
+def test_a_section_that_is_gone_is_unknown_in_a_file_of_today(old):
+    old.write_text(f"format = {FORMAT}\n{TRACED}")
+    with pytest.raises(SiteFaults) as refused:
+        load(old)
+    assert [fault.place for fault in refused.value.faults] == ["tracing"]
+
+
 def test_a_file_with_faults_is_not_rewritten(old):
     old.write_text(OLD + "typo = 1\n")
     before = old.read_text()
@@ -120,7 +173,7 @@ def test_both_names_at_once_are_left_to_a_person(old):
 
 
 def test_formats_follow_each_other():
-    numbers = [step.since for step in RENAMED]
+    numbers = [step.since for step in STEPS]
     assert numbers == sorted(numbers)
     assert numbers[0] == 2
 
@@ -128,7 +181,16 @@ def test_formats_follow_each_other():
 @given(
     st.lists(
         st.sampled_from(
-            ["# a comment", "", "days = 40", "reader_days = 3", "'most_days' = 900", "[site]", "x = [\n1,\n]"]
+            [
+                "# a comment",
+                "",
+                "days = 40",
+                "reader_days = 3",
+                "'most_days' = 900",
+                "[site]",
+                "x = [\n1,\n]",
+                "[tracing]",
+            ]
         )
     )
 )

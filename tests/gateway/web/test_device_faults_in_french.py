@@ -47,7 +47,7 @@ b = { table = "holding_register", address = 1 }
 open = { write = "coil", address = 0, value = true, pulse_unit_ms = 5, extra = 1 }
 """
 SITE = """
-format = 3
+format = 4
 [site]
 name = "X"
 timezone = "UTC"

@@ -32,8 +32,9 @@ SAID_ELSEWHERE = {
     "load._format_doubts": "likewise",
     "load._authority_doubts": "likewise",
     "load._certificate_doubts": "likewise",
-    "tracing_section.TRACES_MISSING": "likewise",
     "formats.Renamed": "likewise",
+    "formats.Removed": "likewise",
+    "formats.STEPS": "likewise",
     "formats.rewritten": "a command",
     "formats._rename": "likewise",
     "secrets.NewSecret": "likewise",
@@ -106,7 +107,8 @@ def sentences():
     """Yield each text of the code that makes faults, with places as the catalogue writes them, and where it stands."""
     for source in sorted(SOURCES.glob("*.py")):
         for part in ast.parse(source.read_text(encoding="utf-8")).body:
-            names = [part.name] if hasattr(part, "name") else [ast.unparse(one) for one in getattr(part, "targets", ())]
+            targets = [part.target] if isinstance(part, ast.AnnAssign) else getattr(part, "targets", ())
+            names = [part.name] if hasattr(part, "name") else [ast.unparse(one) for one in targets]
             if source.stem in SAID_ELSEWHERE or any(f"{source.stem}.{name}" in SAID_ELSEWHERE for name in names):
                 continue
             apart = {name.partition(".")[2] for name in SAID_ELSEWHERE if name.startswith(f"{source.stem}.")}

@@ -12,7 +12,6 @@ from prometheus_client import CollectorRegistry, Metric, ProcessCollector, gener
 from prometheus_client.registry import Collector
 
 from gateway.domain.errors import StoreError
-from gateway.lanes.card_traces import TraceFigures
 from gateway.lanes.figures import LaneFigures
 from gateway.problems.found import SiteState
 from gateway.problems.problem import Verdict
@@ -27,7 +26,6 @@ from gateway.web.operations.metrics.inside import (
     loop_metrics,
     process_metrics,
     store_metrics,
-    trace_metrics,
 )
 from gateway.web.operations.metrics.site import site_metrics, webhook_metrics
 
@@ -47,7 +45,7 @@ METRICS = Operation(
 class Metrics:
     """The handler of `GET /metrics`, for programs with an API key.
 
-    `has_central`: whether the site has a central. `traces`: None where no traces are sent.
+    `has_central`: whether the site has a central.
     """
 
     state: Callable[[], SiteState]
@@ -55,7 +53,6 @@ class Metrics:
     lanes: Callable[[], Mapping[str, LaneFigures]]
     store: Store
     loop: LoopWatch
-    traces: TraceFigures | None
     has_central: bool
     version: str
 
@@ -81,7 +78,6 @@ class Metrics:
             store_metrics(self.store),
             webhook_metrics(hooks),
             loop_metrics(self.loop),
-            trace_metrics(self.traces) if self.traces else (),
             process_metrics(tree),
         )
 

@@ -9,7 +9,6 @@ from prometheus_client import Metric
 
 from gateway.domain.commands import FINAL_STATES, GateAction
 from gateway.domain.passages import PassageOutcome
-from gateway.lanes.card_traces import TraceFigures
 from gateway.lanes.figures import LaneFigures
 from gateway.runtime.loop_watch import LoopWatch
 from gateway.runtime.process_tree import ProcessFigures
@@ -86,12 +85,6 @@ def loop_metrics(watch: LoopWatch) -> Iterator[Metric]:
         "Times that a task held the event loop up for more than a tenth of a second.",
         [({"task": task}, count) for task, count in watch.held().items()],
     )
-
-
-def trace_metrics(traces: TraceFigures) -> Iterator[Metric]:
-    """Yield the number of card traces that the collector took, and of those dropped."""
-    ends = {"sent": traces.sent, "dropped": traces.dropped}
-    yield counter("traces", "Traces of cards, by their end.", [({"end": end}, count) for end, count in ends.items()])
 
 
 def process_metrics(processes: Sequence[ProcessFigures]) -> Iterator[Metric]:
