@@ -20,6 +20,7 @@ from gateway.app.lane_control import LaneControl
 from gateway.app.machine_watch import MachineWatch
 from gateway.app.mqtt import MirrorTask
 from gateway.app.parts import polled_lines, proof_packages_of, recording_of, webhooks_of
+from gateway.app.reader_use import ReaderTrials
 from gateway.app.run_records import RunRecords, recall_acknowledged, recalled
 from gateway.app.running_field import RunningField
 from gateway.app.served_interface import ServedInterface
@@ -288,6 +289,7 @@ class Services:
             others=self._take_others,
             stop=self._stop,
         )
+        readers = ReaderTrials(lanes=self._lanes, field=self._field, store=self._store, clock=self._clock)
         return RunningSite(
             files=files,
             loaded=loaded,
@@ -296,6 +298,7 @@ class Services:
             read=self._store.changes.bump,
             monotonic=self._clock.monotonic,
             hindrances=lambda: hindrances(self._problems.now(), self.interface),
+            watch_readers=lambda devices: readers.watch(self.site, devices),
             tell=self._records.site_changed,
             notice="" if self._start_of_site.put_back else self._start_of_site.notice,
         )

@@ -26,7 +26,7 @@ from gateway.site.running_site import RunningSite
 log = structlog.get_logger(__name__)
 
 _LOOK_SECONDS = 0.05
-_TAKES_BACK = frozenset({ProblemKind.INTERFACE_NOT_SERVED, ProblemKind.INPUTS_ALL_ON, ProblemKind.READER_SILENT})
+_TAKES_BACK = frozenset({ProblemKind.INTERFACE_NOT_SERVED, ProblemKind.INPUTS_ALL_ON})
 """Kinds of problems for which a change is taken back though they stop no lane."""
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo
 
 import structlog
 
@@ -17,11 +15,11 @@ from drivers.osdp.line import OsdpLine
 from gateway.app.fleet import FleetTask
 from gateway.app.machine_watch import MachineWatch
 from gateway.app.mqtt import MirrorTask
+from gateway.app.reader_use import silent_now
 from gateway.backup.last_backup import last_backup
 from gateway.central.central_link import CentralLink
-from gateway.domain.day_counts import day_of
 from gateway.domain.errors import ConfigError, StoreError
-from gateway.domain.silent_readers import SilentReader, silent_readers
+from gateway.domain.silent_readers import SilentReader
 from gateway.domain.travels import TRAVEL_EVENTS, SlowGate, most_travels, slow_gates
 from gateway.lanes import Lanes
 from gateway.problems.accounts import WeakAccounts, weak_accounts
@@ -44,7 +42,6 @@ log = structlog.get_logger(__name__)
 
 _QUERY_SECONDS = 2.0
 _TRAVELS_SECONDS = 60.0
-_READING_DAYS = 28
 _LIST_OLD_PULLS = 10
 _LIST_OLD_SECONDS = 900.0
 
@@ -177,7 +174,7 @@ class SiteStateReader:
             if now >= self._travels_read_at + _TRAVELS_SECONDS:
                 self._travels_read_at = now
                 self._slow_gates = await self._slow_now()
-                self._silent_readers = await self._silent_now()
+                self._silent_readers = await silent_now(self._site, store=self._store, clock=self._clock)
         except StoreError as error:
             log.debug("problems_not_refreshed", error=str(error))  # the failing store is listed as a problem of its own
             return
@@ -200,23 +197,9 @@ class SiteStateReader:
         site_file, guessable = ({}, {}) if own is None else (own.hashes(), own.guessable())
         return weak_accounts(await self._store.accounts.all(), site_file=site_file, guessable=guessable)
 
-    async def _silent_now(self) -> tuple[SilentReader, ...]:
-        """Read which readers are silent; none while the clock is not known to be right."""
-        wall = self._clock.wall()
-        if not wall.trusted:
-            return ()
-        today = day_of(wall.micros, ZoneInfo(self._site.site.timezone))
-        counts = await self._store.day_counts.since(_days_before(today, _READING_DAYS))
-        readers = [reader for lane in self._site.lanes for reader in lane.readers]
-        return tuple(silent_readers(counts, readers=readers, today=today))
-
     async def _slow_now(self) -> tuple[SlowGate, ...]:
         events = await self._store.events.lately(types=TRAVEL_EVENTS, limit=most_travels(len(self._site.lanes)))
         return await asyncio.to_thread(lambda: tuple(slow_gates(events)))
-
-
-def _days_before(day: str, days: int) -> str:
-    return (date.fromisoformat(day) - timedelta(days=days)).isoformat()
 
 
 def _units_of(site: Site, link: str) -> Mapping[int, tuple[int, ...]]:

@@ -13,6 +13,8 @@ from gateway.cli.target import USUAL_DATA, Data
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.web.register.changes import Answer, Reload
 
+_SHOWN = {"error", "faults", "refused", "changes", "confirmed", "why", "unseen"}
+
 
 def reload(
     data: Data = USUAL_DATA,
@@ -29,7 +31,8 @@ def reload(
     """Take over the changes of the site file while the gateway runs.
 
     Only what changed is touched. A lane is changed when no vehicle is in it and its gate stands still. The changes are
-    taken back by themselves if a lane has a new problem within a minute. Where inputs show vehicles that are not there,
+    taken back by themselves if a lane has a new problem within a minute. Hold a card to each changed reader meanwhile:
+    readers that were not seen to work are named at the end. Where inputs show vehicles that are not there,
     look, and use --now; an earlier change on trial is then taken back first. A file with faults changes nothing, and
     the exit status is 2; it is 1 when the file was refused or taken back.
 
@@ -37,7 +40,7 @@ def reload(
     """
     answer = asyncio.run(_asked(Reload(dry_run=dry_run, wait=wait, now=now), data))
     if as_json:
-        shown = answer.model_dump(mode="json", include={"error", "faults", "refused", "changes", "confirmed", "why"})
+        shown = answer.model_dump(mode="json", include=_SHOWN)
         typer.echo(json.dumps(shown, indent=2))
     else:
         _show(answer, dry_run=dry_run)
@@ -59,6 +62,8 @@ def _show(answer: Answer, *, dry_run: bool) -> None:
             typer.echo("nothing is different in the site file")
         elif answer.confirmed:
             typer.echo(f"in force{': ' * bool(answer.why)}{answer.why}")
+            for reader in answer.unseen:
+                typer.echo(reader.text)
         elif dry_run and not answer.refused:
             typer.echo("nothing was changed yet")
 

@@ -30,15 +30,28 @@ def silent_readers(counts: Iterable[DayCount], *, readers: Collection[int], toda
     A site with a single reader has no other to tell a closed site from a silent reader: there all days count, and
     weekends are among its usual pauses.
     """
-    amounts: defaultdict[int, dict[date, int]] = defaultdict(dict)
-    for one in counts:
-        if one.measure is Measure.READINGS and one.day < today and one.amount:
-            amounts[int(one.part)][date.fromisoformat(one.day)] = one.amount
+    amounts = _amounts(counts, today)
     for reader in readers:
         own = amounts.get(reader, {})
         if len(own) >= _LEAST_DAYS:
             others = {day for number, days in amounts.items() if number != reader for day in days}
             yield from _judged(reader, own, others or _all_days(min(own), date.fromisoformat(today)))
+
+
+def regular_readers(counts: Collection[DayCount], *, readers: Collection[int], today: str) -> frozenset[int]:
+    """Return those of these readers that are read regularly: known well enough, and not silent."""
+    amounts = _amounts(counts, today)
+    known = {reader for reader in readers if len(amounts[reader]) >= _LEAST_DAYS}
+    return frozenset(known - {one.device_id for one in silent_readers(counts, readers=known, today=today)})
+
+
+def _amounts(counts: Iterable[DayCount], today: str) -> defaultdict[int, dict[date, int]]:
+    """Return the readings of each reader on each day before `today`, days without any left out."""
+    amounts: defaultdict[int, dict[date, int]] = defaultdict(dict)
+    for one in counts:
+        if one.measure is Measure.READINGS and one.day < today and one.amount:
+            amounts[int(one.part)][date.fromisoformat(one.day)] = one.amount
+    return amounts
 
 
 def _judged(reader: int, own: dict[date, int], open_days: Collection[date]) -> Iterator[SilentReader]:

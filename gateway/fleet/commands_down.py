@@ -290,6 +290,7 @@ class CommandsDown:
         """Change the site file, and follow its trial: done once it is confirmed, refused if it takes itself back."""
         final = partial(Reply, id=command.id, final=True)
         done, back = await self.edit(source, [one.edit() for one in command.edits])
+        unseen: list[str] = []
         if not done.is_taken:
             return final(state="refused", detail="; ".join((*done.faults, *done.refused)))
         if done.on_trial:
@@ -297,7 +298,8 @@ class CommandsDown:
             ended = await self.tried()
             if not ended.confirmed:
                 return final(state="refused", detail=f"the change took itself back: {ended.why}")
-        said = "; ".join(done.sentences()) or "nothing is different in the site file"
+            unseen = [reader.sentence() for reader in ended.unseen]
+        said = "; ".join((*done.sentences(), *unseen)) or "nothing is different in the site file"
         result = _BACK.dump_python(list(back), mode="json")
         given = _EDITS.dump_json(_EDITS.validate_python(result))
         return final(state="done", detail=said, result=result, seal=seal_of(self.seal_key, command_id, given))

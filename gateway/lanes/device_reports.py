@@ -210,8 +210,9 @@ class Intake:
 
     def _accepted(self, report: CardPresented | KeysPressed | PlateSeen) -> None:
         device = self._devices[report.device_id]
-        if device.refusals.in_a_row:
-            self._devices[report.device_id] = replace(device, refusals=replace(device.refusals, in_a_row=0))
+        if device.refusals.in_a_row or not device.has_read:
+            refusals = replace(device.refusals, in_a_row=0)
+            self._devices[report.device_id] = replace(device, refusals=refusals, has_read=True)
             self._changed()
         match report:
             case CardPresented():

@@ -237,6 +237,10 @@ class Lanes:
         )
         return with_swapped_readers(lanes, self._elsewhere)
 
+    def with_unread_vehicles(self) -> frozenset[str]:
+        """Return the ids of the lanes at which vehicles waited, and nothing was read since the first of them came."""
+        return frozenset(runner.rules.lane.id for runner in self.runners if runner.has_unread_vehicles)
+
     def figures(self) -> Mapping[str, LaneFigures]:
         """Return each lane's figures since the start, by lane id."""
         return {runner.rules.lane.id: runner.figures for runner in self.runners}

@@ -32,7 +32,7 @@ from gateway.lanes.figures import LaneFigures
 from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.contradictions import contradictions
-from gateway.lanes.machine.rules import LaneRules
+from gateway.lanes.machine.rules import WAITED_SECONDS, LaneRules
 from gateway.lanes.machine.safety import is_close_near, why_not_close
 from gateway.lanes.machine.settings_change import why_not_changed
 from gateway.lanes.machine.state.inputs import NEVER
@@ -219,6 +219,13 @@ class LaneRunner:
         visit = self._state.visits.present
         is_unread = visit is not None and visit.credential is None and not self._state.readings.votes.readings
         return is_unread and self._state.visits.phase is Phase.ARMED
+
+    @property
+    def has_unread_vehicles(self) -> bool:
+        """True if vehicles waited here, or one still waits, and nothing was read since the first of them came."""
+        visits, now = self._state.visits, self._clock.monotonic()
+        still_waits = self.waits_unread and now >= visits.since + WAITED_SECONDS
+        return self._state.readings.unread > 0 or still_waits
 
     def ages(self) -> tuple[float | None, ...]:
         """Return how old the last report on each point of the snapshot is, in seconds."""

@@ -75,6 +75,8 @@ class DeviceSnapshot:
         position: the gate's position, None for a device that has reported none.
         points: its inputs.
         refusals: its messages that were refused.
+        has_read: whether it has read a card, a plate or keys since it was connected, or connected anew by a change of
+            the site file.
     """
 
     device_id: int
@@ -88,6 +90,7 @@ class DeviceSnapshot:
     answers: bool = False
     tampered: bool = False
     refusals: Refusals = NO_REFUSALS
+    has_read: bool = False
 
     @property
     def away(self) -> str:

@@ -20,12 +20,13 @@ from gateway.site.loaded import LoadedSite, load_whole
 from gateway.site.models import Site
 from gateway.site.secrets import Secrets
 from gateway.site.trial_files import TrialFiles
+from gateway.site.unseen_readers import UnseenReader, UnseenReaders, WatchReaders, unwatched
 
 log = structlog.get_logger(__name__)
 
 TRIAL_SECONDS = 60.0
 LANE_WAIT_SECONDS = 30.0
-_GOOD_SECONDS = 5.0
+GOOD_SECONDS = 5.0
 _LOOK_SECONDS = 0.25
 _AGAIN_SECONDS = 2.0
 
@@ -88,6 +89,7 @@ class Trial:
         after: the changed site.
         changes: the differences.
         known: the keys of the hindrances from before the change.
+        unseen: returns the readers that it connected anew and that were not seen to work yet.
         over: set once the change is confirmed or taken back.
     """
 
@@ -98,6 +100,7 @@ class Trial:
     after: LoadedSite
     changes: tuple[Change, ...]
     known: frozenset[tuple[str, ...]]
+    unseen: UnseenReaders
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -111,18 +114,23 @@ class _Word:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a trial: whether the change was confirmed or taken back, and why."""
+    """The end of a trial: whether the change was confirmed or taken back, and why.
+
+    `unseen`: the readers that a confirmed change connected anew and that were not seen to work until then.
+    """
 
     confirmed: bool
     why: str
+    unseen: tuple[UnseenReader, ...] = ()
 
 
 class RunningSite:
     """The site file while the gateway runs. A file with faults changes nothing.
 
     A change that affects more than cameras is on trial: it is taken back unless it is confirmed within a minute. If a
-    person is asked, the person confirms it. Otherwise it is confirmed once no lane has had a new problem for 5 s. Keep
-    `run` alive as a task.
+    person is asked, the person confirms it. Otherwise it is confirmed once no lane has had a new problem for 5 s. With
+    a reader that was read regularly and is not seen to work yet, that waits for the end of the minute; if vehicles
+    waited at its lane by then and nothing was read, the change is taken back. Keep `run` alive as a task.
     """
 
     def __init__(
@@ -135,6 +143,7 @@ class RunningSite:
         read: Callable[[], None],
         monotonic: Callable[[], float],
         hindrances: Callable[[], Mapping[tuple[str, ...], str]] = dict,
+        watch_readers: WatchReaders = unwatched,
         tell: Told = lambda _step, _text, _by: None,
         notice: str = "",
     ) -> None:
@@ -149,6 +158,7 @@ class RunningSite:
             monotonic: returns monotonic seconds.
             hindrances: returns the problems that keep lanes or the interface from working now: a sentence by the key
                 that identifies the problem.
+            watch_readers: begins to watch the readers that a change connected anew.
             tell: records each step of a change.
             notice: a sentence about an unconfirmed change that was taken back at the start, "" for none.
         """
@@ -159,6 +169,7 @@ class RunningSite:
         self._read_again = read
         self._monotonic = monotonic
         self._hindrances = hindrances
+        self._watch_readers = watch_readers
         self._tell = tell
         self._notice = notice
         self._last = Reloaded()
@@ -327,9 +338,10 @@ class RunningSite:
             self._tell(Step.TAKEN, "; ".join((*result.sentences(), *said)), by)
         if not (tried and found.changes):
             return result
+        unseen = await self._watch_readers(found.devices)
         ends = self._monotonic() + TRIAL_SECONDS
         self._word = None
-        self._trial = Trial(by, asks_person, ends, before, loaded, result.changes, known)
+        self._trial = Trial(by, asks_person, ends, before, loaded, result.changes, known, unseen)
         self._begun.set()
         return Reloaded(changes=result.changes, on_trial=True)
 
@@ -347,14 +359,20 @@ class RunningSite:
             now = self._monotonic()
             new = [sentence for key, sentence in self._hindrances().items() if key not in trial.known]
             good_since = None if new else now if good_since is None else good_since
+            is_good = good_since is not None and now >= good_since + GOOD_SECONDS
+            awaited = [reader for reader in trial.unseen() if reader.is_regular]
             if (word := self._word) is not None and word.keep:
                 await self._keep(trial, by=word.by)
             elif word is not None:
                 await self._return(trial, f"taken back by {word.by.removeprefix('user:')}", by=word.by)
             elif now >= trial.ends:
                 why = f"within {TRIAL_SECONDS:g} s nobody confirmed it"
-                await self._return(trial, why if trial.asks_person else "; ".join(new) or why, by="")
-            elif not trial.asks_person and good_since is not None and now >= good_since + _GOOD_SECONDS:
+                missed = [reader.why_back() for reader in awaited if reader.is_missed]
+                if is_good and not missed and not trial.asks_person:
+                    await self._keep(trial, by="")
+                else:
+                    await self._return(trial, why if trial.asks_person else "; ".join([*new, *missed]) or why, by="")
+            elif is_good and not awaited and not trial.asks_person:
                 await self._keep(trial, by="")
             else:
                 await asyncio.sleep(_LOOK_SECONDS)
@@ -362,8 +380,10 @@ class RunningSite:
     async def _keep(self, trial: Trial, *, by: str) -> None:
         await self._forget_trial()
         why = f"confirmed by {by.removeprefix('user:')}" if by else "lanes and interface have no new problem"
-        self._over(trial, Outcome(confirmed=True, why=why))
-        self._tell(Step.CONFIRMED, f"the change of the site file is kept: {why}", by)
+        outcome = Outcome(confirmed=True, why=why, unseen=trial.unseen())
+        self._over(trial, outcome)
+        unseen = (reader.sentence() for reader in outcome.unseen)
+        self._tell(Step.CONFIRMED, "; ".join((f"the change of the site file is kept: {why}", *unseen)), by)
         log.info("site_file_confirmed", why=why)
 
     async def _return(self, trial: Trial, why: str, *, by: str) -> None:

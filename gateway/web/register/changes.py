@@ -186,12 +186,25 @@ class SiteChange(_Message):
     text: str
 
 
+class ReaderUnseen(_Message):
+    """A reader that a change of the site file connected anew and that was not seen to work since.
+
+    `proof` is the sign that is missing; `text` says in one sentence how to see it.
+    """
+
+    device_id: int
+    name: str
+    proof: Literal["answer", "card", "plate"]
+    text: str
+
+
 class Answer(_Message):
     """The register's answer.
 
     After a change of the register: `error` is one sentence when nothing was changed, else ""; the lists are those after
     the change. After a reload of the site file: its `faults`; its `changes`; the reasons why it was `refused`; whether
-    it is `confirmed`, and `why` it is confirmed or was taken back.
+    it is `confirmed`, and `why` it is confirmed or was taken back; the readers that were `unseen` until it was
+    confirmed.
     """
 
     error: str = ""
@@ -203,3 +216,4 @@ class Answer(_Message):
     refused: tuple[str, ...] = ()
     confirmed: bool = False
     why: str = ""
+    unseen: tuple[ReaderUnseen, ...] = ()

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from gateway.domain.errors import GatewayError, GatewayUnreachable
 from gateway.runtime.unix_sockets import connect, is_own_process, listen
 from gateway.site.running_site import Outcome, Reloaded, RunningSite
-from gateway.web.register.changes import ASKED, Answer, Asked, Reload, SiteChange
+from gateway.web.register.changes import ASKED, Answer, Asked, ReaderUnseen, Reload, SiteChange
 from gateway.web.register.register import Register
 
 log = structlog.get_logger(__name__)
@@ -130,4 +130,15 @@ def _of_site_file(found: Reloaded, end: Outcome) -> Answer:
         )
         for one in found.changes
     )
-    return Answer(faults=found.faults, changes=changes, refused=found.refused, confirmed=end.confirmed, why=end.why)
+    unseen = tuple(
+        ReaderUnseen(device_id=one.device_id, name=one.name, proof=one.proof.value, text=one.sentence())
+        for one in end.unseen
+    )
+    return Answer(
+        faults=found.faults,
+        changes=changes,
+        refused=found.refused,
+        confirmed=end.confirmed,
+        why=end.why,
+        unseen=unseen,
+    )

@@ -20,6 +20,7 @@ from gateway.site import Site
 from gateway.site.edits import EDITABLE, Edit, edited
 from gateway.site.running_site import Reloaded, RunningSite
 from gateway.site.shown_file import shown_file
+from gateway.site.unseen_readers import UnseenReader
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, Text, Word, Yes, read_body
@@ -143,7 +144,11 @@ class StatusSettings:
             **shown,
             "notices": list(file.notices()),
             "trial": self._trial(),
-            "last": {"confirmed": file.last_outcome.confirmed, "why": file.last_outcome.why},
+            "last": {
+                "confirmed": file.last_outcome.confirmed,
+                "why": file.last_outcome.why,
+                "unseen": _unseen(file.last_outcome.unseen),
+            },
             "parts": None if site is None else _parts(site),
         }
 
@@ -156,11 +161,19 @@ class StatusSettings:
             "asks_person": trial.asks_person,
             "seconds_left": round(self._file.seconds_left(), 1),
             "changes": [change.sentence() for change in trial.changes],
+            "unseen": _unseen(trial.unseen()),
         }
 
 
 def _digest(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()
+
+
+def _unseen(readers: Iterable[UnseenReader]) -> list[JsonValue]:
+    return [
+        {"device_id": one.device_id, "name": one.name, "proof": one.proof.value, "text": one.sentence()}
+        for one in readers
+    ]
 
 
 def _found(found: Reloaded) -> JsonObject:

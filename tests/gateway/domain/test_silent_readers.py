@@ -7,7 +7,7 @@ from datetime import date, timedelta
 import pytest
 
 from gateway.domain.day_counts import DayCount, Measure
-from gateway.domain.silent_readers import SilentReader, silent_readers
+from gateway.domain.silent_readers import SilentReader, regular_readers, silent_readers
 
 TODAY = date(2026, 11, 30)  # a Monday
 READER, OTHER = 102, 104
@@ -50,3 +50,18 @@ def test_a_reader_that_rests_as_usual_is_not_silent(own, others):
 def test_the_only_reader_of_a_site_is_silent_after_twice_its_longest_pause():
     own = {ago: 40 for ago in range(6, 27) if ago % 7 not in (1, 2)}
     assert silent(own, {}) == [SilentReader(READER, 5, pytest.approx(40 * 15 / 21))]
+
+
+@pytest.mark.parametrize(
+    ("own", "is_regular"),
+    [
+        (dict.fromkeys(range(1, 11), 1), True),
+        (dict.fromkeys(range(1, 10), 40), False),  # not known for long enough
+        (dict.fromkeys(range(10), 40), False),  # today's do not count
+        (dict.fromkeys(range(3, 22), 40), False),  # it is silent
+    ],
+)
+def test_a_reader_is_read_regularly_if_it_is_known_and_not_silent(own, is_regular):
+    known = [*counts(READER, own), *counts(OTHER, dict.fromkeys(range(22), 40))]
+    found = regular_readers(known, readers=(READER,), today=TODAY.isoformat())
+    assert found == ({READER} if is_regular else set())

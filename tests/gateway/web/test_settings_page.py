@@ -105,6 +105,18 @@ async def test_a_name_and_a_holiday_return_by_themselves(site, browser_page, mon
     assert site.house.path.read_bytes() == before
 
 
+async def test_a_reader_that_is_not_seen_to_read_is_named_while_its_change_is_on_trial(site, browser_page):
+    site.house.edit("serial:/dev/no-such-port-entry", "serial:/dev/no-such-port-elsewhere")
+    await site.house.site_file.reload(by="user:chief", asks_person=True)
+    async with browser_page(language="fr") as page:
+        await sign_in(page, site, view="settings", password=PASSWORD)
+        await expect(page.locator("#settings-trial-unseen li")).to_have_text(
+            "Reader entry n'a encore rien lu\u00a0: présentez-lui une carte"
+        )
+        await page.get_by_role("button", name="Garder le changement").click()
+        await expect(page.locator("#toasts")).to_contain_text("Reader entry n'a encore rien lu")
+
+
 async def test_faults_stand_at_their_lines_and_secrets_nowhere(site, browser_page):
     site.house.edit('password = "chief"', 'password = "hunter2"')
     async with browser_page() as page:

@@ -149,6 +149,11 @@ function showTrial(trial) {
     create: () => make("li"),
     update: (row, { text }) => setText(row, text),
   });
+  keyed(byId("settings-trial-unseen"), trial.unseen, {
+    key: ({ device_id }) => device_id,
+    create: () => make("li", "fault"),
+    update: (row, { text }) => setText(row, text),
+  });
   byId("settings-keep").hidden = !trial.asks_person;
   if (appeared) byId("settings-keep").focus();
   if (entered) timer = setTimeout(look, LOOK);
@@ -160,6 +165,7 @@ async function look() {
     if (!entered) return;
     if (now.trial !== null) return showTrial(now.trial);
     toast(now.last.confirmed ? "The change is kept." : `The change was taken back: ${now.last.why}.`, !now.last.confirmed);
+    for (const { text } of now.last.unseen) toast(text, true);
     await load();
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
