@@ -56,19 +56,18 @@ class Box:
         return self.life.up
 
     async def run(self) -> None:
-        """Run one life after the other, until `end`."""
-        while True:
+        """Run one life after the other, until `end`. A box that is off then stays off."""
+        while not self._over:
             folder = self._disk.folder
             self.up_since = self._around.clock.monotonic()
             await self.life.live()
             self._proven = self.life.proven
             if self._disk.folder != folder:
                 shutil.rmtree(folder)
-            if self._over:
-                return
-            await asyncio.sleep(self._off)
-            self._disk.restarted()
-            self.life = self._next_life()
+            if not self._over:
+                await asyncio.sleep(self._off)
+                self._disk.restarted()
+                self.life = self._next_life()
 
     def restart(self, *, off: float) -> None:
         """Stop in order, and start again after `off` seconds."""

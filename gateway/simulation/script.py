@@ -17,6 +17,7 @@ SETTLE = 7.0
 """Seconds without a happening after which a lane counts as settled: nothing is under way there any more."""
 
 FOREVER = float("inf")
+_ENDS_WITHIN = 1800.0  # a box that is off stays off for minutes first
 
 
 class Script(ABC):
@@ -92,7 +93,7 @@ S = TypeVar("S", bound=Script)
 
 
 async def play(box: Box, *, loop: VirtualLoop, clock: VirtualClock, script_with: Callable[[Supervisor], S]) -> S:
-    """Run a script beside the box until either ends, then stop the box in order.
+    """Run a script beside the box until either ends, then stop the box in order. Raises TimeoutError if it runs on.
 
     Args:
         box: the box, which runs the gateways.
@@ -107,5 +108,6 @@ async def play(box: Box, *, loop: VirtualLoop, clock: VirtualClock, script_with:
         playing = outside.once("script", script.run())
         await asyncio.wait({living, playing}, return_when=asyncio.FIRST_COMPLETED)
         box.end()
-        await living
+        async with asyncio.timeout(_ENDS_WITHIN):
+            await living
     return script

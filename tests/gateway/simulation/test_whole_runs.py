@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.app import Invocation, app
-from gateway.simulation import Plan, simulate
+from gateway.simulation import Plan, agenda, director, simulate
 
 SHORT = Plan(days=1.0, lanes=3, seed=7, vehicles=100)
 
@@ -69,6 +69,15 @@ def test_what_waits_goes_up_while_central_is_there():
     """Entries and exits alternate, so that few rows go together, and central is away for hours now and then."""
     report = simulate(Plan(days=5, lanes=4, seed=777))
     assert report.passed, explain(report)
+
+
+def test_a_run_that_is_to_end_while_the_power_is_off_ends(monkeypatch):
+    cut = agenda.Trouble(at=60.0, kind=agenda.Fault.POWER_CUT, lane=0, seconds=100.0, chance=0.0)
+    monkeypatch.setattr(director, "day", lambda *_: [cut, replace(cut, at=90.0)])
+    is_off = "injected power cut between commits"
+    report = simulate(Plan(days=1, lanes=2, seed=3), enough=lambda witness: is_off in witness.counts)
+    assert report.passed, explain(report)
+    assert 90 < report.simulated_seconds < 161
 
 
 def test_without_faults_nothing_is_injected():
