@@ -19,7 +19,6 @@ from gateway.fleet.operator import Seen
 from gateway.fleet.signed_commands import ASK_NONCE, Action, Reply, SiteEdit
 from gateway.runtime.clock import Clock
 
-_LOOK_SECONDS = 2.0
 _EDITS = TypeAdapter(tuple[SiteEdit, ...])
 
 
@@ -44,6 +43,7 @@ class Rollout:
         edits: the change.
         first, batch: the size of the first wave, and that of the others.
         healthy_seconds: the time over which all changed gateways must be well before the next wave.
+        look_seconds: the time between two looks at them.
         told: takes sentences for the person who runs it.
     """
 
@@ -55,6 +55,7 @@ class Rollout:
     healthy_seconds: float
     told: Callable[[str], None]
     clock: Clock
+    look_seconds: float = 2.0
     _changed: dict[str, _Back] = field(default_factory=dict, init=False)
 
     async def run(self, names: Sequence[str]) -> None:
@@ -118,7 +119,7 @@ class Rollout:
                     raise GatewayError(f"{name} {why}")
             if waited >= self.healthy_seconds:
                 return
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(self.look_seconds)
 
     async def _ask(self, name: str) -> None:
         """Ask a gateway for a nonce, whether it lives. Raises GatewayError."""

@@ -226,6 +226,22 @@ MUTATIONS: tuple[Mutation, ...] = (
         "_UNSEEN_SECONDS = 0.0",
         tests=("tests/gateway/lanes/test_lanes.py",),
     ),
+    Mutation(
+        2,
+        "a change of many sites' files goes on though a changed gateway is not well",
+        "gateway/fleet/rollout.py",
+        "if why := self._why_not_well(seen.get(name), before.get(name)):",
+        'if why := "":',
+        tests=("tests/gateway/fleet/test_rollout_health.py",),
+    ),
+    Mutation(
+        2,
+        "a change of many sites' files goes on at once",
+        "gateway/fleet/rollout.py",
+        "if waited >= self.healthy_seconds:",
+        "if True:",
+        tests=("tests/gateway/fleet/test_rollout_health.py",),
+    ),
     # 3: what was acknowledged is on disk
     Mutation(
         3,
@@ -256,7 +272,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "gateway/fleet/events_up.py",
         "        if newest is None or newest <= mark.read_to:\n",
         "        if True:\n",
-        tests=("tests/gateway/fleet/test_thirty_days.py",),
+        tests=("tests/gateway/fleet/test_events_up.py", "tests/gateway/fleet/test_thirty_days.py"),
     ),
     Mutation(
         3,
@@ -264,7 +280,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "gateway/mqtt/line.py",
         "if answer.is_refusal else None",
         "if answer.is_refusal and False else None",
-        tests=("tests/gateway/mqtt/test_mirror.py",),
+        tests=("tests/gateway/mqtt/test_line.py", "tests/gateway/mqtt/test_mirror.py"),
     ),
     # 4: the books balance
     Mutation(
@@ -553,6 +569,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            if group := operation.rule.missing(caller.permissions):\n",
         "            if group := None:\n",
         tests=_AUTHORIZATION,
+    ),
+    Mutation(
+        8,
+        "cards tried by those who may not control devices",
+        "gateway/web/status/lane_view.py",
+        'needs("can_control_devices") & needs("can_view_events"), "trial"',
+        'needs("can_view_events"), "trial"',
+        tests=("tests/gateway/web/test_lane_view.py",),
     ),
     Mutation(
         8,

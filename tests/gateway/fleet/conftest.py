@@ -1,4 +1,8 @@
-"""One nats-server for the tests of a module, with the stream and the bucket, a relay before it, and a store."""
+"""Servers for the tests of the fleet, with the stream and the buckets, a relay before one, and a store.
+
+`server` is one in the test's loop, and in the long suite a real one too. A module whose tests only a real one can serve
+puts `real_server` in its place.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import nats
 import pytest
 from fleet_scene import opened
 from nats.js.api import KeyValueConfig, StreamConfig
+from nats_far_end import NatsFarEnd, nats_far_end
 from nats_server import NatsServer, Relay, nats_server
 
 from gateway.fleet.names import AREAS_BUCKET, BUCKET, STREAM, STREAM_SUBJECTS
@@ -15,9 +20,20 @@ from gateway.store import Store
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory) -> Iterator[NatsServer]:
+def real_server(tmp_path_factory) -> Iterator[NatsServer]:
     with nats_server(tmp_path_factory.mktemp("nats")) as running:
         yield running
+
+
+@pytest.fixture
+async def far_end() -> AsyncIterator[NatsFarEnd]:
+    async with nats_far_end() as far_end:
+        yield far_end
+
+
+@pytest.fixture(params=["far_end", pytest.param("real_server", marks=pytest.mark.long("a real NATS server"))])
+def server(request) -> NatsFarEnd | NatsServer:
+    return request.getfixturevalue(request.param)
 
 
 @pytest.fixture
@@ -34,7 +50,7 @@ async def broker(server) -> AsyncIterator[nats.NATS]:
 
 
 @pytest.fixture
-async def areas(server, broker) -> NatsServer:
+async def areas(server, broker) -> NatsFarEnd | NatsServer:
     """The server, with the bucket of shared areas too."""
     await broker.jetstream().create_key_value(KeyValueConfig(bucket=AREAS_BUCKET, direct=True))
     return server

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from fleet_scene import NAME, connection, running
 from waiting import until
 
 from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.cards_down import CardsDown
-
-pytestmark = pytest.mark.long("a real NATS server")
 
 
 class Central:

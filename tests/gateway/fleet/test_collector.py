@@ -39,6 +39,11 @@ SITES = [FleetName("north", "gate-1"), FleetName("north", "gate-2"), FleetName("
 SUBJECT = NAME.events("event")
 
 
+@pytest.fixture
+def server(real_server) -> NatsServer:
+    return real_server
+
+
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[PostgresServer]:
     with postgres_server() as running:

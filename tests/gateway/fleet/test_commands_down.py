@@ -46,7 +46,6 @@ async def made(broker, seed: str = ANNA[0], **changed) -> tuple[bytes, dict[str,
     return body, signed(seed, NAME.commands, body)
 
 
-@pytest.mark.long("a real NATS server")
 async def test_an_open_is_followed_until_the_gate_has_moved(broker, desk):
     replies = await sent(broker, Action.OPEN, lane="entry")
     assert replies[0].state == "recorded"
@@ -57,7 +56,6 @@ async def test_an_open_is_followed_until_the_gate_has_moved(broker, desk):
     assert (stored.source, stored.state, stored.device_id) == ("user:anna", CommandState.DONE, GATE)
 
 
-@pytest.mark.long("a real NATS server")
 async def test_the_same_id_answers_with_the_first_result_and_moves_nothing(broker, desk):
     await sent(broker, Action.OPEN, lane="entry", number="one-of-a-kind")
     given = await desk.commands()
@@ -66,7 +64,6 @@ async def test_the_same_id_answers_with_the_first_result_and_moves_nothing(broke
     assert await desk.commands() == given
 
 
-@pytest.mark.long("a real NATS server")
 async def test_copies_that_come_at_once_are_one_command(broker, desk):
     body, headers = await made(broker)
     replies = await asyncio.gather(*(raw(broker, body, headers) for _ in range(5)))
@@ -77,7 +74,6 @@ async def test_copies_that_come_at_once_are_one_command(broker, desk):
     assert len([kind for kind in await desk.lane.kinds() if kind.name == "COMMAND_RECORDED"]) == 1
 
 
-@pytest.mark.long("a real NATS server")
 async def test_what_is_late_or_not_allowed_is_refused_and_moves_nothing(broker, desk):
     for changed, said in (
         ({"seconds": 1e-6}, LATE),
@@ -97,7 +93,6 @@ async def test_what_is_late_or_not_allowed_is_refused_and_moves_nothing(broker, 
     assert await desk.commands() == 0
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_command_that_was_changed_on_the_way_or_meant_for_another_gateway_is_refused(broker, desk):
     body, headers = await made(broker)
     for other in (body.replace(b"open", b"close"), body + b" "):
@@ -108,7 +103,6 @@ async def test_a_command_that_was_changed_on_the_way_or_meant_for_another_gatewa
     assert await desk.commands() == 0
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_stop_is_never_late_and_acts_once(broker, desk):
     body, headers = await made(broker, action="stop", nonce="of.an.earlier-run")
     first = await raw(broker, body, headers)
@@ -118,13 +112,11 @@ async def test_a_stop_is_never_late_and_acts_once(broker, desk):
     assert await desk.commands() <= 1
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_gateway_that_is_away_gets_nothing_then_or_later(server, broker, store):
     with pytest.raises(GatewayUnreachable, match=r"north\.gate-1 is away: the command was not sent"):
         await sent(broker, Action.OPEN, lane="entry")
 
 
-@pytest.mark.long("a real NATS server")
 async def test_what_the_network_holds_back_is_refused_when_it_comes(server, relay, broker, tmp_path):
     async with (
         a_barrier() as (barrier, _, port),
@@ -145,7 +137,6 @@ async def test_what_the_network_holds_back_is_refused_when_it_comes(server, rela
             assert await desk.commands() == 0
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_standing_order_a_snapshot_and_a_reload(broker, desk):
     (held,) = await sent(broker, Action.HOLD, lane="entry", reason="delivery")
     assert held.state == "done"
@@ -163,7 +154,6 @@ async def test_a_standing_order_a_snapshot_and_a_reload(broker, desk):
         assert (denied.state, denied.detail) == ("refused", "the sender's account lacks *")
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_nonce_is_good_for_one_command(broker, desk):
     nonce = (await raw(broker, ASK_NONCE))["nonce"]
     assert (await raw(broker, *await made(broker, action="snapshot", nonce=nonce)))["state"] == "done"
@@ -174,7 +164,6 @@ async def test_a_nonce_is_good_for_one_command(broker, desk):
     assert await desk.commands() == 0
 
 
-@pytest.mark.long("a real NATS server")
 @pytest.mark.parametrize(
     "told",
     [
@@ -207,7 +196,6 @@ async def test_no_server_makes_a_command_live_longer(broker, desk, told):
     waiting.cancel()
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_take_back_of_edits_that_the_gateway_did_not_give_is_refused(broker, desk):
     edit = {"section": "lanes", "id": "entry", "values": {"hold_open_schedule": "always"}}
     for seal in ("", "0" * 64):

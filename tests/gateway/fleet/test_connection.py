@@ -29,7 +29,6 @@ class Idle:
         await asyncio.Event().wait()
 
 
-@pytest.mark.long("a real NATS server")
 async def test_it_connects_and_says_to_whom(server):
     line = connection(server.url, Idle())
     assert line.status().state is None
@@ -40,7 +39,7 @@ async def test_it_connects_and_says_to_whom(server):
         assert line.status().reason == ""
 
 
-@pytest.mark.long("a real NATS server")
+@pytest.mark.long("hundreds of connections")
 @pytest.mark.parametrize("part", [Idle(), CardsDown(fleet_name=NAME, taker=lambda: None)], ids=lambda part: part.name)
 async def test_it_ends_at_whatever_moment_it_is_ended(server, part):
     await _ends_at_whatever_moment(server.url, part)
@@ -75,7 +74,6 @@ async def test_without_a_server_it_is_away_and_comes_by_itself(tmp_path):
             await until(lambda: line.status().state is ConnectionState.AWAY)
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_line_that_is_cut_is_made_anew(relay):
     line = connection(f"nats://127.0.0.1:{relay.port}", Idle())
     async with running(line.run()):
@@ -86,7 +84,6 @@ async def test_a_line_that_is_cut_is_made_anew(relay):
         await until(lambda: line.status().state is ConnectionState.CONNECTED)
 
 
-@pytest.mark.long("a real NATS server")
 async def test_whoever_waits_for_an_answer_hears_at_once_that_the_line_is_lost(relay):
     server = FleetServer(url=f"nats://127.0.0.1:{relay.port}", credentials="", ca_file=None, name="somebody")
     ends = []

@@ -45,7 +45,6 @@ async def mark_of(store) -> int:
     return next(mark.read_to for mark in await store.read_cursors.all() if mark.consumer.list == "event")
 
 
-@pytest.mark.long("a real NATS server")
 async def test_what_was_recorded_goes_up_oldest_first_and_what_is_recorded_follows(server, broker, store):
     made = await happen(store, 150)
     up = events_up(store)
@@ -61,7 +60,6 @@ async def test_what_was_recorded_goes_up_oldest_first_and_what_is_recorded_follo
     assert json.loads(last.data)["description"] == "The gate opened, 0."
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_crash_between_acknowledgement_and_mark_sends_nothing_twice(server, broker, store):
     """The mark on disk is put back, and the window in which the stream itself drops copies is over."""
     made = await happen(store, 100)
@@ -90,7 +88,6 @@ async def forget(store, *, to: int) -> None:
     await store.read_cursors.save([ReadCursor(consumer, to, read_at=1, began_at=1)])
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_gap_in_the_last_batch_is_filled(server, broker, store):
     """A leader may change in the middle of a batch: messages before it are lost, and later ones are stored."""
     made = await happen(store, 10)
@@ -116,7 +113,7 @@ async def test_a_gap_in_the_last_batch_is_filled(server, broker, store):
         await asyncio.sleep(0.2)  # likewise
 
 
-@pytest.mark.long("a real NATS server")
+@pytest.mark.long("kills in the middle of hundreds of records")
 async def test_a_broker_that_is_killed_again_and_again_gets_everything_once(server, broker, store):
     up = events_up(store)
     made = await happen(store, 300)
@@ -132,7 +129,6 @@ async def test_a_broker_that_is_killed_again_and_again_gets_everything_once(serv
         assert await in_stream(client) == made
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_line_that_is_cut_again_and_again_loses_and_repeats_nothing(broker, relay, store):
     up = events_up(store)
     line = connection(f"nats://127.0.0.1:{relay.port}", up)
@@ -148,7 +144,6 @@ async def test_a_line_that_is_cut_again_and_again_loses_and_repeats_nothing(brok
     assert await in_stream(broker) == made
 
 
-@pytest.mark.long("a real NATS server")
 async def test_without_a_stream_it_says_so_and_goes_on_once_there_is_one(server, broker, store):
     js = broker.jetstream()
     await js.delete_stream(STREAM)
@@ -163,7 +158,6 @@ async def test_without_a_stream_it_says_so_and_goes_on_once_there_is_one(server,
         await until(lambda: line.status().state is ConnectionState.CONNECTED)
 
 
-@pytest.mark.long("a real NATS server")
 async def test_after_a_time_in_which_everything_expired_records_stay_in_order(server, broker, store):
     up = events_up(store)
     async with running(connection(server.url, up).run()):
@@ -177,7 +171,6 @@ async def test_after_a_time_in_which_everything_expired_records_stay_in_order(se
             assert await in_stream(broker) == made
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_stream_that_acknowledges_nothing_is_refused_with_the_reason(server, broker, store):
     js = broker.jetstream()
     await js.delete_stream(STREAM)
@@ -208,7 +201,6 @@ async def test_a_message_that_is_too_long_with_its_headers_keeps_the_line(tmp_pa
         assert "maximum payload" not in (server.folder / "nats.log").read_text().lower()
 
 
-@pytest.mark.long("a real NATS server")
 async def test_gateways_of_one_stream_do_not_take_each_others_events_for_their_own(server, broker, store, tmp_path):
     other = FleetName("north", "gate-2")
     (tmp_path / "other").mkdir()
@@ -221,7 +213,6 @@ async def test_gateways_of_one_stream_do_not_take_each_others_events_for_their_o
     assert await in_stream(broker, other.events("event")) == theirs
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_replaced_box_whose_ids_begin_anew_sends_all_of_its_events(server, broker, store, tmp_path):
     up = events_up(store)
     async with running(connection(server.url, up).run()):

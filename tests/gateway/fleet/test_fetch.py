@@ -90,14 +90,12 @@ async def scene(server, broker, tmp_path):
             yield Scene(desk, footage, server.url, folder)
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_bundle_comes_in_parts_and_is_whole(scene):
     assert await scene.fetched(Action.BUNDLE) == BUNDLE
     assert (scene.last.name, scene.last.parts) == ("bundle.tar.gz", -(-len(BUNDLE) // PART_BYTES))
     assert scene.left() == ["fetched"]
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_clip_of_a_camera_shows_the_wanted_time_and_tells_what_it_lacks(scene):
     video = await scene.clip(1.0, 3.0)
     (made,) = scene.footage.made
@@ -111,7 +109,6 @@ async def test_a_clip_of_a_camera_shows_the_wanted_time_and_tells_what_it_lacks(
     assert gap.startswith(moment(scene.footage.begin - 2_000_000).isoformat()[:19])
 
 
-@pytest.mark.long("a real NATS server")
 async def test_the_command_writes_a_clip_and_says_what_it_lacks(scene):
     begin, end = (moment(scene.footage.begin + one).isoformat() for one in (-2_000_000, 1_000_000))
     seed, clip = scene.folder / "my.nk", scene.folder / "clip.mp4"
@@ -128,7 +125,6 @@ async def test_the_command_writes_a_clip_and_says_what_it_lacks(scene):
     assert str(wrong.exception) == "BEGIN must be a time such as 2026-11-26T09:30:00+01:00"
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_proof_package_over_the_fleet_proves_its_event(scene, tmp_path):
     footage = scene.footage
     at = footage.begin + 2_000_000
@@ -141,7 +137,6 @@ async def test_a_proof_package_over_the_fleet_proves_its_event(scene, tmp_path):
     assert [clip.camera_id for clip in found.manifest.clips] == [CAMERA]
 
 
-@pytest.mark.long("a real NATS server")
 @pytest.mark.parametrize(
     ("begin", "end", "said"),
     [
@@ -157,7 +152,6 @@ async def test_a_clip_that_cannot_be_is_refused_with_the_reason(scene, begin, en
     assert scene.left() == []
 
 
-@pytest.mark.long("a real NATS server")
 async def test_only_accounts_with_the_rights_get_files_and_only_those_that_they_asked_for(scene, broker):
     with pytest.raises(GatewayError, match="lacks can_view_camera_events, can_view_cameras"):
         await scene.clip(1.0, 2.0, seed=GUARD[0])
@@ -188,7 +182,6 @@ async def part(broker, number: str, place: int = 0, *, seed: str = ANNA[0]) -> d
     return json.loads(answer.data)
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_lost_line_is_taken_up_again_with_the_next_part(scene, broker, relay, monkeypatch):
     asked = []
 
@@ -208,7 +201,6 @@ async def test_a_lost_line_is_taken_up_again_with_the_next_part(scene, broker, r
     assert len(asked) < 2 * scene.last.parts, "a lost line costs the part that was on its way"
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_file_that_changes_meanwhile_is_not_kept(scene):
     await scene.clip(1.0, 3.0)
     (clip,) = scene.footage.media.glob("clips/*.mp4")

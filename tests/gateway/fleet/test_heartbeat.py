@@ -37,6 +37,7 @@ class Site:
             waiting=lambda: 4,
             changes=store.changes,
             clock=SystemClock(),
+            soonest_seconds=0.05,
         )
 
 
@@ -45,7 +46,6 @@ async def value(broker) -> dict:
     return json.loads((await bucket.get(str(NAME))).value)
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_heartbeat_tells_how_the_gateway_is_and_each_change(server, broker, store):
     site, (event,) = Site(store), await happen(store)
     async with running(connection(server.url, site.heartbeat).run()):
@@ -74,7 +74,7 @@ async def status(server, *more: str):
     return await asyncio.to_thread(typed, "fleet", "status", "--server", server.url, *more)
 
 
-@pytest.mark.long("a real NATS server")
+@pytest.mark.long("the command, which connects anew each time")
 async def test_the_status_shows_each_gateway_and_its_exit_status_whether_all_is_well(server, broker, store):
     shown = await status(server)
     assert (shown.returncode, shown.stdout) == (0, "no gateway has sent a heartbeat yet\n")
@@ -116,7 +116,6 @@ async def test_a_server_elsewhere_needs_tls(url):
     assert "--server must be tls://" in shown.stderr
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_server_is_prepared_and_prepared_again_otherwise(server, broker):
     js = broker.jetstream()
     for stream in (STREAM, f"KV_{BUCKET}"):

@@ -15,8 +15,6 @@ from gateway.fleet.shared_areas import SharedAreasLine
 from gateway.lanes.claims import Outcome
 from gateway.runtime.clock import Stamp, SystemClock
 
-pytestmark = pytest.mark.long("a real NATS server")
-
 
 @pytest.fixture
 def areas(areas, monkeypatch):
@@ -25,6 +23,7 @@ def areas(areas, monkeypatch):
     return areas
 
 
+@pytest.mark.long("a silence of 6 s")
 async def test_a_bucket_that_was_deleted_is_told_and_filled_again_once_it_is_there(areas, broker):
     one, two = Member("gate-1"), Member("gate-2")
     line = one.connection(areas.url)
@@ -87,6 +86,7 @@ class Disagreeing:
         await self._part.run(line, works)
 
 
+@pytest.mark.long("one connection after the other")
 async def test_an_entry_that_servers_refuse_for_ever_leaves_the_others_their_line(areas):
     one, two = Member("gate-1"), Member("gate-2")
     part = Disagreeing(SharedAreasLine(fleet_name=FleetName("north", "gate-1"), shared=one.shared), "Y2FyZDox")

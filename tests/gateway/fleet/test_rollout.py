@@ -70,6 +70,11 @@ class Yard:
 
 
 @pytest.fixture
+def server(real_server) -> NatsServer:
+    return real_server
+
+
+@pytest.fixture
 async def yard(server, broker, tmp_path) -> Iterator[Yard]:
     await prepare(FleetLine(broker), days=1, replicas=1)
     with ExitStack() as stack:

@@ -24,7 +24,6 @@ def all_told(*members: Member) -> bool:
     return not any(member.shared.waits for member in members) and not list(members[-1].shared.coming())
 
 
-@pytest.mark.long("a real NATS server")
 async def test_one_holder_is_let_in_by_one_gateway(areas):
     one, two = Member("gate-1"), Member("gate-2")
     async with sharing(one, two, url=areas.url):
@@ -39,7 +38,6 @@ async def test_one_holder_is_let_in_by_one_gateway(areas):
         assert other.presence.count("garage") == 1
 
 
-@pytest.mark.long("a real NATS server")
 async def test_the_last_places_are_given_once(areas):
     members = [Member(f"gate-{number}", limit=5) for number in range(1, 5)]
     async with sharing(*members, url=areas.url):
@@ -52,7 +50,6 @@ async def test_the_last_places_are_given_once(areas):
         assert Outcome.FULL in [outcome for _, outcome in more]
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_claim_that_nobody_used_is_given_back(areas):
     one, two = Member("gate-1", limit=1), Member("gate-2", limit=1)
     async with sharing(one, two, url=areas.url):
@@ -65,7 +62,6 @@ async def test_a_claim_that_nobody_used_is_given_back(areas):
         assert (await two.claim("card:2"))[1] is Outcome.CLAIMED
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_server_that_hangs_is_waited_for_once_and_its_late_answer_gives_no_claim(areas):
     one, two = Member("gate-1", limit=1, claim_seconds=0.15), Member("gate-2", limit=1)
     async with sharing(one, two, url=areas.url):
@@ -87,7 +83,6 @@ async def test_a_server_that_hangs_is_waited_for_once_and_its_late_answer_gives_
         await until(is_free)
 
 
-@pytest.mark.long("a real NATS server")
 async def test_both_sides_of_a_cut_are_merged_and_contradictions_are_told(areas):
     one, two = Member("gate-1", limit=2), Member("gate-2", limit=2)
     async with sharing(one, two, url=areas.url):
@@ -112,7 +107,6 @@ async def test_both_sides_of_a_cut_are_merged_and_contradictions_are_told(areas)
         await until(lambda: one.overfull + two.overfull)
 
 
-@pytest.mark.long("a real NATS server")
 async def test_after_a_kill_the_disk_tells_what_the_others_lack(areas):
     one, two = Member("gate-1", limit=5), Member("gate-2", limit=5)
     async with sharing(one, two, url=areas.url):
@@ -130,7 +124,6 @@ async def test_after_a_kill_the_disk_tells_what_the_others_lack(areas):
         await until(lambda: all_told(again, two) and two.presence.count("garage") == 2)
 
 
-@pytest.mark.long("a real NATS server")
 async def test_corrections_are_shared(areas):
     one, two = Member("gate-1"), Member("gate-2")
     async with sharing(one, two, url=areas.url):
@@ -199,7 +192,6 @@ async def arrives(lane, number: str) -> None:
     lane.present(number)
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_lane_claims_before_it_opens_and_tells_the_passage(areas, tmp_path):
     other = Member("gate-2")
     async with a_lane(tmp_path, areas.url) as lane, sharing(other, url=areas.url):
@@ -212,7 +204,6 @@ async def test_a_lane_claims_before_it_opens_and_tells_the_passage(areas, tmp_pa
         assert lane.lanes.areas.counts() == {"garage": 1}
 
 
-@pytest.mark.long("a real NATS server")
 async def test_who_is_inside_through_another_gateway_is_refused(areas, tmp_path):
     other = Member("gate-2")
     async with a_lane(tmp_path, areas.url) as lane, sharing(other, url=areas.url):
@@ -224,7 +215,6 @@ async def test_who_is_inside_through_another_gateway_is_refused(areas, tmp_path)
         assert not await opened(lane)
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_vehicle_that_backs_out_gives_its_claim_back(areas, tmp_path):
     other = Member("gate-2")
     async with a_lane(tmp_path, areas.url) as lane, sharing(other, url=areas.url):
@@ -237,7 +227,6 @@ async def test_a_vehicle_that_backs_out_gives_its_claim_back(areas, tmp_path):
         assert other.presence.count("garage") == 0
 
 
-@pytest.mark.long("a real NATS server")
 async def test_no_gate_opens_for_a_vehicle_that_left_while_it_was_claimed(areas, tmp_path):
     """The claim's answer comes when the vehicle has gone: it is given back, and nothing opens."""
     other = Member("gate-2")
@@ -257,7 +246,6 @@ async def test_no_gate_opens_for_a_vehicle_that_left_while_it_was_claimed(areas,
         assert not await opened(lane)
 
 
-@pytest.mark.long("a real NATS server")
 @pytest.mark.parametrize("apart", ["allow", "deny", "local"])
 async def test_with_a_server_that_hangs_the_rule_of_the_area_holds(areas, tmp_path, apart):
     async with a_lane(tmp_path, areas.url, claim_ms=150, apart=apart) as lane:

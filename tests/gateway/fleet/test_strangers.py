@@ -135,7 +135,6 @@ def heartbeat(store, *, clock=None, **options) -> Heartbeat:
     )
 
 
-@pytest.mark.long("a real NATS server")
 async def test_rubbish_on_every_subject_and_in_every_bucket_ends_nothing(areas, broker, store, tmp_path):
     """An old client that may do everything, as the fleet's operator may, sends whatever it likes."""
     member, clock = Member("gate-1", limit=5), SystemClock()
@@ -193,7 +192,6 @@ async def test_rubbish_on_every_subject_and_in_every_bucket_ends_nothing(areas, 
         assert json.loads((await broker.request(f"cmd.{NAME}", b'{"action":"nonce"}', timeout=5)).data)["nonce"]
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_part_that_fails_is_told_and_the_others_go_on(server, broker, store):
     class Failing:
         name = "failing"
@@ -240,7 +238,6 @@ class Fast(SystemClock):
         return super().monotonic() * 1200
 
 
-@pytest.mark.long("a real NATS server")
 async def test_two_boxes_of_one_name_are_a_problem_at_both_until_one_is_gone(server, broker, store):
     lines = [connection(server.url, heartbeat(store, clock=Fast(), soonest_seconds=0.05)) for _ in range(2)]
     async with running(lines[0].run()):
@@ -249,7 +246,6 @@ async def test_two_boxes_of_one_name_are_a_problem_at_both_until_one_is_gone(ser
         await until(lambda: lines[0].status().state is ConnectionState.CONNECTED)
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_key_that_was_emptied_by_hand_is_no_second_box(server, broker, store):
     line = connection(server.url, heartbeat(store, clock=Fast(), soonest_seconds=0.05))
     bucket = await broker.jetstream().key_value(BUCKET)
@@ -282,7 +278,6 @@ async def watched(line, states) -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.long("a real NATS server")
 async def test_of_two_boxes_that_share_areas_under_one_name_the_later_one_takes_part(areas):
     """The first one keeps its gate by the rule of the area; what it let in is not let in a second time."""
     first, other = Member("gate-1"), Member("gate-2")
@@ -301,7 +296,6 @@ async def test_of_two_boxes_that_share_areas_under_one_name_the_later_one_takes_
             assert not other.shared.is_apart
 
 
-@pytest.mark.long("a real NATS server")
 async def test_a_claim_of_another_box_with_this_name_is_nobodys_to_give_back(areas, broker):
     member = Member("gate-1", limit=5)
     async with running(member.connection(areas.url).run()):

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 import nats
 import pytest
 from fleet_scene import NAME, connection, events_up, running
+from nats_server import NatsServer
 from waiting import until
 
 from gateway.app.expiry import EventKeeping
@@ -32,6 +33,11 @@ WITH_FOOTAGE, EVENTS = 3, 20
 """So many times a day a camera sees something, with so many events each."""
 TROUBLES = 3
 LIMITS = ExpiryLimits(days=2, most_days=800, most_events=1_000_000, transaction_days=2, incident_days=2)
+
+
+@pytest.fixture
+def server(real_server) -> NatsServer:
+    return real_server
 
 
 class Days:

@@ -167,6 +167,18 @@ async def test_a_message_that_is_too_long_for_the_broker_is_not_sent_and_the_oth
     assert str(refusal).startswith("a message of 1,0")
 
 
+async def test_a_message_that_the_broker_refuses_is_told_with_its_reason_and_the_others_are_sent():
+    async def talk(reader, writer) -> None:
+        writer.write(CONSENT)
+        for reason in (b"", b"\x87", b""):
+            writer.write(b"\x40" + bytes([2 + len(reason)]) + (await packet(reader))[12:14] + reason)
+
+    async with far_end(talk) as broker, connected(broker, WILL) as line:
+        before, refusal, after = await sent(line, messages(3))
+    assert (before, after) == (None, None)
+    assert str(refusal) == "the broker does not take north/ev: the user may not do that"
+
+
 async def test_a_network_that_takes_long_for_many_messages_is_no_fault():
     """Each answer comes in time, all together do not."""
 

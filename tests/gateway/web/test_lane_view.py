@@ -66,3 +66,13 @@ async def test_what_is_no_card_to_try_is_refused(gateway):
     for body in ({"lane_id": "entry"}, {"lane_id": "entry", "card": " "}, {"lane_id": "entry", "card": "x" * 121}):
         assert (await gateway.call("/status/lane/try", body))[0] == 400
     assert (await gateway.call("/status/lane/try", {"lane_id": "roof", "card": "1"}))[0] == 404
+
+
+async def test_who_may_not_control_devices_tries_no_card_and_the_page_is_told_so(gateway):
+    """The answer would name the holder of a card that somebody has found."""
+    _, shown = await gateway.call("/status/now", method="GET", user="guard")
+    assert (shown["snapshot"]["user"]["control_devices"], shown["snapshot"]["user"]["view_events"]) == (False, True)
+    status, answer = await gateway.call("/status/lane/try", {"lane_id": "entry", "card": "00111572"}, user="guard")
+    assert (status, "trial" in answer and answer["trial"]) == (500, None)
+    assert answer["error"] == "permission denied: this needs can_control_devices"
+    assert not (await gateway.store.events.page(EventFilter(types=(EventKind.CARD_TESTED,)))).events

@@ -1,0 +1,139 @@
+"""A change in steps goes on only while every changed gateway has been well for the given time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from fleet_desk import ANNA
+from fleet_scene import running
+from waiting import until
+
+from gateway.domain.errors import ConfigError, GatewayError
+from gateway.fleet.heartbeat import AWAY_SECONDS, Beat, ProblemTold
+from gateway.fleet.line import FleetLine
+from gateway.fleet.names import FleetName
+from gateway.fleet.rollout import Rollout, read_edits
+from gateway.fleet.signed_commands import Reply
+from gateway.runtime.clock import Stamp, SystemClock
+
+NAMES = ("north.gate-1", "north.gate-2")
+EDITS = read_edits('[[edits]]\nsection = "holidays"\nid = "2026-12-26"\nvalues = { name = "Boxing Day" }\n')
+BACK = [{"section": "holidays", "id": "2026-12-26", "remove": True}]
+ALARM = ProblemTold(kind="gate_offline", severity="alarm", text="Barrier is away")
+
+
+class SetClock(SystemClock):
+    """A clock that stands still until a test sets it; its wall time is the machine's, and what the test adds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 0.0
+        self.later_seconds = 0.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def wall(self) -> Stamp:
+        return Stamp(super().wall().micros + int(self.later_seconds * 1e6), trusted=True)
+
+
+class FarGateway:
+    """A gateway that takes every change. `edits` are the commands that it got, `asked` counts the nonces."""
+
+    def __init__(self, broker, name: str) -> None:
+        self._broker, self.name = broker, FleetName(*name.split("."))
+        self.edits: list[dict] = []
+        self.asked = 0
+
+    async def take(self, message) -> None:
+        command = json.loads(message.data)
+        if command["action"] == "nonce":
+            self.asked += 1
+            await self._broker.publish(message.reply, b'{"nonce": "one"}')
+            return
+        self.edits.append(command)
+        done = Reply(id=command["id"], state="done", final=True, detail="changed", result=BACK, seal=f"of {self.name}")
+        await self._broker.publish(message.reply, done.model_dump_json().encode())
+
+    async def beat(self, *, ready: bool = True, problems: tuple[ProblemTold, ...] = ()) -> None:
+        beat = Beat(
+            version="1", site="North", ready=ready, headline="two lanes", problem_count=len(problems),
+            problems=problems, last_event=1, waiting=0,
+        )  # fmt: skip
+        await self._broker.publish(self.name.heartbeat, beat.model_dump_json().encode())
+        await self._broker.flush()
+
+
+@asynccontextmanager
+async def two_gateways(broker) -> AsyncIterator[tuple[FarGateway, FarGateway]]:
+    found = FarGateway(broker, NAMES[0]), FarGateway(broker, NAMES[1])
+    for one in found:
+        await broker.subscribe(one.name.commands, cb=one.take)
+        await one.beat()
+    yield found
+
+
+def rollout(broker, told: list[str], clock: SetClock) -> Rollout:
+    return Rollout(
+        line=FleetLine(broker),
+        seed=ANNA[0],
+        edits=EDITS,
+        first=1,
+        batch=1,
+        healthy_seconds=60,
+        told=told.append,
+        clock=clock,
+        look_seconds=0.001,
+    )
+
+
+async def test_the_next_gateway_is_changed_once_the_first_has_been_well_for_the_given_time(broker):
+    clock, told = SetClock(), []
+    async with two_gateways(broker) as (first, second), running(rollout(broker, told, clock).run(NAMES)):
+        for seconds in (0.0, 59.0):
+            clock.seconds, looked = seconds, first.asked
+            await until(lambda looked=looked: first.asked > looked + 3)
+            assert not second.edits
+        clock.seconds = 60.0
+        await until(lambda: second.edits)
+        assert told[0] == "north.gate-1: changed"
+
+
+@pytest.mark.parametrize(
+    ("becomes", "said"),
+    [
+        ({"ready": False}, "is not ready: two lanes"),
+        ({"problems": (ALARM,)}, "has a new alarm: two lanes"),
+        (None, "is away"),
+    ],
+)
+async def test_a_changed_gateway_that_is_not_well_stops_it_and_the_change_is_taken_back(broker, becomes, said):
+    clock, told = SetClock(), []
+    async with two_gateways(broker) as (first, second):
+        rolling = asyncio.get_running_loop().create_task(rollout(broker, told, clock).run(NAMES))
+        await until(lambda: first.edits and first.asked > 3)
+        if becomes is None:
+            clock.later_seconds = AWAY_SECONDS + 1
+        else:
+            await first.beat(**becomes)
+        with pytest.raises(GatewayError, match="not rolled out"):
+            async with asyncio.timeout(10):
+                await rolling
+        change, back = first.edits
+        assert (back["undoes"], back["seal"]) == (change["id"], "of north.gate-1")
+        assert [one["remove"] for one in back["edits"]] == [True]
+        assert not second.edits
+    changed = "north.gate-1: changed"
+    assert told == [changed, f"stopped: north.gate-1 {said}", changed, "north.gate-1: taken back"]
+
+
+async def test_nothing_begins_while_one_of_them_is_not_well(broker):
+    async with two_gateways(broker) as (first, second):
+        await second.beat(ready=False)
+        with pytest.raises(ConfigError, match=r"north\.gate-2 is not ready: two lanes; nothing was changed"):
+            await rollout(broker, [], SetClock()).run(NAMES)
+        assert not first.edits
