@@ -282,6 +282,25 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if answer.is_refusal and False else None",
         tests=("tests/gateway/mqtt/test_line.py", "tests/gateway/mqtt/test_mirror.py"),
     ),
+    Mutation(
+        3,
+        "collected records written outside the transaction of their place",
+        "gateway/fleet/database.py",
+        "            async with self._connection.transaction():\n                for table in SENT:\n"
+        "                    await self._write(table, [row for row in rows if row.table == table])\n",
+        "            for table in SENT:\n"
+        "                await self._write(table, [row for row in rows if row.table == table])\n"
+        "            async with self._connection.transaction():\n",
+        tests=("tests/gateway/fleet/test_tables.py",),
+    ),
+    Mutation(
+        3,
+        "the place of collected records written after their transaction",
+        "gateway/fleet/database.py",
+        "                await self._connection.execute(_MOVE, stream",
+        "            await self._connection.execute(_MOVE, stream",
+        tests=("tests/gateway/fleet/test_tables.py",),
+    ),
     # 4: the books balance
     Mutation(
         4,
