@@ -22,7 +22,7 @@ from types import ModuleType
 from pattern_steps import OutOfSteps, Program, Single, Tree, sample, singles_and_loops
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("gateway", "drivers")
+PACKAGES = ("gateway", "drivers", "simulation")
 SIZES = (24, 48, 96)
 GROWTH = 3.0
 """As the text is doubled, the growth of linear steps doubles, too; that of quadratic ones is four times as large."""

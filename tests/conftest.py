@@ -27,7 +27,7 @@ settings.load_profile("fixed")  # the long suite names the other, and so explore
 
 _BEGIN_BY = {
     "tests/system/": 0.5,
-    "tests/gateway/simulation/": 0.5,
+    "tests/simulation/virtual_site/": 0.5,
     "tests/gateway/recording/": 0.8,
     "tests/gateway/camera_worker/": 0.8,
 }
@@ -55,10 +55,10 @@ def _blocking_calls_fail(request: pytest.FixtureRequest) -> Iterator[None]:
 
     On virtual time there are no threads, and everything happens on the loop.
     """
-    if "simulation" in request.path.parts:
+    if "virtual_site" in request.path.parts:
         yield
         return
-    apart = ["gateway.backup", "gateway.demo", "gateway.simulation"]
+    apart = ["gateway.backup", "simulation"]
     watch = BlockBuster(["gateway", "drivers"], excluded_modules=apart)
     watch.functions = {name: call for name, call in watch.functions.items() if name.startswith(_WAITS)}
     for call in watch.functions.values():

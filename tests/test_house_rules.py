@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("gateway", "drivers", "simulation")
 STARTS_ON_THE_LOOP = {"create_subprocess_exec", "create_subprocess_shell", "subprocess_exec", "subprocess_shell"}
 MAY = {
-    "gateway/demo/launcher.py": "it serves nobody, and ties its child before the child's program runs",
+    "simulation/demo/launcher.py": "it serves nobody, and ties its child before the child's program runs",
 }
 
 
@@ -26,9 +27,7 @@ def starts(source: str) -> Iterator[int]:
 
 
 def test_children_are_started_by_the_shared_way_that_holds_up_no_loop():
-    sources = {
-        str(file.relative_to(ROOT)): file for name in ("gateway", "drivers") for file in (ROOT / name).rglob("*.py")
-    }
+    sources = {str(file.relative_to(ROOT)): file for name in PACKAGES for file in (ROOT / name).rglob("*.py")}
     found = {
         name for name, file in sources.items() if "subprocess_" in (text := file.read_text()) and any(starts(text))
     }
@@ -43,11 +42,11 @@ def test_a_start_on_the_loop_is_found_however_it_is_written():
 
 
 NO_LUCK_IN = {
-    "tests/gateway/simulation/": "its time is virtual",
+    "tests/simulation/virtual_site/": "its time is virtual",
     "tests/drivers/bus/test_late_answers.py": "its time is virtual",
     "tests/benchmarks/": "they measure real time",
 }
-PLANT_FAULTS = {"tests/gateway/simulation/test_outage.py", "tests/gateway/simulation/test_planted_bugs.py"}
+PLANT_FAULTS = {"tests/simulation/virtual_site/test_outage.py", "tests/simulation/virtual_site/test_planted_bugs.py"}
 
 
 def waits_without_a_reason(source: str) -> Iterator[int]:
@@ -77,7 +76,7 @@ def private_names(source: str) -> Iterator[int]:
     """The lines that import a private name of the product, or replace one by its name. Ruff finds what is left."""
     for node in ast.walk(ast.parse(source)):
         names = []
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in ("gateway", "drivers"):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in PACKAGES:
             names = [each.name for each in node.names]
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("setattr", "delattr"):
             words = [one.value for one in node.args[:2] if isinstance(one, ast.Constant)]
@@ -190,7 +189,7 @@ def too_long(source: str) -> Iterator[int]:
 
 def test_modules_and_functions_are_seen_at_a_glance():
     """A function's lines are counted from behind its docstring: what it promises may take its space."""
-    files = [file for name in ("gateway", "drivers") for file in (ROOT / name).rglob("*.py")]
+    files = [file for name in PACKAGES for file in (ROOT / name).rglob("*.py")]
     assert [f"{file.relative_to(ROOT)}:{line}" for file in files for line in too_long(file.read_text())] == []
 
 
@@ -212,7 +211,7 @@ def questions(source: str) -> Iterator[int]:
 
 
 def test_docstrings_open_with_a_noun_or_an_imperative():
-    files = [file for name in ("gateway", "drivers", "scripts", "tests") for file in (ROOT / name).rglob("*.py")]
+    files = [file for name in (*PACKAGES, "scripts", "tests") for file in (ROOT / name).rglob("*.py")]
     sources = {str(file.relative_to(ROOT)): file.read_text() for file in files}
     asking = {name: source for name, source in sources.items() if re.search(f'"""{QUESTION.pattern}', source)}
     found = [f"{name}:{line}" for name, source in asking.items() for line in questions(source)]

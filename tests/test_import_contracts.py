@@ -40,7 +40,7 @@ def forbidden_imports(contract):
 
 def skeleton(folder):
     """The packages of the real tree, every module empty, under the real contracts."""
-    for package in ("gateway", "drivers"):
+    for package in ("gateway", "drivers", "simulation"):
         for module in (ROOT / package).rglob("*.py"):
             copy = folder / module.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)

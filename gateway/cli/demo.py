@@ -27,6 +27,6 @@ def demo(
 
     Example: edge-gateway demo --port 8480 --no-traffic
     """
-    from gateway.demo import launcher  # noqa: PLC0415  # the whole simulated site; other commands start faster without it
+    from simulation.demo import launcher  # noqa: PLC0415  # the whole simulated site; other commands start faster without it
 
     raise typer.Exit(launcher.launch(data=data, port=port, central_port=central_port, traffic=not no_traffic))

@@ -52,9 +52,9 @@ def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
 
     Example: edge-gateway simulate --outage --days 30 --lanes 2
     """
-    from gateway.simulation import Plan, simulate  # noqa: PLC0415  # other commands start faster without it
-    from gateway.simulation.outage import OutagePlan, show_outage, simulate_outage  # noqa: PLC0415
-    from gateway.simulation.report import show  # noqa: PLC0415
+    from simulation.virtual_site import Plan, simulate  # noqa: PLC0415  # other commands start faster without it
+    from simulation.virtual_site.outage import OutagePlan, show_outage, simulate_outage  # noqa: PLC0415
+    from simulation.virtual_site.report import show  # noqa: PLC0415
 
     if report is not None:
         _try_to_write(report)

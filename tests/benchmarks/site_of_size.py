@@ -19,11 +19,11 @@ from large_store import fill_cards
 from processes import cpu_seconds, megabytes, tree
 from waiting import until
 
-from gateway.demo.barrier import Barrier, Wish
-from gateway.demo.devices import CardReaderFarEnd
-from gateway.demo.modbus_far_end import ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET
+from simulation.demo.devices import CardReaderFarEnd
+from simulation.far_ends.barrier import Barrier, Wish
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
+from simulation.far_ends.modbus_wiring import RelayWiring
 
 CARDS = 5_000
 LONGEST_WAIT = 5.0

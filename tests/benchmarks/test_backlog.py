@@ -51,7 +51,7 @@ def body(number: int) -> dict[str, object]:
 @pytest.fixture
 def central(tmp_path):
     """The simulated central in a process of its own, so that its work is not counted as the gateway's."""
-    words = [sys.executable, "-m", "gateway.demo.central", "--port", "0", "--cards", "10"]
+    words = [sys.executable, "-m", "simulation.far_ends.central", "--port", "0", "--cards", "10"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, env={**os.environ, "CENTRAL_PASSWORD": PASSWORD})
     assert process.stdout is not None
     url = process.stdout.readline().decode().split()[2].rstrip(",")

@@ -29,7 +29,7 @@ ENTRY = {"device_id": 101, "type": "entry", "date_at": "2026-03-01T08:00:00.000Z
 @pytest.fixture
 def central():
     """The simulated central in a process of its own."""
-    words = [sys.executable, "-m", "gateway.demo.central", "--port", "0", "--cards", "10"]
+    words = [sys.executable, "-m", "simulation.far_ends.central", "--port", "0", "--cards", "10"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, env={**os.environ, "CENTRAL_PASSWORD": PASSWORD})
     assert process.stdout is not None
     yield process.stdout.readline().decode().split()[2].rstrip(",")

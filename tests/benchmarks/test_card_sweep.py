@@ -121,7 +121,7 @@ def bare_insert(path, rows):
 
 async def test_a_sweep_of_100_000_cards(tmp_path):
     central = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gateway.demo.central", "--port", "0", "--cards", str(CARDS)),
+        *(sys.executable, "-m", "simulation.far_ends.central", "--port", "0", "--cards", str(CARDS)),
         stdout=asyncio.subprocess.PIPE,
     )
     try:

@@ -25,12 +25,12 @@ from waiting import until
 
 from drivers.modbus.frames import encode_request
 from drivers.modbus.messages import Table, Write, coil_word
-from gateway.demo.barrier import Barrier, Wish
-from gateway.demo.devices import CardReaderFarEnd
-from gateway.demo.modbus_far_end import ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
-from gateway.demo.scene import FieldReady
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET
+from simulation.demo.devices import CardReaderFarEnd
+from simulation.demo.scene import FieldReady
+from simulation.far_ends.barrier import Barrier, Wish
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
+from simulation.far_ends.modbus_wiring import RelayWiring
 from tests.benchmarks.test_small_box import lag_p99
 
 CARDS = 100_000
@@ -165,7 +165,7 @@ def opens(far_end: ModbusFarEnd, unit: int) -> list[float]:
 async def start_field(stack: AsyncExitStack, folder: Path) -> FieldReady:
     """A camera in a process of its own."""
     field = subprocess.Popen(
-        [sys.executable, "-m", "gateway.demo.field", "--folder", str(folder / "field"), "--no-traffic"],
+        [sys.executable, "-m", "simulation.demo.field", "--folder", str(folder / "field"), "--no-traffic"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

@@ -18,9 +18,9 @@ from drivers.contract import DriverError
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table, Write
 from drivers.modbus.unit_requests import UnitRequests
-from gateway.demo.barrier import Barrier
-from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.modbus_wiring import RelayWiring
 
 UNITS = range(1, 9)
 LIVE = 1

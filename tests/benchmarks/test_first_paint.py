@@ -21,10 +21,10 @@ from aiohttp import web
 from free_ports import free_port
 from playwright.async_api import Browser, async_playwright
 
-from gateway.demo.barrier import Barrier
-from gateway.demo.devices import CardReaderFarEnd
-from gateway.demo.modbus_far_end import ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
+from simulation.demo.devices import CardReaderFarEnd
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
+from simulation.far_ends.modbus_wiring import RelayWiring
 
 LANES = 100
 LINES = 4

@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 from large_store import fill_cards
 
-from gateway.demo.barrier import Barrier
-from gateway.demo.devices import CardReaderFarEnd
-from gateway.demo.modbus_far_end import ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
+from simulation.demo.devices import CardReaderFarEnd
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
+from simulation.far_ends.modbus_wiring import RelayWiring
 from tests.benchmarks.test_card_to_open import (
     CARDS,
     LANES,

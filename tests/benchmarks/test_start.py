@@ -26,9 +26,9 @@ from free_ports import free_port
 from large_store import fill_cards, fill_events
 from processes import cpu_seconds, megabytes, tree
 
-from gateway.demo.barrier import Barrier
-from gateway.demo.modbus_far_end import ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
+from simulation.far_ends.modbus_wiring import RelayWiring
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]
 

@@ -249,10 +249,10 @@ def test_a_page_that_is_made_is_fresh(name):
     assert made.PAGE.read_text("utf-8") == made.page(), f"run scripts/{name}.py, or make docs"
 
 
-FOLDERS = ("gateway", "drivers", "config", "docs", "tests", "scripts", "systemd", "requirements")
+FOLDERS = ("gateway", "drivers", "simulation", "config", "docs", "tests", "scripts", "systemd", "requirements")
 MODULES = {
     ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-    for package in ("gateway", "drivers")
+    for package in ("gateway", "drivers", "simulation")
     for file in (ROOT / package).rglob("*.py")
 }
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
@@ -262,7 +262,7 @@ def is_there(name: str) -> bool:
     """Return whether the file, module or target of this name exists; True for any other name."""
     if re.fullmatch(rf"({'|'.join(FOLDERS)})(/[\w.-]+)+/?", name):
         return (ROOT / name).exists() or (ROOT / f"{name}.py").exists()
-    if re.fullmatch(r"(gateway|drivers)(\.\w+)+", name):
+    if re.fullmatch(r"(gateway|drivers|simulation)(\.\w+)+", name):
         return name in MODULES
     return not name.startswith("make ") or name.split()[1] in TARGETS
 
@@ -342,7 +342,9 @@ def test_decisions_are_numbered_listed_and_whole():
 
 def test_what_the_table_of_packages_says_lives_there_does():
     rows = re.findall(
-        r"^\| `((?:gateway|drivers)[\w.]*)` \| (.+) \|$", (ROOT / "ARCHITECTURE.md").read_text("utf-8"), re.MULTILINE
+        r"^\| `((?:gateway|drivers|simulation)[\w.]*)` \| (.+) \|$",
+        (ROOT / "ARCHITECTURE.md").read_text("utf-8"),
+        re.MULTILINE,
     )
     assert len(rows) > 10
     named = [(package, name) for package, says in rows for name in re.findall(r"`([\w.]+)`", says)]

@@ -14,7 +14,7 @@ from waiting import until
 
 from drivers.contract import LinkError
 from drivers.link import LinkSpec, open_link, reconnect_wait
-from gateway.demo.pseudo_terminal import PseudoTerminal
+from simulation.far_ends.pseudo_terminal import PseudoTerminal
 
 
 @asynccontextmanager

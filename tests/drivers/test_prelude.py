@@ -14,7 +14,7 @@ from drivers.bus.bus import Bus
 from drivers.bus.transactions import Exchange, Prelude, Priority
 from drivers.contract import DeadlinePassed, LinkError, NotPermitted
 from drivers.link import LinkSpec, open_link
-from gateway.demo.pseudo_terminal import PseudoTerminal
+from simulation.far_ends.pseudo_terminal import PseudoTerminal
 
 BREAK = 519e-6
 WORDS = ("one", "two", "six", "ten")

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from gateway.demo.scene import FieldReady, write_site
+from simulation.demo.scene import FieldReady, write_site
 
 SITE = Path("/etc/edge-gateway")
 USER = "edge-gateway"

@@ -29,7 +29,7 @@ from typing import Any
 import pyotp
 from trial_site import connect_field
 
-from gateway.demo.scene import GOOD_CARDS, FieldReady
+from simulation.demo.scene import GOOD_CARDS, FieldReady
 
 PORT = 8443
 ACCOUNT = ("ada", "correct horse", "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP")
@@ -113,7 +113,7 @@ def start_field() -> FieldReady:
     FIELD.mkdir(parents=True)
     user = pwd.getpwnam(UNIT)
     os.chown(FIELD, user.pw_uid, user.pw_gid)
-    words = [sys.executable, "-m", "gateway.demo.field", "--folder", str(FIELD), "--cards", "200", "--no-traffic"]
+    words = [sys.executable, "-m", "simulation.demo.field", "--folder", str(FIELD), "--cards", "200", "--no-traffic"]
     # The field ends with its input, and here holds it open itself. It outlives this process, so it prints to a file: to
     # a pipe without a reader it could not.
     end, held = os.pipe()

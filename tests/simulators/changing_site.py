@@ -17,8 +17,6 @@ from drivers.contract import CardPresented, GatePosition
 from gateway.app.gateway import Gateway
 from gateway.app.services import Services
 from gateway.app.systemd import Notify
-from gateway.demo.barrier import Barrier, Wish
-from gateway.demo.modbus_far_end import ModbusFarEnd
 from gateway.domain.credentials import Card, text_alias
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, Phase
 from gateway.runtime.data_folder import DataFolder
@@ -26,6 +24,8 @@ from gateway.site import Secrets, load_whole
 from gateway.site.running_site import RunningSite
 from gateway.site.trial_files import TrialFiles
 from gateway.store.cards.cards import CardRecord
+from simulation.far_ends.barrier import Barrier, Wish
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
 
 CARD = "4711"
 PASSWORD = "hunter2-hunter2"

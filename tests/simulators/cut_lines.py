@@ -22,7 +22,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from gateway.demo.pseudo_terminal import PseudoTerminal
+from simulation.far_ends.pseudo_terminal import PseudoTerminal
 
 _CLONE_NEWNET = 0x40000000
 _FLUSHED = 0x02  # TIOCPKT_FLUSHWRITE

@@ -30,9 +30,6 @@ from drivers.modbus.frames import decode_request
 from drivers.modbus.messages import Write
 from gateway.app.devices import Field, build_field
 from gateway.app.running_field import RunningField
-from gateway.demo.barrier import Barrier, Wish
-from gateway.demo.modbus_far_end import ModbusFarEnd, Received
-from gateway.demo.modbus_wiring import RelayWiring
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused
 from gateway.domain.events import EventKind
@@ -41,6 +38,9 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Secrets, Site
 from gateway.store import Store
+from simulation.far_ends.barrier import Barrier, Wish
+from simulation.far_ends.modbus_far_end import ModbusFarEnd, Received
+from simulation.far_ends.modbus_wiring import RelayWiring
 
 LINES = ("tcp", "rtu-over-tcp", "serial")
 _REPLY_SECONDS = 0.3  # of the profile relay-barrier

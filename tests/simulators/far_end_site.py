@@ -15,9 +15,6 @@ from drivers.modbus.profile import load_profile, load_unit_profile
 from drivers.profile_file import SHIPPED_PROFILES
 from gateway.app.devices import build_field
 from gateway.app.running_field import RunningField
-from gateway.demo.barrier import Barrier
-from gateway.demo.modbus_far_end import ModbusFarEnd
-from gateway.demo.profile_wiring import ProfileWiring
 from gateway.domain.credentials import Card
 from gateway.domain.events import EventKind
 from gateway.lanes import Lanes
@@ -28,6 +25,9 @@ from gateway.site import Secrets, Site
 from gateway.store import Store
 from gateway.store.cards.cards import CardRecord
 from gateway.store.events.passages import RecordedPassage
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
+from simulation.far_ends.profile_wiring import ProfileWiring
 
 GATE, READER, INPUTS = 101, 102, 103
 _PROFILE = load_profile(SHIPPED_PROFILES / "relay-barrier.toml")

@@ -26,15 +26,15 @@ from drivers.rtsp.server.fanout import Fanout
 from drivers.rtsp.server.messages import Credentials
 from drivers.rtsp.server.server import RtspServer, ServedStream
 from drivers.rtsp.server.testcard import TestCard
-from gateway.demo.barrier import Barrier
-from gateway.demo.central.accounts import CentralAccount
-from gateway.demo.central.seed import seed_site
-from gateway.demo.central.service import Central
-from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
-from gateway.demo.profile_wiring import ProfileWiring
-from gateway.demo.pseudo_terminal import PseudoTerminal
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.central.accounts import CentralAccount
+from simulation.far_ends.central.seed import seed_site
+from simulation.far_ends.central.service import Central
+from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.profile_wiring import ProfileWiring
+from simulation.far_ends.pseudo_terminal import PseudoTerminal
 
 _GATE_PROFILE = load_profile(SHIPPED_PROFILES / "relay-barrier.toml")
 _INPUTS_PROFILE = load_unit_profile(SHIPPED_PROFILES / "inputs-8.toml")

@@ -19,7 +19,7 @@ from waiting import until
 
 from drivers.contract import LinkError
 from drivers.link import Connection, LinkSpec, open_link
-from gateway.demo.pseudo_terminal import PseudoTerminal
+from simulation.far_ends.pseudo_terminal import PseudoTerminal
 
 
 class Fault(StrEnum):

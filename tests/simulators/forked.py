@@ -19,12 +19,12 @@ from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from gateway.demo.scene import FieldReady
+from simulation.demo.scene import FieldReady
 
 _MAINS = {
     "gateway": ("gateway.cli", "gateway.app.run"),
-    "gateway.demo.gateway": ("gateway.demo.gateway",),
-    "gateway.demo.field": ("gateway.demo.field", "drivers.rtsp.server.testcard"),
+    "simulation.demo.gateway": ("simulation.demo.gateway",),
+    "simulation.demo.field": ("simulation.demo.field", "drivers.rtsp.server.testcard"),
 }
 """Of each program the module that has its `main`, and what that imports only when it runs."""
 
@@ -126,7 +126,7 @@ class Field:
         told, output = os.pipe()
         self._hold, self._told = os.fdopen(hold, "wb"), os.fdopen(told, "rb")
         try:
-            self._process = Forked("gateway.demo.field", *words, source=source, output=output, errors=errors)
+            self._process = Forked("simulation.demo.field", *words, source=source, output=output, errors=errors)
         finally:
             os.close(source)
             os.close(output)

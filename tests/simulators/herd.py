@@ -15,8 +15,8 @@ from pathlib import Path
 
 from herd_sites import PASSWORD, USERNAME
 
-from gateway.demo.central import Central, CentralAccount, seed_site
 from gateway.runtime.clock import SystemClock
+from simulation.far_ends.central import Central, CentralAccount, seed_site
 
 PROCESSES = 2
 CARDS = 100

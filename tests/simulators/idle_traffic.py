@@ -24,10 +24,10 @@ from free_ports import free_port
 from nats_server import NatsServer, Relay
 from running_gateway import PROGRAM
 
-from gateway.demo.central import Central, CentralAccount, seed_site
 from gateway.fleet.line import FleetLine
 from gateway.fleet.operator import prepare
 from gateway.runtime.clock import SystemClock
+from simulation.far_ends.central import Central, CentralAccount, seed_site
 
 CARDS, PAGES = 5000, 10
 CARD_LIST = "POST /v1/access/list"

@@ -14,7 +14,7 @@ import pytest
 
 import drivers.bus.bus
 from drivers.link import Connection, LinkSpec
-from gateway.simulation.virtual_time import VirtualLoop
+from simulation.virtual_site.virtual_time import VirtualLoop
 
 
 class LaggingLine(asyncio.Transport):

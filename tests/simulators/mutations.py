@@ -28,7 +28,7 @@ from rich.markup import escape
 from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
-_COPIED = ("gateway", "drivers", "config", "tests", "pyproject.toml")
+_COPIED = ("gateway", "drivers", "simulation", "config", "tests", "pyproject.toml")
 _SEEDS = (11, 12, 13)
 _LONGEST = 900.0
 _TESTS_FAILED = 1
@@ -36,7 +36,7 @@ _NO_TESTS = 5  # of that suite
 """The exit status of pytest when tests failed. All others but 0 say that it could not run them."""
 _ONE_RUN = """
 import json, sys
-from gateway.simulation import Plan, simulate
+from simulation.virtual_site import Plan, simulate
 days, lanes, seed = json.loads(sys.argv[1])
 report = simulate(Plan(days=days, lanes=lanes, seed=seed), enough=lambda witness: bool(witness.violated))
 first = report.violations[0] if report.violations else None

@@ -8,7 +8,7 @@ from typing import Any
 
 from outage_scene import Scene
 
-from gateway.simulation.outage import Promised
+from simulation.virtual_site.outage import Promised
 
 
 class Technician:

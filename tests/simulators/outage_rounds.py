@@ -26,11 +26,11 @@ from typing import Any
 from outage_desk import Technician
 from outage_scene import CARDS, Gone, Scene, ask, until
 
-from gateway.demo.central.record_counts import record_counts
-from gateway.demo.central.tables import Tables
-from gateway.demo.field import CENTRAL_FILE
-from gateway.demo.scene import GOOD_CARDS, LANES
-from gateway.simulation.outage import BAD_LINE, Acknowledged, CentralHolds, Promised, faults_between, site_holds
+from simulation.demo.field import CENTRAL_FILE
+from simulation.demo.scene import GOOD_CARDS, LANES
+from simulation.far_ends.central.record_counts import record_counts
+from simulation.far_ends.central.tables import Tables
+from simulation.virtual_site.outage import BAD_LINE, Acknowledged, CentralHolds, Promised, faults_between, site_holds
 
 WHOLE_PULLS = 2  # a large removal is carried out by the second that asks for it
 CALM = {"chances": {}}

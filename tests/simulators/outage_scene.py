@@ -16,7 +16,7 @@ from forked import Field, Forked
 from free_ports import free_port
 from waiting import wait_until
 
-from gateway.demo.scene import write_site
+from simulation.demo.scene import write_site
 
 GENEROUS = 120.0
 CARDS = 30

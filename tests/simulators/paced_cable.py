@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from gateway.demo.pseudo_terminal import PseudoTerminal
+from simulation.far_ends.pseudo_terminal import PseudoTerminal
 
 _BITS = 11
 _SPOILT = 0x5A

@@ -26,7 +26,7 @@ from free_ports import free_port
 from processes import megabytes, tree
 from waiting import wait_until
 
-from gateway.demo.scene import GOOD_CARDS, LANES, FieldReady, write_site
+from simulation.demo.scene import GOOD_CARDS, LANES, FieldReady, write_site
 
 _ROOT = Path(__file__).resolve().parents[2]
 _EVERY_SECONDS = 3.0
@@ -67,7 +67,7 @@ class Site:
 
     def start(self) -> None:
         """Start both and sign in."""
-        words = [sys.executable, "-m", "gateway.demo.field", "--folder", self.folder / "field", "--no-traffic"]
+        words = [sys.executable, "-m", "simulation.demo.field", "--folder", self.folder / "field", "--no-traffic"]
         with (self.folder / "field.log").open("wb") as log:
             self.processes.append(subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log))
         self.ready = FieldReady.model_validate_json(self.processes[0].stdout.readline())

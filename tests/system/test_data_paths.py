@@ -5,7 +5,7 @@ import json
 import pytest
 from forked import done
 
-from gateway.demo.scene import GOOD_CARDS
+from simulation.demo.scene import GOOD_CARDS
 
 pytestmark = pytest.mark.long("a running gateway with real far ends")
 

@@ -18,7 +18,7 @@ from gateway.domain.events import EventKind
 
 pytestmark = pytest.mark.long("the demo, started as a newcomer does")
 
-GATEWAY = b"gateway.demo.gateway"
+GATEWAY = b"simulation.demo.gateway"
 _SPEC = importlib.util.spec_from_file_location("pictures", Path(__file__).parents[2] / "scripts" / "pictures.py")
 pictures = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(pictures)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from forked import done
 
-from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
+from simulation.demo.scene import GOOD_CARDS
 
 pytestmark = pytest.mark.long("a running gateway with real far ends")
 

@@ -13,8 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from forked import done
 
-from gateway.demo.scene import CARDS_SENT, LANES
 from gateway.domain.events import EventKind
+from simulation.demo.scene import CARDS_SENT, LANES
 
 pytestmark = pytest.mark.long("a running gateway with real far ends")
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from gateway.demo.scene import BAD_CARDS, GOOD_CARDS
 from gateway.domain.events import EventKind
 from gateway.domain.source_ids import site_id_in
+from simulation.demo.scene import BAD_CARDS, GOOD_CARDS
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ import pytest
 from hls_linter import lint_all, lint_update
 from lacks import lacks
 
-from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
+from simulation.demo.scene import GOOD_CARDS
 
 pytestmark = pytest.mark.long("real players: ffmpeg, GStreamer, Chromium")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from forked import done
 
-from gateway.demo.scene import GOOD_CARDS
 from gateway.domain.events import EventKind
+from simulation.demo.scene import GOOD_CARDS
 
 pytestmark = pytest.mark.long("a running gateway with real far ends")
 

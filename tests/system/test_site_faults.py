@@ -16,10 +16,10 @@ from fault_rounds import Fault, Looking, all_tried, faulty
 from fault_site import PATIENT_SECONDS, FarLine, FaultSite
 from waiting import until
 
-from gateway.demo.central.faults import ErrorKind, Faults
-from gateway.demo.modbus_far_end import Misbehaviour
 from gateway.domain.problems import ProblemKind as K
 from gateway.problems.problem import Part
+from simulation.far_ends.central.faults import ErrorKind, Faults
+from simulation.far_ends.modbus_far_end import Misbehaviour
 
 pytestmark = [
     pytest.mark.long("dozens of faults at a running site, in real time-outs"),

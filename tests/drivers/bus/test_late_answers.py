@@ -20,9 +20,9 @@ from drivers.modbus.gate import ModbusGate
 from drivers.modbus.profile import load_profile
 from drivers.serial_line.gate import SerialGate
 from drivers.serial_line.profile import load_gate_profile
-from gateway.demo.barrier import Barrier
-from gateway.demo.modbus_wiring import RelayWiring
-from gateway.demo.serial_devices import SerialBarrier
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.serial_devices import SerialBarrier
 
 PROFILES = Path(__file__).parents[3] / "drivers" / "profiles"
 RELAY = load_profile(PROFILES / "relay-barrier.toml")

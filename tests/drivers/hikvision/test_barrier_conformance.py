@@ -11,8 +11,8 @@ from drivers.contract import GateMoved, GatePosition
 from drivers.hikvision.barrier import HikvisionBarrier
 from drivers.http_session import Account
 from drivers.link import LinkSpec
-from gateway.demo.barrier import Barrier
-from gateway.demo.hikvision_barrier import HikvisionBarrierFarEnd
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.hikvision_barrier import HikvisionBarrierFarEnd
 
 ACCOUNT = Account("gateway", "correct-horse-battery")
 

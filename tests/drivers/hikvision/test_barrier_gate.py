@@ -22,8 +22,8 @@ from drivers.contract import (
 from drivers.hikvision.barrier import HikvisionBarrier
 from drivers.hikvision.isapi import Control
 from drivers.http_session import Account
-from gateway.demo.barrier import Barrier
-from gateway.demo.hikvision_barrier import HikvisionBarrierFarEnd
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.hikvision_barrier import HikvisionBarrierFarEnd
 
 PASSWORD = "correct-horse-battery"
 ACCOUNT = Account("gateway", PASSWORD)

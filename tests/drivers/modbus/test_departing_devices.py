@@ -23,9 +23,9 @@ from drivers.contract import (
 )
 from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate
-from gateway.demo.barrier import Barrier, Wish
-from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
+from simulation.far_ends.barrier import Barrier, Wish
+from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.modbus_wiring import RelayWiring
 
 
 def soon() -> float:

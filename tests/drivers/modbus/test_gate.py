@@ -33,10 +33,10 @@ from drivers.modbus.gate import ModbusGate
 from drivers.modbus.messages import Read, Refusal, Table, Write
 from drivers.modbus.profile import PulseBy, load_profile
 from drivers.modbus.unit_requests import UnitRequests
-from gateway.demo.barrier import Barrier, Wish
-from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
-from gateway.demo.modbus_wiring import CameWiring, RelayWiring
-from gateway.demo.profile_wiring import ProfileWiring
+from simulation.far_ends.barrier import Barrier, Wish
+from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.modbus_wiring import CameWiring, RelayWiring
+from simulation.far_ends.profile_wiring import ProfileWiring
 
 LINES = ["tcp", "rtu over tcp", "rtu over a serial port"]
 

@@ -17,9 +17,9 @@ from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate
 from drivers.modbus.inputs import ModbusInputs
 from drivers.modbus.profile import load_profile, load_unit_profile
-from gateway.demo.barrier import Barrier
-from gateway.demo.modbus_far_end import ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
+from simulation.far_ends.modbus_wiring import RelayWiring
 
 RELAY = Path(__file__).parents[3] / "drivers" / "profiles" / "relay-barrier.toml"
 PROFILE = load_profile(RELAY)

@@ -18,10 +18,10 @@ from drivers.link import LinkSpec
 from drivers.modbus.frames import encode_request
 from drivers.modbus.gate import ModbusGate
 from drivers.modbus.messages import Read, Table, Write, coil_word
-from gateway.demo.barrier import Barrier, Wish
-from gateway.demo.modbus_far_end import ModbusFarEnd
-from gateway.demo.profile_wiring import ProfileWiring
-from gateway.demo.pseudo_terminal import PseudoTerminal
+from simulation.far_ends.barrier import Barrier, Wish
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
+from simulation.far_ends.profile_wiring import ProfileWiring
+from simulation.far_ends.pseudo_terminal import PseudoTerminal
 
 
 def soon():

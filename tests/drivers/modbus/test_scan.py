@@ -20,9 +20,9 @@ from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table
 from drivers.modbus.scan import identification_words, server_id_words, sight
 from drivers.modbus.unit_requests import UnitRequests
-from gateway.demo.barrier import Barrier
-from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.modbus_wiring import RelayWiring
 
 POLL_SECONDS = 0.1
 ANSWER_SECONDS = 0.005

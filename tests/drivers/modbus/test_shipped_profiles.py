@@ -27,9 +27,9 @@ from drivers.modbus.gate import ModbusGate
 from drivers.modbus.inputs import ModbusInputs
 from drivers.modbus.messages import Read, Table, Write, WriteMany, Written
 from drivers.modbus.profile import GateProfile, load_profile, load_unit_profile
-from gateway.demo.barrier import Barrier, Wish
-from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
-from gateway.demo.profile_wiring import ProfileWiring
+from simulation.far_ends.barrier import Barrier, Wish
+from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.profile_wiring import ProfileWiring
 
 FOLDER = Path(__file__).parents[3] / "drivers" / "profiles"
 MODBUS = sorted(path for path in FOLDER.glob("*.toml") if "family =" not in path.read_text())

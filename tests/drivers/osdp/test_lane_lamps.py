@@ -10,13 +10,13 @@ from forked import Forked
 from osdp import Command, CommandLEDColor
 from waiting import until
 
-from gateway.demo.barrier import Barrier, Wish
-from gateway.demo.modbus_far_end import ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
 from gateway.domain.credentials import Card, h10301_alias, h10301_bits
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Supervisor
 from gateway.store import CardRecord, Store
+from simulation.far_ends.barrier import Barrier, Wish
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
+from simulation.far_ends.modbus_wiring import RelayWiring
 
 KEY = secrets.token_bytes(16)
 KNOWN, UNKNOWN = h10301_bits(12, 3456), h10301_bits(12, 3457)

@@ -15,7 +15,7 @@ from drivers.plates.hikvision import HIKVISION
 from drivers.plates.multipart import Part, PartSplitter
 from drivers.plates.plate_recognizer import plate_recognizer
 from drivers.plates.readings import PlateReading, UnreadPlate
-from gateway.demo.plate_stream import (
+from simulation.far_ends.plate_stream import (
     axis_message,
     dahua_event,
     hikvision_alert,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from drivers.contract import ProtocolViolation
 from drivers.plates.multipart import LARGEST_TEXT, Part, PartSplitter
-from gateway.demo.plate_stream import PICTURE, part
+from simulation.far_ends.plate_stream import PICTURE, part
 
 CAPTURES = Path(__file__).with_name("captures")
 ELEMENT = b"EventNotificationAlert"

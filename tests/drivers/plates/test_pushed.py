@@ -15,7 +15,7 @@ from drivers.plates.hikvision import HIKVISION
 from drivers.plates.listener import PushListener
 from drivers.plates.plate_recognizer import plate_recognizer
 from drivers.plates.pushed import PushedPlates
-from gateway.demo.plate_stream import PICTURE, axis_message, hikvision_alert, part, recognizer_message
+from simulation.far_ends.plate_stream import PICTURE, axis_message, hikvision_alert, part, recognizer_message
 
 CAPTURES = Path(__file__).with_name("captures")
 TOKEN = "sesame-open-wide"

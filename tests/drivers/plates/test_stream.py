@@ -13,7 +13,7 @@ from drivers.plates.axis import AXIS
 from drivers.plates.dahua import DAHUA
 from drivers.plates.hikvision import HIKVISION
 from drivers.plates.stream import PlateStream
-from gateway.demo.plate_stream import PICTURE, PlateStreamFarEnd, dahua_event, hikvision_alert, part
+from simulation.far_ends.plate_stream import PICTURE, PlateStreamFarEnd, dahua_event, hikvision_alert, part
 
 PASSWORD = "correct-horse-battery"
 ACCOUNT = Account("gateway", PASSWORD)

@@ -13,7 +13,7 @@ from drivers.link import LinkSpec
 from drivers.plates.dahua import DAHUA
 from drivers.plates.hikvision import HIKVISION
 from drivers.plates.stream import PlateStream
-from gateway.demo.plate_stream import PlateStreamFarEnd
+from simulation.far_ends.plate_stream import PlateStreamFarEnd
 
 ACCOUNT = Account("gateway", "correct-horse-battery")
 

@@ -13,8 +13,8 @@ from drivers.contract import CardPresented, DeviceConnected, DeviceLost, Message
 from drivers.link import LinkSpec
 from drivers.serial_line import unasked_lines
 from drivers.serial_line.reader import SerialReader
-from gateway.demo.devices import CardReaderFarEnd
 from gateway.domain.credentials import h10301_bits
+from simulation.demo.devices import CardReaderFarEnd
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from drivers.serial_line.gate import SerialGate
 from drivers.serial_line.profile import TagReaderProfile, load_gate_profile, load_tag_reader_profile
 from drivers.serial_line.reader import SerialReader
 from drivers.serial_line.tag_reader import PolledTagReader, SpeakingTagReader
-from gateway.demo.barrier import Barrier
-from gateway.demo.devices import CardReaderFarEnd
-from gateway.demo.serial_devices import SerialBarrier, SerialTags
-from gateway.demo.serial_far_end import SerialFarEnd
+from simulation.demo.devices import CardReaderFarEnd
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.serial_devices import SerialBarrier, SerialTags
+from simulation.far_ends.serial_far_end import SerialFarEnd
 
 PROFILES = Path(__file__).parents[3] / "drivers" / "profiles"
 TAGS = [bytes((0xE2, 0x80, *bytes(9), number)) for number in range(200)]

@@ -30,10 +30,10 @@ from drivers.link import LinkSpec
 from drivers.serial_line.gate import SerialGate
 from drivers.serial_line.profile import Acknowledgement, GateProfile, Query, load_gate_profile
 from drivers.serial_line.unit_requests import UnitRequests
-from gateway.demo.barrier import Barrier
-from gateway.demo.pseudo_terminal import PseudoTerminal
-from gateway.demo.serial_devices import SerialBarrier
-from gateway.demo.serial_far_end import SerialFarEnd, SerialManners
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.pseudo_terminal import PseudoTerminal
+from simulation.far_ends.serial_devices import SerialBarrier
+from simulation.far_ends.serial_far_end import SerialFarEnd, SerialManners
 
 ASKED = ["speed-gate-7e-left", "nice-bust4", "adam-4050-ascii", "line-barrier"]
 UNANSWERING = ["lcus-1", "turnstile-eb-left"]

@@ -14,9 +14,9 @@ from drivers.contract import CardPresented, DeviceConnected, DeviceLost, Message
 from drivers.link import LinkSpec
 from drivers.serial_line.profile import TagReaderProfile, load_tag_reader_profile
 from drivers.serial_line.tag_reader import PolledTagReader, SpeakingTagReader
-from gateway.demo.pseudo_terminal import PseudoTerminal
-from gateway.demo.serial_devices import SerialTags
-from gateway.demo.serial_far_end import SerialFarEnd, SerialManners
+from simulation.far_ends.pseudo_terminal import PseudoTerminal
+from simulation.far_ends.serial_devices import SerialTags
+from simulation.far_ends.serial_far_end import SerialFarEnd, SerialManners
 
 EPC = bytes.fromhex("E2 80 68 94 00 00 50 0A 9D 22 98 C6")
 OTHER = bytes.fromhex("30 34 B7 08 AC 39 7E 00 00 00 06 49")

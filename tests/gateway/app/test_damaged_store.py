@@ -12,9 +12,9 @@ from far_end_site import a_barrier
 from running_house import CHIEF, running
 from waiting import until
 
-from gateway.demo.barrier import Wish
 from gateway.domain.events import Event, EventKind
 from gateway.store import Entry, Store
+from simulation.far_ends.barrier import Wish
 
 EVENTS = 1000
 

@@ -7,10 +7,10 @@ from far_end_site import a_barrier
 from running_house import CHIEF, running
 from waiting import until
 
-from gateway.demo.modbus_far_end import Misbehaviour
 from gateway.domain.events import Event, EventKind
 from gateway.domain.travels import TRAVEL_SECONDS
 from gateway.store import Entry, Store
+from simulation.far_ends.modbus_far_end import Misbehaviour
 
 
 async def test_ready_is_503_with_the_lane_named_while_it_cannot_work(tmp_path):

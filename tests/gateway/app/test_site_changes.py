@@ -13,13 +13,13 @@ from changing_site import LANE, PASSWORD, a_house
 from far_end_site import a_barrier
 
 from drivers.contract import GatePosition
-from gateway.demo.barrier import Wish
-from gateway.demo.modbus_far_end import Misbehaviour
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import EventKind
 from gateway.site import running_site
 from gateway.site.trial_files import TrialFiles
+from simulation.far_ends.barrier import Wish
+from simulation.far_ends.modbus_far_end import Misbehaviour
 
 
 @pytest.fixture

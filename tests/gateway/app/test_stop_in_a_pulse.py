@@ -13,12 +13,12 @@ from drivers.modbus.messages import Write
 from drivers.modbus.profile import load_profile
 from gateway.app.gateway import Gateway
 from gateway.app.systemd import Notify
-from gateway.demo.barrier import Barrier
-from gateway.demo.modbus_far_end import ModbusFarEnd
-from gateway.demo.profile_wiring import ProfileWiring
 from gateway.runtime.data_folder import DataFolder
 from gateway.site import Secrets, load_whole
 from gateway.site.trial_files import TrialFiles
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
+from simulation.far_ends.profile_wiring import ProfileWiring
 
 PROFILE = load_profile(Path(__file__).parents[3] / "drivers" / "profiles" / "relay-and-inputs.toml")
 SITE = """

@@ -14,14 +14,14 @@ from changing_site import a_house
 from drivers.profile_file import SHIPPED_PROFILES
 from drivers.serial_line.profile import load_tag_reader_profile
 from gateway.cli.reload import reload
-from gateway.demo.serial_devices import SerialTags
-from gateway.demo.serial_far_end import SerialFarEnd, SerialManners
 from gateway.domain.day_counts import DayCount, Measure
 from gateway.domain.events import EventKind
 from gateway.lanes import runner
 from gateway.lanes.snapshots import Phase
 from gateway.runtime.clock import SystemClock
 from gateway.site import running_site
+from simulation.far_ends.serial_devices import SerialTags
+from simulation.far_ends.serial_far_end import SerialFarEnd, SerialManners
 
 READER = 102
 

@@ -11,10 +11,10 @@ from wired import central_writes, outbox_sender
 from gateway.central.client.client import CentralClient
 from gateway.central.push.outbox import OutboxSender
 from gateway.central.push.writes import CentralWrites
-from gateway.demo.central import Central, CentralAccount, seed_site
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Store
+from simulation.far_ends.central import Central, CentralAccount, seed_site
 
 SOON = Backoff(first=0.001, longest=0.005)
 

@@ -18,10 +18,10 @@ from gateway.central.pull import card_pages
 from gateway.central.pull.card_pages import CardPages
 from gateway.central.pull.cards import listed_elsewhere
 from gateway.central.pull.field_map import CardFieldMap
-from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.errors import CentralUnavailable
 from gateway.domain.plates import skeleton
 from gateway.runtime.clock import SystemClock
+from simulation.far_ends.central import ErrorKind, Faults
 
 PAGE = 30
 ODD = (

@@ -23,11 +23,11 @@ from gateway.central.client.connections import BODY_LIMIT, impatient_socket
 from gateway.central.client.session import UsedCodes
 from gateway.central.pull.pull import PullReport
 from gateway.central.relay.relay import CentralRelay
-from gateway.demo.central import Central, CentralAccount, Chances, Faults, seed_site
-from gateway.demo.central.accounts import totp
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.problems import ProblemKind as K
 from gateway.runtime.clock import SystemClock
+from simulation.far_ends.central import Central, CentralAccount, Chances, Faults, seed_site
+from simulation.far_ends.central.accounts import totp
 
 SECRET = "JBSWY3DPEHPK3PXP"
 

@@ -15,7 +15,6 @@ from gateway.central import wiring
 from gateway.central.central_link import CentralLink
 from gateway.central.client.client import CentralClient
 from gateway.central.push.evidence import EvidenceSender
-from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Evidence, KeptAs
@@ -25,6 +24,7 @@ from gateway.recording.lost_evidence import LostEvidence
 from gateway.runtime.clock import SystemClock, WallTimes, iso_utc
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
+from simulation.far_ends.central import Central, CentralAccount, Faults, seed_site
 
 LOST = {"number": "8801", "holder_name": "Lena", "uid": "04AABB"}
 NEWER = {"number": "8802", "holder_name": "Nora", "status": "active"}

@@ -10,7 +10,6 @@ from fresh_ids import fresh_ids
 from waiting import until
 from wired import down_sync, outbox_sender
 
-from gateway.demo.central import Faults
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralRefused
 from gateway.domain.events import EventKind
@@ -18,6 +17,7 @@ from gateway.domain.writes import CAMERA_UPDATE, CARD_DELETE, CARD_LIFECYCLE, CA
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import EventFilter
+from simulation.far_ends.central import Faults
 
 SOON = Backoff(first=0.001, longest=0.005)
 

@@ -8,7 +8,6 @@ import random
 import pytest
 from wired import down_sync
 
-from gateway.demo.central import Chances, Faults
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import Event, EventKind
@@ -17,6 +16,7 @@ from gateway.domain.writes import CARD_CREATE, CARD_LIFECYCLE, CARD_UPDATE, FIRS
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry
+from simulation.far_ends.central import Chances, Faults
 
 AT = 1_767_268_800_000_000
 SOON = Backoff(first=0.001, longest=0.005)

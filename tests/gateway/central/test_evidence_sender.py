@@ -15,7 +15,6 @@ from wired import outbox_sender, own_records, parked_rows
 from gateway.central.client.connections import SentFile, Upload
 from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
-from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.errors import CameraUnavailable, CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Evidence, KeptAs
@@ -25,6 +24,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
 from gateway.store.outbox.outbox import take_out
+from simulation.far_ends.central import ErrorKind, Faults
 
 AT = 1_767_268_800_000_000
 LONG = Backoff(first=3600.0, longest=3600.0)

@@ -13,7 +13,6 @@ from store_tables import tables_of_evidence
 from wired import central_writes, outbox_sender, own_records, parked_rows
 
 from gateway.central.push.evidence import EvidenceSender
-from gateway.demo.central import CentralAccount, Chances, Faults
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Evidence, KeptAs
@@ -22,6 +21,7 @@ from gateway.domain.writes import CARD_CREATE, CARD_DELETE, CARD_UPDATE, ENTRY_C
 from gateway.recording.lost_evidence import LostEvidence
 from gateway.runtime.clock import SystemClock
 from gateway.store import Entry, EventFilter
+from simulation.far_ends.central import CentralAccount, Chances, Faults
 
 AT = 1_767_268_800_000_000
 EVENT = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, description="A vehicle passed.", device_id=101)

@@ -13,12 +13,12 @@ from waiting import until
 from gateway.central.central_link import notices
 from gateway.central.client.state import CentralState
 from gateway.central.commands.lane_commands import LaneCommands, Meaning, Now, Verdict, judge
-from gateway.demo.central import Faults
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CentralUnavailable, CommandRefused
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock
 from gateway.store import Entry, EventFilter
+from simulation.far_ends.central import Faults
 
 OPEN, CLOSE = 77, 78
 MEANINGS = (Meaning(OPEN, GateAction.OPEN), Meaning(CLOSE, GateAction.CLOSE, category=4, subcategory=1))

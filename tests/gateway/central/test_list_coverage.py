@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from gateway.central.client.list_proof import read_listing
 from gateway.central.client.lists import ListPage
 from gateway.central.push.list_search import Coverage
-from gateway.demo.central import Chances
-from gateway.demo.central.fate import Bend, Fate, fate_of
-from gateway.demo.central.records import Table
+from simulation.far_ends.central import Chances
+from simulation.far_ends.central.fate import Bend, Fate, fate_of
+from simulation.far_ends.central.records import Table
 
 CLEAN = Fate()
 

@@ -16,10 +16,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from wired import down_sync
 
 from gateway.central.client.client import CentralClient
-from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.errors import CentralUnavailable
 from gateway.runtime.clock import SystemClock
 from gateway.store import Store
+from simulation.far_ends.central import Central, CentralAccount, Faults, seed_site
 
 pytestmark = pytest.mark.long("random lists by the thousand")
 

@@ -15,10 +15,10 @@ from gateway.central.client.pace import Pace, Rests, ReturnHold, asked_rest
 from gateway.central.client.state import CentralState
 from gateway.central.client.unchanged import MOST_BYTES, WHOLE_SECONDS, UnchangedLists
 from gateway.central.runner import stretched
-from gateway.demo.central import Central, CentralAccount, seed_site
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
+from simulation.far_ends.central import Central, CentralAccount, seed_site
 
 ASKED = {"page": 1, "page_limit": 500}
 

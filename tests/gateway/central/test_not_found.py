@@ -8,7 +8,6 @@ import pytest
 from waiting import until
 from wired import central_writes, down_sync
 
-from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralRefused
 from gateway.domain.events import Event, EventKind
@@ -17,6 +16,7 @@ from gateway.domain.writes import CAMERA_UPDATE, CARD_CREATE, CARD_DELETE, CARD_
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry
+from simulation.far_ends.central import ErrorKind, Faults
 
 AT = 1_767_268_800_000_000
 SOON = Backoff(first=0.001, longest=0.005)

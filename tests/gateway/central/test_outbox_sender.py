@@ -13,7 +13,6 @@ from waiting import until
 from wired import outbox_sender
 
 from gateway.central.push.requests import creates_among, delivery_request, given_id
-from gateway.demo.central import Chances, ErrorKind, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.domain.source_ids import site_id_in
@@ -21,6 +20,7 @@ from gateway.runtime.clock import Stamp, SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
 from gateway.store.outbox.rows import OutboxRow, insert_outbox
+from simulation.far_ends.central import Chances, ErrorKind, Faults
 
 NOW = 1_769_860_800_000_000
 SOON = Backoff(first=0.01, longest=0.05)

@@ -9,13 +9,13 @@ from fresh_ids import fresh_ids
 from waiting import until
 from wired import central_writes, down_sync, outbox_sender, parked_rows
 
-from gateway.demo.central import Faults
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import EventKind
 from gateway.domain.writes import CARD_CREATE, CARD_LIFECYCLE, CARD_UPDATE, ENTRY_CREATE
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import EventFilter
+from simulation.far_ends.central import Faults
 
 SOON = Backoff(first=0.001, longest=0.005)
 

@@ -12,13 +12,13 @@ from wired import down_sync
 
 from gateway.central.central_link import pulled_text
 from gateway.central.pull.field_map import CardFieldMap, map_card
-from gateway.demo.central import CentralAccount, ErrorKind, Faults
-from gateway.demo.central.answers import Refusal
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock
 from gateway.store import CardRecord, EventFilter, KnownRecord
+from simulation.far_ends.central import CentralAccount, ErrorKind, Faults
+from simulation.far_ends.central.answers import Refusal
 
 
 @pytest.fixture

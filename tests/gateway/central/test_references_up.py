@@ -7,7 +7,6 @@ from fresh_ids import fresh_ids
 from waiting import until
 from wired import outbox_sender, parked_rows
 
-from gateway.demo.central import CentralAccount, ErrorKind, Faults
 from gateway.domain.errors import CentralRefused
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Passage, PassageOutcome
@@ -15,6 +14,7 @@ from gateway.domain.writes import CARD_CREATE, CARD_DELETE, DEVICE_CREATE, ENTRY
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry
+from simulation.far_ends.central import CentralAccount, ErrorKind, Faults
 
 AT = 1_767_268_800_000_000
 DATE = "2026-01-01T12:00:00.000Z"

@@ -15,9 +15,9 @@ from waiting import until
 
 from gateway.central.client.client import CentralClient
 from gateway.central.relay.relay import CentralRelay, RelayLimits, end_to_end
-from gateway.demo.central import Central
 from gateway.domain.relaying import NotRelayed, RelayedRequest, RelayRefusal
 from gateway.runtime.clock import SystemClock
+from simulation.far_ends.central import Central
 
 SMALL = RelayLimits(
     at_once=3, at_once_of_one=2, body_bytes=1_000_000, connect_seconds=2.0, idle_seconds=0.3, whole_seconds=2.0

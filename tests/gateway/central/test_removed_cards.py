@@ -13,10 +13,10 @@ from stopwatch import Stopwatch
 from waiting import until
 from wired import down_sync, outbox_sender, sync_loop
 
-from gateway.demo.central import Faults
 from gateway.domain.credentials import CardStatus
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
+from simulation.far_ends.central import Faults
 
 pytestmark = pytest.mark.long("a central that answers after 150 ms, at its own pace")
 

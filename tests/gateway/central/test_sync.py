@@ -14,13 +14,13 @@ from waiting import until
 from wired import down_sync, outbox_sender, sync_loop
 
 from gateway.central.central_link import CentralLink
-from gateway.demo.central import ErrorKind, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.domain.source_ids import site_id_in
 from gateway.runtime.clock import SystemClock, WallTimes
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
+from simulation.far_ends.central import ErrorKind, Faults
 
 NOW = 1_769_860_800_000_000
 

@@ -13,13 +13,13 @@ import pytest
 from wired import outbox_sender
 
 from gateway.central.push.outbox import OutboxSender
-from gateway.demo.central import Chances, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.domain.record_marks import is_still, marks_of
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, Store
+from simulation.far_ends.central import Chances, Faults
 
 AT = 1_767_268_800_000_000
 SOON = Backoff(first=0.001, longest=0.005)

@@ -13,7 +13,6 @@ from fresh_ids import fresh_ids
 from waiting import until
 from wired import central_writes, down_sync, outbox_sender
 
-from gateway.demo.central import Chances, Faults
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
@@ -31,6 +30,7 @@ from gateway.domain.writes import (
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
+from simulation.far_ends.central import Chances, Faults
 
 SOON = Backoff(first=0.001, longest=0.005)
 TAKEN_UNHEARD = "55502"

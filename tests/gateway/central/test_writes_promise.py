@@ -15,7 +15,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from wired import central_writes, down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
-from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import (
     CARD_CREATE,
@@ -29,6 +28,7 @@ from gateway.domain.writes import (
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Store
+from simulation.far_ends.central import Central, CentralAccount, Faults, seed_site
 
 AT_ONCE = Backoff(first=0.0001, longest=0.0002)
 PICK = st.integers(0, 1000)

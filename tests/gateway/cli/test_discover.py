@@ -13,10 +13,10 @@ from ws_responder import responder
 
 from drivers.discovery.ws_discovery import PORT
 from gateway.cli.site_fragment import Found, FoundCamera, FoundLine, FoundUnit, fragment
-from gateway.demo.barrier import Barrier
-from gateway.demo.modbus_far_end import ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
 from gateway.site import Site
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
+from simulation.far_ends.modbus_wiring import RelayWiring
 
 LOOPBACK = "127.0.0.1"
 

@@ -13,12 +13,12 @@ from terminal import Terminal
 
 from gateway.cli.init import questions
 from gateway.cli.site_fragment import Found, FoundCamera, FoundLine, FoundUnit, fragment
-from gateway.demo.central.accounts import totp
 from gateway.domain.errors import ConfigError
 from gateway.runtime.clock import SystemClock
 from gateway.site import load
 from gateway.site.new_site import NewCentral, NewSite, site_text
 from gateway.site.own_authority import own_certificates
+from simulation.far_ends.central.accounts import totp
 
 PASSWORD = "correct horse"
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"

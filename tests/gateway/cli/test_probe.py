@@ -17,10 +17,10 @@ from drivers.modbus.profile import load_profile
 from drivers.profile_file import SHIPPED_PROFILES
 from gateway.cli.app import Invocation, app
 from gateway.cli.line_alone import addresses
-from gateway.demo.barrier import Barrier, Wish
-from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
-from gateway.demo.profile_wiring import ProfileWiring
 from gateway.domain.errors import ConfigError
+from simulation.far_ends.barrier import Barrier, Wish
+from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.profile_wiring import ProfileWiring
 
 SITE = """
 [site]

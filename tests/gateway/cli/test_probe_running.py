@@ -11,9 +11,9 @@ from running_gateway import BARE_SITE, RunningGateway, typed
 
 from drivers.modbus.profile import load_profile
 from drivers.profile_file import SHIPPED_PROFILES
-from gateway.demo.barrier import Barrier
-from gateway.demo.modbus_far_end import ModbusFarEnd
-from gateway.demo.profile_wiring import ProfileWiring
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
+from simulation.far_ends.profile_wiring import ProfileWiring
 
 SITE = (
     BARE_SITE

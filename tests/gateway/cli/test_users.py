@@ -14,10 +14,10 @@ from terminal import Terminal
 from typer.testing import CliRunner
 
 from gateway.cli.users import app
-from gateway.demo.central.accounts import totp
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.runtime.clock import SystemClock
 from gateway.store import Store
+from simulation.far_ends.central.accounts import totp
 
 PASSWORD = "correct horse"
 

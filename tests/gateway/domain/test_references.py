@@ -8,7 +8,6 @@ from pydantic import BaseModel
 
 import gateway.web.legacy
 import gateway.web.operations
-from gateway.demo.central import bodies, parking
 from gateway.domain.references import (
     GIVEN_BY_CENTRAL,
     OF_THE_SITE,
@@ -19,6 +18,7 @@ from gateway.domain.references import (
     translated,
 )
 from gateway.web.relayed import rows
+from simulation.far_ends.central import bodies, parking
 
 CARD = Reference("access_id", "access_card", 2_000_000_005)
 KNOWN = {CARD: 4711}

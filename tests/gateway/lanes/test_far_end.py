@@ -13,8 +13,6 @@ from set_machine import PushedMachine
 from waiting import until
 
 from drivers.contract import DeviceConnected, DeviceLost, GatePosition, PointState
-from gateway.demo.barrier import Wish
-from gateway.demo.modbus_far_end import Misbehaviour
 from gateway.domain.commands import GateAction
 from gateway.domain.credentials import Card, text_alias
 from gateway.domain.errors import CommandRefused
@@ -24,6 +22,8 @@ from gateway.domain.problems import ProblemKind
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.snapshots import LaneTrouble
 from gateway.runtime.clock import SystemClock, TrustedTime
+from simulation.far_ends.barrier import Wish
+from simulation.far_ends.modbus_far_end import Misbehaviour
 
 DAY = 86_400_000_000
 

@@ -19,9 +19,6 @@ from drivers.contract import GatePosition, PointState
 from drivers.modbus.messages import Read, Refusal, Table, Values
 from gateway.app.devices import build_field
 from gateway.app.running_field import RunningField
-from gateway.demo.barrier import Barrier, Wish
-from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused
 from gateway.domain.events import EventKind
@@ -31,6 +28,9 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Secrets, Site
 from gateway.store import Store
+from simulation.far_ends.barrier import Barrier, Wish
+from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.modbus_wiring import RelayWiring
 
 OPEN, CLOSE = GateAction.OPEN, GateAction.CLOSE
 

@@ -13,15 +13,15 @@ from drivers.bus.wire import Direction
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Table, Write, coil_word
 from drivers.modbus.unit_requests import UnitRequests
-from gateway.demo.barrier import Barrier
-from gateway.demo.modbus_far_end import ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes.recorder import Recorder
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Supervisor
 from gateway.store import Entry, EventFilter, Recorded, Store
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
+from simulation.far_ends.modbus_wiring import RelayWiring
 
 OPEN = Write(Table.COIL, 0, coil_word(on=True))
 

@@ -15,13 +15,13 @@ from drivers.contract import DriverError
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table
 from drivers.modbus.unit_requests import UnitRequests
-from gateway.demo.barrier import Barrier
-from gateway.demo.modbus_far_end import Misbehaviour, ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
 from gateway.domain.errors import NotFoundError
 from gateway.lines.frames import LineFrames
 from gateway.lines.line import PolledLine
 from gateway.runtime.clock import SystemClock
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.modbus_wiring import RelayWiring
 
 INPUTS = Read(Table.DISCRETE_INPUT, 0, 6)
 GATE, TAGS = 1, 9

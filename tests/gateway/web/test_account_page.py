@@ -9,10 +9,10 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from gateway.demo.central.accounts import totp
 from gateway.web.auth.site_file_accounts import hash_password
 from gateway.web.register.changes import AddAccount, SetSecondFactor
 from gateway.web.register.socket import ask
+from simulation.far_ends.central.accounts import totp
 from tests.gateway.web.setups.browser import PATIENCE
 
 pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]

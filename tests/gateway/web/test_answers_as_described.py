@@ -12,14 +12,14 @@ from aiohttp import FormData
 from wired import down_sync
 
 from gateway.central.client.client import CentralClient
-from gateway.demo.central import Central, CentralAccount, seed_site
-from gateway.demo.central.accounts import totp
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock
 from gateway.web.auth.site_file_accounts import hash_password
 from gateway.web.catalogue import PUBLIC
 from gateway.web.register.changes import AddAccount, SetSecondFactor
 from gateway.web.register.socket import ask
+from simulation.far_ends.central import Central, CentralAccount, seed_site
+from simulation.far_ends.central.accounts import totp
 
 ANSWERED = [item for item in PUBLIC if item.answered_by == "gateway" and item.method != "OPTIONS"]
 ELSEWHERE = {"/v1/access/device", "/v1/camera/whep/{id}", "/v1/camera/whep/{id}/{view}"}

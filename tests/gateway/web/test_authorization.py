@@ -12,10 +12,10 @@ from itertools import product
 import pytest
 from aiohttp import ClientResponse
 
-from gateway.demo.central import CentralAccount
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.operation import Operation, Rule
 from gateway.web.relayed import OPERATIONS as RELAYED
+from simulation.far_ends.central import CentralAccount
 
 LEGACY = "/api/"  # its keys, statuses and rules are of another kind, and have tests of their own
 CATALOGUE = tuple(item for item in (*OPERATIONS, *RELAYED) if not (item.by_key or item.path.startswith(LEGACY)))

@@ -8,10 +8,10 @@ import pytest
 from wired import down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
-from gateway.demo.central import Central, CentralAccount, seed_site
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock
 from gateway.store import EventFilter
+from simulation.far_ends.central import Central, CentralAccount, seed_site
 
 EVENT = "/v1/camera/event"
 

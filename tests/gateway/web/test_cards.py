@@ -13,13 +13,13 @@ import pytest
 from wired import outbox_sender
 
 from gateway.central.client.client import CentralClient
-from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.credentials import Card, CardStatus
 from gateway.domain.events import EventKind
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.runtime.clock import SystemClock
 from gateway.store import CardRecord
 from gateway.web.http.errors import AUTHENTICATION_REQUIRED
+from simulation.far_ends.central import Central, CentralAccount, Faults, seed_site
 
 ONE_FAULT = {
     "number": ("PATCH", "/v1/access", {"id": 4001, "number": 5}),

@@ -11,7 +11,6 @@ import pytest
 from wired import outbox_sender
 
 from gateway.central.client.client import CentralClient
-from gateway.demo.central import Central, CentralAccount, Faults
 from gateway.domain.events import Event, EventKind
 from gateway.domain.parking import LONGEST_STAY
 from gateway.domain.passages import Passage, PassageOutcome
@@ -19,6 +18,7 @@ from gateway.domain.presence import Movement, Way
 from gateway.runtime.clock import SystemClock
 from gateway.store import Entry
 from gateway.web.operations.entries.operations import EntriesAnswer, EntryAnswer, EntryReportAnswer
+from simulation.far_ends.central import Central, CentralAccount, Faults
 
 NOON = 1_768_323_600_000_000  # 2026-01-13 12:00 at Toronto
 HOUR = 3_600_000_000

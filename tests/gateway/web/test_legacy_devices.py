@@ -10,9 +10,9 @@ import pytest
 from wired import down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
-from gateway.demo.central import Faults
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.runtime.clock import SystemClock
+from simulation.far_ends.central import Faults
 from tests.gateway.web.setups.site import CENTRAL, SITE
 
 KIOSK = {"name": "Kiosk", "type": "kiosk"}

@@ -15,13 +15,13 @@ from drivers.contract import DriverError
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table
 from drivers.modbus.unit_requests import UnitRequests
-from gateway.demo.barrier import Barrier
-from gateway.demo.modbus_far_end import ModbusFarEnd
-from gateway.demo.modbus_wiring import RelayWiring
 from gateway.domain.problems import ProblemKind
 from gateway.lines.line import PolledLine
 from gateway.problems.lines import SiteLine
 from gateway.problems.problem import Part, Problem
+from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
+from simulation.far_ends.modbus_wiring import RelayWiring
 
 pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 

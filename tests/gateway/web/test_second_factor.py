@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from gateway.demo.central.accounts import totp
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.problems.problem import Part, Problem
@@ -27,6 +26,7 @@ from gateway.web.register.changes import (
     SignOut,
 )
 from gateway.web.register.socket import ask
+from simulation.far_ends.central.accounts import totp
 
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 CODES = new_recovery_codes()

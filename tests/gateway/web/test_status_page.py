@@ -9,7 +9,6 @@ from playwright.async_api import expect
 from waiting import until
 
 from drivers.contract import GatePosition, PointState
-from gateway.demo.gateway import DEMO_PRESENT
 from gateway.domain.commands import GateAction
 from gateway.domain.credentials import Card
 from gateway.domain.events import Event, EventKind
@@ -22,6 +21,7 @@ from gateway.web.auth.admission import Route
 from gateway.web.http.bodies import Body, read_body
 from gateway.web.http.envelope import success
 from gateway.web.status.snapshot import DemoCard
+from simulation.demo.gateway import DEMO_PRESENT
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

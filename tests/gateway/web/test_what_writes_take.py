@@ -11,7 +11,6 @@ from wired import down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
 from gateway.central.pull.field_map import CardFieldMap, map_card
-from gateway.demo.central import Central, CentralAccount, Faults, seed_site
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.store import CardRecord
@@ -20,6 +19,7 @@ from gateway.web.operations.cameras.operations import CAMERA_PATCH, CAMERA_PUT
 from gateway.web.operations.cards.operations import ACCESS_LIFECYCLE, ACCESS_PATCH, ACCESS_PUT
 from gateway.web.operations.devices import DEVICE_CONFIG, DEVICE_PUT
 from gateway.web.operations.entries.operations import ENTRY_PATCH, ENTRY_PUT
+from simulation.far_ends.central import Central, CentralAccount, Faults, seed_site
 
 WRITES = {
     "card made": (ACCESS_PUT, {"number": "5150"}),

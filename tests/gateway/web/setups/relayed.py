@@ -10,12 +10,12 @@ import pytest
 
 from gateway.central.client.client import CentralClient
 from gateway.central.relay.relay import CentralRelay, RelayLimits
-from gateway.demo.central import Central, CentralAccount, seed_site
 from gateway.domain.accounts import CentralAdmission
 from gateway.domain.errors import CentralRefused
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import SystemClock
 from gateway.site.central_sections import CentralAccountsSection, CentralSection
+from simulation.far_ends.central import Central, CentralAccount, seed_site
 from tests.gateway.web.setups.running_gateway import Gateway, OpenGateway
 from tests.gateway.web.setups.site import SITE
 

@@ -1,0 +1,1 @@
+"""Simulated far ends: barriers, devices on lines and over HTTP, vehicles, and central. For the demo and the tests."""

@@ -1,0 +1,80 @@
+"""The parts of a life that speak with central, wired as in the daemon, over a plug in place of a socket."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import aiohttp
+
+from gateway.central import wiring
+from gateway.central.client.client import CentralClient
+from gateway.central.runner import Sync
+from gateway.lanes import Lanes
+from gateway.recording.evidence_files import EvidenceFiles
+from gateway.recording.incoming import EvidenceLimits
+from gateway.runtime.clock import Clock
+from gateway.store import Store
+from simulation.virtual_site.outage.wire import Plug, WireConnector
+
+PASSWORD = "simulated"  # noqa: S105 (of a central that is not there)
+USERNAME = "gateway"
+_PULL_SECONDS = 60.0
+_LIMITS = EvidenceLimits(bytes_each=8 * 1024 * 1024, per_event=50, floor=0)
+
+
+class WiredClient(CentralClient):
+    """The client, over a plug."""
+
+    def __init__(self, *, plug: Plug, clock: Clock) -> None:
+        super().__init__(url="http://central.invalid", username=USERNAME, password=PASSWORD, clock=clock)
+        self._plug = plug
+
+    def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
+        del tls
+        return WireConnector(self._plug)
+
+
+class WiredSync:
+    """Down-sync, outbox, evidence and people's writes of one life. Fulfils `CentralSync`."""
+
+    def __init__(self, *, store: Store, lanes: Lanes, folder: Path, clock: Clock, plug: Plug) -> None:
+        self._plug = plug
+        self.busy = False  # central is away until the end of the outage, and after that time never jumps
+        self._media = folder / "media"
+        self.store = store
+        self.client = WiredClient(plug=plug, clock=clock)
+        upstream = wiring.upstream(self.client, store=store, clock=clock)
+        cards = wiring.site_cards(store, clock=clock)
+        self.writes = wiring.central_writes(store, upstream=upstream, cards=cards)
+        self.parked = wiring.parked_rows(store, cards=cards)
+        self.evidence_files = EvidenceFiles(
+            store=store, media=self._media, clock=clock, fault=lambda: "", limits=_LIMITS
+        )
+        self.down = wiring.down_sync(store, upstream=upstream, cards=cards)
+        self.sync = Sync(
+            client=self.client,
+            down=self.down,
+            sender=wiring.outbox_sender(store, upstream=upstream, cards=cards, card_renamed=lanes.areas.card_renamed),
+            outbox=store.outbox,
+            backlog=store.backlog,
+            journal=store.journal,
+            changes=store.changes,
+            clock=clock,
+            pull_seconds=_PULL_SECONDS,
+            evidence=wiring.evidence_sender(store, upstream=upstream, clock=clock, files=self.evidence_files.lost),
+        )
+
+    async def recall(self) -> None:
+        """Recover files and cards that the last life left unfinished. Raises StoreError, OSError."""
+        self._media.mkdir(exist_ok=True)
+        await self.evidence_files.open()
+        await self.writes.recall()
+
+    async def run(self) -> None:
+        """Synchronise with central."""
+        await self.sync.run()
+
+    def cut(self) -> None:
+        """Cut the power: nothing is sent or received from this instant on."""
+        self._plug.pull()

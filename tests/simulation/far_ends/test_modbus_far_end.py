@@ -1,0 +1,150 @@
+"""The simulated devices, asked by somebody else's client where there is one."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from pyModbusTCP.client import ModbusClient
+from waiting import until
+
+from drivers.modbus.frames import encode_request, parse_reply
+from drivers.modbus.messages import Read, Refusal, Table, Values, Write, Written
+from simulation.far_ends.barrier import Barrier, Wish
+from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.modbus_wiring import CameWiring, RelayWiring
+
+
+@pytest.fixture
+def barrier():
+    return Barrier(travel_seconds=0.2, closes_itself=False)
+
+
+@pytest.fixture
+def far_end(barrier):
+    return ModbusFarEnd(units={1: RelayWiring(barrier=barrier)})
+
+
+async def test_pymodbustcps_client_opens_the_barrier(far_end):
+    async with far_end.tcp() as port:
+        client = ModbusClient(host="127.0.0.1", port=port, unit_id=1, timeout=30)
+        try:
+            assert await asyncio.to_thread(client.read_discrete_inputs, 0, 6) == [True] + [False] * 5
+            assert await asyncio.to_thread(client.write_single_coil, 0, True)
+
+            async def is_open():
+                return (await asyncio.to_thread(client.read_discrete_inputs, 1, 1))[0]
+
+            await until(is_open)
+            assert await asyncio.to_thread(client.read_holding_registers, 0, 1) is None
+            assert client.last_except == 2
+        finally:
+            client.close()
+        (command,) = far_end.commands
+        assert command.wish is Wish.OPEN
+        assert command.at <= time.monotonic()
+
+
+async def ask(port, request, *, framing="tcp", unit=1, within=30.0):
+    """The answer, or None when none comes; the bytes of a hang-up are empty."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(encode_request(framing, unit=unit, tag=5, request=request))
+        received = b""
+        async with asyncio.timeout(within):
+            while data := await reader.read(1):
+                received += data
+                reply = parse_reply(framing, unit=unit, tag=5, request=request, received=received)
+                if reply is not None:
+                    return reply
+            return "hung up"
+    except TimeoutError:
+        return None
+    finally:
+        writer.transport.abort()
+
+
+OPEN = Write(Table.COIL, 0, 0xFF00)
+
+
+@pytest.mark.parametrize(
+    ("how", "reply", "obeyed"),
+    [
+        (Misbehaviour(), Written(), True),
+        (Misbehaviour(silent=True), None, True),
+        (Misbehaviour(deaf=True), None, False),
+        (Misbehaviour(late=0.1), Written(), True),
+        (Misbehaviour(exception=4), Refusal(4), False),
+        (Misbehaviour(piece_seconds=0.001), Written(), True),
+        (Misbehaviour(hangs_up=True), "hung up", True),
+    ],
+    ids=str,
+)
+async def test_each_misbehaviour(far_end, barrier, how, reply, obeyed):
+    far_end.misbehave(1, how)
+    async with far_end.tcp() as port:
+        assert await ask(port, OPEN, within=30.0 if reply else 0.3) == reply
+        assert bool(barrier.state(now=time.monotonic() + 1).open_limit) is obeyed
+        assert len(far_end.commands) == 1
+
+
+async def test_commands_stay_noted_however_many_polls_follow(barrier, monkeypatch):
+    monkeypatch.setattr("simulation.far_ends.modbus_far_end.MOST_COMMANDS", 3)
+    far_end = ModbusFarEnd(units={1: RelayWiring(barrier=barrier)})
+    async with far_end.tcp() as port:
+        assert await ask(port, OPEN) == Written()
+        for _ in range(4):
+            assert isinstance(await ask(port, Read(Table.DISCRETE_INPUT, 0, 6)), Values)
+    assert [command.wish for command in far_end.commands] == [Wish.OPEN]
+    assert len(far_end.received) == 3
+
+
+async def test_a_unit_that_is_not_there_is_silent(far_end):
+    async with far_end.tcp() as port:
+        assert await ask(port, OPEN, unit=9, within=0.1) is None
+
+
+async def test_noise_on_an_rtu_line_is_forgotten(barrier):
+    far_end = ModbusFarEnd(units={1: CameWiring(barrier=barrier)}, framing="rtu")
+    async with far_end.tcp() as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"\x01\x06noise!")
+        await asyncio.sleep(0.05)  # the device hears them as two
+        read = Read(Table.HOLDING_REGISTER, 100, 2)
+        writer.write(encode_request("rtu", unit=1, tag=0, request=read))
+        received = await asyncio.wait_for(reader.readexactly(9), 30)
+        assert parse_reply("rtu", unit=1, tag=0, request=read, received=received) == Values((17, 0))
+        writer.transport.abort()
+
+
+def test_came_tells_every_state(barrier):
+    wiring = CameWiring(barrier=barrier)
+
+    def state(now):
+        return wiring.read(Read(Table.HOLDING_REGISTER, 100, 2), now=now)
+
+    def write(address, now):
+        return wiring.write(Write(Table.COIL, address, 0xFF00), now=now)
+
+    assert state(1.0) == Values((17, 0))
+    assert write(1, 1.0) == Written()
+    assert state(1.1) == Values((32, 50))
+    assert write(0, 1.1) == Written()
+    assert state(1.2) == Values((19, 50))
+    assert write(1, 1.2) == Written()
+    assert state(2.0) == Values((16, 100))
+    assert write(3, 2.0) == Written()
+    assert state(2.1) == Values((33, 50))
+    assert write(2, 2.1) == Refusal(2)
+    assert wiring.read(Read(Table.COIL, 100, 2), now=2.1) == Refusal(2)
+
+
+def test_the_relay_refuses_what_it_does_not_have(barrier):
+    wiring = RelayWiring(barrier=barrier)
+    assert wiring.write(Write(Table.COIL, 3, 0xFF00), now=0) == Refusal(2)
+    assert wiring.write(Write(Table.COIL, 0, 7), now=0) == Refusal(3)
+    assert wiring.write(Write(Table.COIL, 0, 0), now=0) == Written()
+    assert wiring.read(Read(Table.DISCRETE_INPUT, 0, 7), now=0) == Refusal(2)
+    assert wiring.read(Read(Table.COIL, 0, 3), now=0) == Values((0, 0, 0))
+    assert barrier.state(now=9).closed_limit
