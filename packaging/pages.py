@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +19,7 @@ import typer
 from typer.completion import get_completion_script
 
 from gateway.cli.app import COMPLETE, app
-from gateway.cli.commands import NAMED
+from gateway.cli.commands import NAMED, Named
 
 PROGRAM = "edge-gateway"
 _PLACES = {
@@ -33,8 +33,9 @@ def write_pages(share: Path) -> None:
     """Write a page for the program and one for each command below `share`/man/man1."""
     folder = share / "man/man1"
     folder.mkdir(parents=True, exist_ok=True)
-    pages = {PROGRAM: "".join(_program())}
-    for named in NAMED:
+    installed = [named for named in NAMED if named.is_installed]
+    pages = {PROGRAM: "".join(_program(installed))}
+    for named in installed:
         name = f"{PROGRAM}-{named.name}"
         pages[name] = "".join(_page(name, named.summary, _described(named.loaded(), f"{PROGRAM} {named.name}")))
     for name, text in pages.items():
@@ -49,9 +50,9 @@ def write_completion(share: Path) -> None:
         (share / place).write_text(script + "\n", encoding="utf-8")
 
 
-def _program() -> Iterator[str]:
+def _program(installed: Sequence[Named]) -> Iterator[str]:
     root = typer.main.get_group(app)
-    commands = (f".TP\n.BR {_bare(f'{PROGRAM}-{named.name}')} (1)\n{_bare(named.summary)}\n" for named in NAMED)
+    commands = (f".TP\n.BR {_bare(f'{PROGRAM}-{named.name}')} (1)\n{_bare(named.summary)}\n" for named in installed)
     body = (*_paragraphs(root.help or ""), *_options(root), ".SH COMMANDS\n", *commands)
     return _page(PROGRAM, "gateway of one parking or gate site", iter(body))
 

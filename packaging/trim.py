@@ -1,8 +1,9 @@
 """Remove from a virtual environment what a running gateway never uses.
 
-Debug information of compiled modules, their sources, type stubs, the libraries' own tests, two encoders of av's
-FFmpeg, which weigh as much as the rest of it, and what botocore knows of services other than S3. The installation trial
-runs recording, WebRTC, OSDP and TLS from the trimmed environment. Called as `trim.py ENVIRONMENT`; needs binutils.
+The simulation, debug information of compiled modules, their sources, type stubs, the libraries' own tests, two encoders
+of av's FFmpeg, which weigh as much as the rest of it, and what botocore knows of services other than S3. The
+installation trial runs recording, WebRTC, OSDP and TLS from the trimmed environment. Called as `trim.py ENVIRONMENT`;
+needs binutils.
 """
 
 from __future__ import annotations
@@ -24,9 +25,16 @@ _TESTS = frozenset({"test", "tests"})
 _RETURN_NOTHING = {"x86_64": "xor %eax, %eax\nret", "aarch64": "mov x0, #0\nret"}
 
 
+TOOLS = "simulation"
+"""The package with far ends, demo and simulation. The commands that need it say that it is left out."""
+
+
 def trim(environment: Path) -> None:
     """Remove what is not used at run time. Raises CalledProcessError when a tool of binutils fails."""
     packages = [folder for folder in environment.glob("lib/python3*/site-packages/*") if folder.is_dir()]
+    for tools in [package for package in packages if package.name == TOOLS]:
+        packages.remove(tools)
+        shutil.rmtree(tools)
     for package in packages:
         for tests in [found for name in _TESTS for found in package.rglob(name) if found.is_dir()]:
             shutil.rmtree(tests)

@@ -91,6 +91,16 @@ def test_an_emptied_library_loads_and_answers_nothing(tmp_path):
     assert ctypes.CDLL(str(tmp_path / user)).ask() == 0
 
 
+def test_the_simulation_is_left_out(tmp_path, monkeypatch):
+    packages = tmp_path / "lib/python3.11/site-packages"
+    for name in ("gateway", "simulation/far_ends"):
+        (packages / name).mkdir(parents=True)
+    trim = module("trim")
+    monkeypatch.setattr(trim.subprocess, "run", lambda words, **_: words)  # nothing here is compiled
+    trim.trim(tmp_path)
+    assert [path.name for path in packages.iterdir()] == ["gateway"]
+
+
 SENDER = """
 import sys
 from pathlib import Path

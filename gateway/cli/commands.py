@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from dataclasses import dataclass
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from gateway.domain.errors import GatewayError
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +27,18 @@ class Named:
     summary: str
     place: str
 
+    @property
+    def is_installed(self) -> bool:
+        """Tell whether the package of the command is there: a site's installation leaves out the simulation."""
+        return importlib.util.find_spec(self.place.partition(".")[0]) is not None
+
     def loaded(self) -> Any:
-        """Import and return the command or group."""
+        """Import and return the command or group. Raises GatewayError where its package is left out."""
+        if not self.is_installed:
+            raise GatewayError(
+                f"'{self.name}' is not part of this installation, because no site needs it: install the wheel of this "
+                "release in an environment of its own, with pip, and run it there"
+            )
         module, _, name = self.place.partition(":")
         found = getattr(importlib.import_module(module), name)
         alone = typer.Typer(rich_markup_mode="markdown")  # joins the lines of a paragraph
@@ -81,7 +94,7 @@ NAMED = (
     Named(
         "demo",
         "Run a simulated site with barriers, card readers, cameras, a central service and vehicles.",
-        "gateway.cli.demo:demo",
+        "simulation.demo.command:demo",
     ),
     Named(
         "drivers",
@@ -91,7 +104,7 @@ NAMED = (
     Named(
         "simulate",
         "Simulate days of traffic and faults on virtual time, and check every promise.",
-        "gateway.cli.simulate:simulate",
+        "simulation.virtual_site.command:simulate",
     ),
     Named(
         "probe",

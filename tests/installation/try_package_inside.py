@@ -40,6 +40,7 @@ AUTHORITY = "/etc/edge-gateway/tls/authority.pem"
 KEPT = Path("/var/lib/field-kept.json")
 FIELD = Path("/var/lib/field")
 FIELD_SAID, FIELD_LOG = FIELD / "said", FIELD / "log"
+TOOLS = Path(__file__).resolve().parent  # the package `simulation` beside this file
 SERIAL = Path("/dev/ttyS0")
 DROP_IN = Path("/etc/systemd/system/edge-gateway.service.d/field.conf")
 # The simulated serial lines are pseudo-terminals, which the shipped unit has no use for.
@@ -118,7 +119,7 @@ def start_field() -> FieldReady:
     # a pipe without a reader it could not.
     end, held = os.pipe()
     with FIELD_SAID.open("w") as said, FIELD_LOG.open("w") as log:
-        subprocess.Popen(words, stdin=end, stdout=said, stderr=log, user=UNIT, group=UNIT, cwd="/", pass_fds=(held,))
+        subprocess.Popen(words, stdin=end, stdout=said, stderr=log, user=UNIT, group=UNIT, cwd=TOOLS, pass_fds=(held,))
     return until(lambda: FieldReady.model_validate_json(FIELD_SAID.read_text()), "the simulated field is up")
 
 

@@ -4,6 +4,9 @@ import inspect
 import subprocess
 import sys
 
+import pytest
+
+from gateway.cli.app import FAILED, main
 from gateway.cli.commands import NAMED
 
 LISTING = """
@@ -33,3 +36,15 @@ def test_help_lists_them_all_and_imports_none():
         "gateway.cli", "gateway.cli.app", "gateway.cli.commands", "gateway.domain", "gateway.domain.errors",
         "gateway.runtime", "gateway.runtime.redaction",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["demo", "simulate"])
+def test_a_tool_that_an_installation_leaves_out_says_where_it_is(monkeypatch, capsys, name):
+    monkeypatch.setattr(sys, "argv", ["edge-gateway", name])
+    monkeypatch.setitem(sys.modules, "simulation", None)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == FAILED
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"edge-gateway: '{name}' is not part of this installation")
+    assert "install the wheel" in said

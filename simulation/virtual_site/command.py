@@ -14,6 +14,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from gateway.domain.errors import ConfigError
+from simulation.virtual_site.outage import OutagePlan, show_outage, simulate_outage
+from simulation.virtual_site.plan import Plan
+from simulation.virtual_site.report import show
+from simulation.virtual_site.simulate import simulate as run_simulation
 
 
 def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
@@ -52,10 +56,6 @@ def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
 
     Example: edge-gateway simulate --outage --days 30 --lanes 2
     """
-    from simulation.virtual_site import Plan, simulate  # noqa: PLC0415  # other commands start faster without it
-    from simulation.virtual_site.outage import OutagePlan, show_outage, simulate_outage  # noqa: PLC0415
-    from simulation.virtual_site.report import show  # noqa: PLC0415
-
     if report is not None:
         _try_to_write(report)
     began = time.monotonic()
@@ -70,7 +70,7 @@ def simulate(  # noqa: PLR0917  # Typer reads options off its parameters
             )
         else:
             plan = Plan(days=days, lanes=lanes, seed=seed, vehicles=vehicles or 50, faults=faults, poll=poll)
-            findings = simulate(plan, day_begins=day_begins)
+            findings = run_simulation(plan, day_begins=day_begins)
             text, passed, print_report = findings.as_json(), findings.passed, partial(show, findings)
     print_report(Console(), took=time.monotonic() - began)
     if report is not None:

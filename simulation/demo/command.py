@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from simulation.demo import launcher
+
 
 def demo(
     data: Annotated[
@@ -27,6 +29,4 @@ def demo(
 
     Example: edge-gateway demo --port 8480 --no-traffic
     """
-    from simulation.demo import launcher  # noqa: PLC0415  # the whole simulated site; other commands start faster without it
-
     raise typer.Exit(launcher.launch(data=data, port=port, central_port=central_port, traffic=not no_traffic))
