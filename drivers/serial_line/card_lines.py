@@ -73,7 +73,7 @@ def read_line(
 
     Raises ProtocolViolation when the line is not of that form.
     """
-    data = plain_bytes(line.rstrip(b"\r\n")).lstrip(SWITCHED_ON + _NOISE.encode().replace(_START.encode(), b""))
+    data = _from_start(line)
     try:
         characters = data.decode("ascii")
     except UnicodeDecodeError as error:
@@ -95,6 +95,21 @@ def read_line(
             return _decimal(text)
         case "wiegand26":
             return _wiegand26(text)
+
+
+def has_its_begin(line: bytes, *, form: Form, prefix: str) -> bool:
+    """Return whether a line cannot be the rest of one whose begin was lost.
+
+    STX and `prefix` stand only at the begin of a line. A line of `wiegand26` that lacks a digit is refused anyway.
+    """
+    data = _from_start(line)
+    marked = data.startswith((_START.encode(), prefix.encode())) if prefix else data.startswith(_START.encode())
+    return marked or form == "wiegand26"
+
+
+def _from_start(line: bytes) -> bytes:
+    """Return a line without noise before it and without its end."""
+    return plain_bytes(line.rstrip(b"\r\n")).lstrip(SWITCHED_ON + _NOISE.encode().replace(_START.encode(), b""))
 
 
 def _algorithm(check_digits: CheckDigits, digits: str, *, only_frames: bool) -> Algorithm | None:

@@ -148,7 +148,8 @@ class FrameSplitter:
     Args:
         framing: the form of a frame.
         torn: whether the first bytes may be the end of a frame whose begin was missed. Where only terminators separate
-            frames, everything up to the first terminator is dropped then.
+            frames, everything up to the first terminator is dropped then; so it is behind the begin of a frame that was
+            given up, however late it comes.
     """
 
     def __init__(self, framing: Framing, *, torn: bool = False) -> None:
@@ -156,12 +157,18 @@ class FrameSplitter:
         self._torn = torn and framing.bears_only_ends
         self._pending = b""
         self._overlong = False
+        self._given_up = False
         self.dropped = 0
 
     @property
     def is_mid_frame(self) -> bool:
         """True when the next bytes may belong to a frame that began before."""
         return self.is_pending or self._torn
+
+    @property
+    def awaits_rest(self) -> bool:
+        """True when the begin of a frame was given up, so that its rest may still come and look like a whole one."""
+        return self._given_up
 
     @property
     def is_pending(self) -> bool:
@@ -172,13 +179,13 @@ class FrameSplitter:
         """Return the frames that these bytes complete."""
         self._pending += data
         frames: list[bytes] = []
-        if self._torn and self._framing.terminator is not None:
+        if (self._torn or self._given_up) and self._framing.terminator is not None:
             found = self._pending.find(self._framing.terminator)
             if found < 0:
                 self._drop(max(0, len(self._pending) - (len(self._framing.terminator) - 1)))
                 return ()
             self._drop(found + len(self._framing.terminator))
-            self._torn = False
+            self._torn = self._given_up = False
         while self._pending:
             length = self._length()
             if length is None:
@@ -194,14 +201,17 @@ class FrameSplitter:
     def end_of_silence(self) -> tuple[bytes, ...]:
         """Give up the pending frame after a silence; return the frames hidden in it.
 
-        What comes next is the begin of a frame, even if the frame was torn.
+        What comes next is the begin of a frame if the frame was torn. Where only terminators separate frames, it may be
+        the rest of one that was seen to begin.
         """
         frames: list[bytes] = []
+        given_up = self._framing.bears_only_ends and not self._torn and self.is_pending
         self._torn = False
         while self._pending:
             self._drop(1)
             frames += self.feed(b"")
         self._overlong = False
+        self._given_up |= given_up
         return tuple(frames)
 
     def forget(self) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from drivers.serial_line.seven_bits import SWITCHED_ON
+from drivers.serial_line.seven_bits import NOISE
 
 _MOST_REMEMBERED: Final = 8
 _FEWEST: Final = 4
-_NOISE: Final = bytes((*range(0x21), 0x7F)) + SWITCHED_ON
 
 
 class Heartbeats:
@@ -40,7 +39,7 @@ class Heartbeats:
         It does each time while it may be a message of the reader, whose form or line ends may differ from the site
         file's.
         """
-        if not text.strip(_NOISE) or self._is_named(text):
+        if not text.strip(NOISE) or self._is_named(text):
             return True
         if not (self._has_cards and self.is_foreign(text)):
             return False

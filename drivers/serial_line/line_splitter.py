@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from drivers.serial_line.seven_bits import plain_bytes
+from drivers.serial_line.seven_bits import NOISE, plain_bytes
 
 LONGEST_LINE = 256
 PAUSE_SECONDS = 0.2
@@ -14,13 +14,14 @@ TORN_SECONDS = 5.0
 """Seconds of silence after which the begin of a line is given up.
 
 The time is long because a serial server may hold back the rest of a line for as long as TCP takes to send it again. A
-line that was given up never counts as a card, because half a number may be another card's number.
+line that was given up never counts as a card, because half a number may be another card's number; nor does its rest,
+however late it comes.
 """
 _PAIRS = (b"\r\n", b"\n\r")
 _LINE_ENDS = re.compile(rb"[\r\n]+")
 
 
-def _nothing_is_foreign(_: bytes) -> bool:
+def _never(_: bytes) -> bool:
     return False
 
 
@@ -29,7 +30,8 @@ class LineSplitter:
 
     A line is complete only when its terminator has come. Empty lines are ignored. A line longer than `longest` is
     dropped up to its end. Where the terminator is CR and LF, one of them alone ends a line too, once `PAUSE_SECONDS`
-    pass behind it; so a single wrong byte inside a line does not make two lines of it.
+    pass behind it; so a single wrong byte inside a line does not make two lines of it. Behind the begin of a line that
+    was given up, the next line is dropped, which may be the rest of it.
 
     Args:
         terminator: the one or two bytes that end a line.
@@ -38,6 +40,7 @@ class LineSplitter:
             terminator is dropped then, unless `TORN_SECONDS` of silence or foreign bytes come first.
         cut: whether the begin of such a line was seen. Then foreign bytes do not show that its end will not come.
         is_foreign: whether bytes before a pause cannot be the begin of a line, such as a serial server's heartbeat.
+        is_whole: whether a line shows that it has its begin. Such a line counts where the rest of another is dropped.
     """
 
     def __init__(
@@ -47,7 +50,8 @@ class LineSplitter:
         longest: int = LONGEST_LINE,
         torn: bool = False,
         cut: bool = False,
-        is_foreign: Callable[[bytes], bool] = _nothing_is_foreign,
+        is_foreign: Callable[[bytes], bool] = _never,
+        is_whole: Callable[[bytes], bool] = _never,
     ) -> None:
         if not terminator:
             raise ValueError("lines need a terminator")
@@ -55,10 +59,12 @@ class LineSplitter:
         self._blank = b"\r\n" if terminator in _PAIRS else b""
         self._longest = longest
         self._is_foreign = is_foreign
+        self._is_whole = is_whole
         self._pending = bytearray()
         self._overlong = False
         self._torn = torn or cut
         self._cut = cut
+        self._given_up = False
         self.dropped = 0
         self.last_dropped = b""
 
@@ -66,6 +72,11 @@ class LineSplitter:
     def is_mid_line(self) -> bool:
         """True when the next bytes may belong to a line that began before."""
         return self.is_pending or self._torn
+
+    @property
+    def awaits_rest(self) -> bool:
+        """True when the begin of a line was given up, so that its rest may still come."""
+        return self._given_up
 
     @property
     def is_pending(self) -> bool:
@@ -76,8 +87,8 @@ class LineSplitter:
         """Return the lines that these bytes complete, without their terminators."""
         self._pending += data
         *whole, rest = bytes(self._pending).split(self._terminator)
-        if self._torn and whole:
-            self._torn = self._cut = self._overlong = False
+        if whole and self._is_rest(whole[0]):
+            self._overlong = False
             self._drop(whole.pop(0))
         lines = [line for line in (self._judged(line) for line in whole) if line]
         self._pending = bytearray(rest if self._torn else rest.lstrip(self._blank))
@@ -99,8 +110,7 @@ class LineSplitter:
         lines = self._ended(pending)
         if lines:
             self._pending.clear()
-            if self._torn:
-                self._torn = self._cut = False
+            if self._is_rest(lines[0]):
                 self._drop(pending)
                 return ()
             return tuple(line for line in (self._judged(line) for line in lines) if line)
@@ -113,11 +123,14 @@ class LineSplitter:
     def end_of_silence(self) -> bool:
         """Drop the begin of a line after a silence; return whether there was one. Call it after `TORN_SECONDS`.
 
-        What comes next is the begin of a line, even if the line was torn.
+        What comes next is the begin of a line if the line was torn, but may be the rest of a line that was seen to
+        begin on this connection.
         """
         was_pending = self.is_pending
         if was_pending:
-            self._drop(bytes(self._pending) if not self._overlong else self.last_dropped)
+            begin = self.last_dropped if self._overlong else bytes(self._pending)
+            self._given_up |= not self._torn and bool(begin.strip(NOISE))
+            self._drop(begin)
         self.forget()
         self._torn = self._cut = False
         return was_pending
@@ -126,6 +139,12 @@ class LineSplitter:
         """Drop the pending bytes, which are no whole line, because the connection hung up."""
         self._pending.clear()
         self._overlong = False
+
+    def _is_rest(self, line: bytes) -> bool:
+        """Return whether a line, the first that has come to its end, may be the rest of another."""
+        was_torn = self._torn or self._given_up
+        self._torn = self._cut = self._given_up = False
+        return was_torn and (self._overlong or not self._is_whole(line))
 
     def _ended(self, pending: bytes) -> list[bytes]:
         """Return the lines of pending bytes that end in another way than by the terminator as given; none for others.

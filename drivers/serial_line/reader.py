@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 from drivers.card_hold import CardHold
 from drivers.contract import CardPresented, MessageRefused, MonotonicSeconds, ProtocolViolation, Reports
 from drivers.link import Arrival, Connection, LinkSpec
-from drivers.serial_line.card_lines import CheckDigits, Form, alphabet, read_line
+from drivers.serial_line.card_lines import CheckDigits, Form, alphabet, has_its_begin, read_line
 from drivers.serial_line.heartbeats import Heartbeats
 from drivers.serial_line.line_splitter import PAUSE_SECONDS, TORN_SECONDS, LineSplitter
 from drivers.serial_line.unasked_lines import listen, next_arrival
@@ -83,6 +84,7 @@ class SerialReader:
             torn=unsettled is not None,
             cut=self._was_mid_line,
             is_foreign=self._heartbeats.is_foreign,
+            is_whole=partial(has_its_begin, form=self._form, prefix=self._prefix),
         )
         arrival, last_at, paused = unsettled, self._monotonic(), False
         try:
@@ -104,7 +106,7 @@ class SerialReader:
                 patience = TORN_SECONDS - PAUSE_SECONDS if paused else PAUSE_SECONDS
                 arrival = await next_arrival(connection, within=patience if splitter.is_mid_line else None)
         finally:
-            self._was_mid_line = splitter.is_mid_line
+            self._was_mid_line = splitter.is_mid_line or splitter.awaits_rest
 
     def _present(self, line: bytes, at: MonotonicSeconds, reports: Reports) -> None:
         try:

@@ -6,6 +6,8 @@ from typing import Final
 
 SWITCHED_ON: Final = bytes((0x80, 0xC0, 0xE0, 0xFC, 0xFE, 0xFF))
 """Bytes that a line shows when it is switched on: zeros, then ones. No digit is one or two bits away from one."""
+NOISE: Final = bytes((*range(0x21), 0x7F)) + SWITCHED_ON
+"""Bytes that are no part of a card: control characters, blanks, and those of a line that is switched on."""
 _FEWEST: Final = 4
 """Fewer bytes may have such a form by accident."""
 

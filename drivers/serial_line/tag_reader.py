@@ -180,7 +180,7 @@ class SpeakingTagReader:
                     last_at, raw = arrival.at, arrival.data
                     frames = splitter.feed(raw)
         finally:
-            self._was_mid_frame = splitter.is_mid_frame
+            self._was_mid_frame = splitter.is_mid_frame or splitter.awaits_rest
 
     def _present(self, frame: bytes, at: MonotonicSeconds, reports: Reports) -> None:
         try:

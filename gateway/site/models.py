@@ -207,7 +207,7 @@ class SerialReaderDevice(Section):
     heartbeat: str = Field(
         default="www.usr.cn",  # as serial servers of USR IOT are delivered
         max_length=64,
-        description="a text that a serial server sends between the cards; a card that comes within 5 s behind another "
+        description="a text that a serial server sends between the cards; the first card behind another "
         "text is lost, unless the form can have none of that text's characters",
     )
     hold_seconds: HoldSeconds = HOLD_SECONDS

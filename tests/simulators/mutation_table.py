@@ -810,4 +810,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return any(",
         tests=("tests/gateway/lanes/test_plates_of_vehicles.py",),
     ),
+    Mutation(
+        10,
+        "rest of a given-up line taken for a card",
+        "drivers/serial_line/line_splitter.py",
+        "return was_torn and (",
+        "return False and (",
+        tests=("tests/drivers/serial_line/test_heartbeats.py",),
+    ),
 )

@@ -199,3 +199,13 @@ def test_where_only_ends_are_marked_a_torn_frame_is_dropped_up_to_its_end():
 def test_a_frame_that_proves_itself_needs_no_end_before_it():
     proven = FrameSplitter(Framing(start=b"\x02", terminator=b"\r\n"), torn=True)
     assert proven.feed(b"572\r\n\x0211572\r\n") == (b"\x0211572\r\n",)
+
+
+def test_where_only_ends_are_marked_the_rest_of_a_frame_is_no_frame_however_late_it_comes():
+    splitter = FrameSplitter(Framing(terminator=b"\r\n"))
+    splitter.feed(b"115")
+    splitter.end_of_silence()
+    splitter.end_of_silence()
+    assert splitter.awaits_rest
+    assert splitter.feed(b"72\r\n11572\r\n") == (b"11572\r\n",)
+    assert not splitter.awaits_rest

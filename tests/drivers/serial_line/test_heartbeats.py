@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
-from drivers.serial_line.card_lines import alphabet
+from drivers.serial_line.card_lines import Form, alphabet, has_its_begin
 from drivers.serial_line.heartbeats import Heartbeats
 from drivers.serial_line.line_splitter import LineSplitter
+from drivers.serial_line.seven_bits import NOISE
 
 TEXT = b"www.usr.cn"
 FORMS = ("text", "hex", "decimal", "wiegand26")
@@ -53,7 +56,47 @@ def test_the_second_half_of_a_line_is_never_a_card_whatever_came_before(form, be
         heartbeats.is_told(begin)
     splitter.feed(begin)
     splitter.pause()
-    assert splitter.feed(b"12345\r\n") == (begin + b"12345",)
+    rest = splitter.feed(b"12345\r\n")
+    was_given_up = came_before and begin.strip(NOISE)
+    assert rest == (() if was_given_up else (begin + b"12345",))
+
+
+def lines_behind(begin: bytes, sent: bytes, *, form: Form = "text", prefix: str = "") -> list[bytes]:
+    """Return the lines that count when a line was given up after its begin, and these bytes come."""
+    heartbeats = heartbeats_of(form, prefix=prefix, named=TEXT)
+    splitter = LineSplitter(
+        terminator=b"\r\n",
+        is_foreign=heartbeats.is_foreign,
+        is_whole=partial(has_its_begin, form=form, prefix=prefix),
+    )
+    lines = list(splitter.feed(begin))
+    lines += splitter.pause()
+    splitter.end_of_silence()
+    splitter.end_of_silence()
+    assert splitter.feed(sent[:2]) == ()
+    assert splitter.pause() == ()
+    return [*lines, *splitter.feed(sent[2:]), *splitter.pause()]
+
+
+@pytest.mark.parametrize("ends", [b"\r\n", b"\r"])
+def test_the_rest_of_a_line_is_no_card_however_late_it_comes_and_the_next_line_is(ends):
+    assert lines_behind(b"99115", b"72001" + ends) == []
+    assert lines_behind(b"99115", b"72001\r\n88\r\n") == [b"88"]
+    assert lines_behind(b"y" * 300, b"72001" + ends) == []
+
+
+@pytest.mark.parametrize(
+    ("form", "prefix", "sent"),
+    [("hex", "", b"\x020A0060E3A128"), ("text", "ID", b"ID 72001"), ("wiegand26", "", b"077,12345")],
+)
+def test_a_line_that_shows_its_begin_counts_behind_one_that_was_given_up(form, prefix, sent):
+    assert lines_behind(b"07", sent + b"\r\n", form=form, prefix=prefix) == [sent]
+
+
+@pytest.mark.parametrize("nothing", [b"\xff\x00", TEXT, b"\x02"])
+def test_noise_and_heartbeats_begin_no_line(nothing):
+    (line,) = lines_behind(nothing, b"72001\r\n")
+    assert line.endswith(b"72001")
 
 
 def test_a_heartbeat_that_is_one_for_certain_is_told_once():
