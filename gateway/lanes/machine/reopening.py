@@ -37,7 +37,7 @@ def watch(lane: Transition, job: Closing) -> bool:
     if not reason:
         return False
     pause = min(_LONGEST_PAUSE, PAUSE_SECONDS * 2.0**job.reopened)
-    lane.note(f"asked to open again while closing: {reason}")
+    lane.note(f"asked to open again: {reason}")
     _open(lane, job.opened_again(lane.now, reason, pause=pause, most_tries=CLOSE_TRIES))
     return True
 
@@ -48,10 +48,11 @@ def acknowledged(lane: Transition) -> None:
     if job is None or not job.reopens_for:
         return
     lane.put(job.open_acknowledged())
-    lane.note(f"opened again while closing: {job.reopens_for}")
+    lane.note(f"opened again: {job.reopens_for}")
+    began = "was closing" if job.seen_moving else "was told to close"
     lane.tell(
         EventKind.GATE_REOPENED,
-        f"the gate was closing and is opened again: {job.reopens_for}",
+        f"the gate {began} and is opened again: {job.reopens_for}",
         filmed_from=job.reopens_since,
         reason=job.reopens_for,
         times=job.reopened,
@@ -190,9 +191,7 @@ def _why_open(lane: Transition) -> str:
 
 def _tell_unacknowledged(lane: Transition, job: Closing) -> None:
     if job.reopens_for:
-        text = (
-            f"the gate was told to open again while closing, but its controller did not acknowledge: {job.reopens_for}"
-        )
+        text = f"the gate was told to open again, but its controller did not acknowledge: {job.reopens_for}"
         lane.tell(EventKind.OPENING_TIMED_OUT, text, filmed_from=job.reopens_since)
 
 

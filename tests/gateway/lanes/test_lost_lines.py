@@ -247,7 +247,7 @@ async def test_a_module_that_falls_silent_while_the_gate_closes_has_it_opened_ag
     async with small_site(tmp_path, travel_seconds=2.5) as small:
         await small.open()
         await falls_silent_while_it_closes(small)
-        await until(lambda: small.lane().note.startswith("opened again while closing"))
+        await until(lambda: small.lane().note.startswith("opened again: "))
         assert await small.lanes.recorder.drained(within=10)
         kinds = [event.type for event in await small.store.events.latest(limit=20)]
         assert EventKind.GATE_REOPENED in kinds

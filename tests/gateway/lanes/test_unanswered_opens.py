@@ -84,6 +84,23 @@ def test_gate_that_merely_stands_open_is_not_told_as_opened_again(closing_lane, 
     assert EventKind.GATE_REOPENED in lane.events, "the next open was acknowledged"
 
 
+@pytest.mark.parametrize(
+    ("moves", "text"),
+    [
+        (False, "the gate was told to close and is opened again: the closing loop is active"),
+        (True, "the gate was closing and is opened again: the closing loop is active"),
+    ],
+)
+def test_only_a_gate_that_was_seen_to_close_is_told_as_closing(closing_lane, moves, text):
+    lane = closing_lane
+    if moves:
+        lane.gate(GatePosition.CLOSING)
+    lane.closing(PointState.ON)
+    lane.acknowledge()
+    lane.wait(0.1)
+    assert text in lane.texts
+
+
 def test_unanswered_open_of_an_open_gate_is_of_unknown_outcome(lane):
     lane.order(None)
     lane.gate(GatePosition.OPEN)

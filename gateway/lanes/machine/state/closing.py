@@ -22,7 +22,7 @@ class Closing:
         hold_reported: whether an event has reported what delays the close.
         earlier: whether a close before the last one has reached the controller, and may still move the gate: another
             close followed it, or opens that were to undo it may not have worked.
-        seen_moving: whether the gate was seen closing since the close was sent.
+        seen_moving: whether the gate was seen closing since the close was sent, or before it was opened again.
         ours: whether the gate moves, or stopped half-way, on a close that the gateway sent; then it is opened again if
             something comes into its way.
         lost: whether the controller was lost meanwhile, and the position has not been read since.
@@ -150,6 +150,7 @@ class Closing:
             since=now.at,
             tries=max(0, min(self.tries, most_tries) - 1),
             not_before=now.at + pause,
+            seen_moving=self.seen_moving,
             reopened=min(self.reopened + 1, _MOST_COUNTED),
             reopens_for=reason,
             reopens_since=now.stamp.micros,
