@@ -33,12 +33,13 @@ class NearPlate:
 class PlateMatch:
     """The card that matches a misread plate, or None, and the finding for the decision's trace.
 
-    `looks_alike`: whether the plates look the same, in letters of two alphabets.
+    `looks_alike`: whether the plates look the same, in letters of two alphabets. `plate`: the listed plate.
     """
 
     card: Card | None
     seen: str
     looks_alike: bool = False
+    plate: str = ""
 
 
 def skeleton(plate: str) -> str:
@@ -65,7 +66,8 @@ def nearest(plate: str, listed: Iterable[NearPlate], now: int) -> PlateMatch:
     count, found = min(valid, key=lambda pair: pair[0])
     if any(item.card.status is not CardStatus.ACTIVE and other <= count for other, item in near):
         return PlateMatch(None, f"near {found.plate}, and as near one that must not pass")
-    return PlateMatch(found.card, f"plate {found.plate} in place of {plate}", looks_alike=not count)
+    seen = f"plate {found.plate} in place of {plate}"
+    return PlateMatch(found.card, seen, looks_alike=not count, plate=found.plate)
 
 
 def _in_latin(plate: str) -> str:

@@ -128,7 +128,7 @@ class Decisions:
         if cards is None:
             return None
         plates = self._cards.at_once(_aliases(wanted.plates)) if wanted.plates else ()
-        near = self._cards.near_at_once(wanted.credential.plate) if self._asks_near(wanted, cards) else ()
+        near = self._cards.near_at_once(wanted.credential.plate) if wanted.credential.plate and not cards else ()
         return self._judge(wanted, cards, plates or (), near or (), apart=apart)
 
     async def looked_up(self, wanted: m.Decide, *, apart: bool = False) -> Decision:
@@ -244,12 +244,8 @@ class Decisions:
         cards = await self._cards.matching(wanted.credential.aliases())
         cards = cards or await self._cards.matching(wanted.credential.other_spellings())
         plates = await self._cards.matching(_aliases(wanted.plates))
-        near = await self._cards.near(wanted.credential.plate) if self._asks_near(wanted, cards) else ()
+        near = await self._cards.near(wanted.credential.plate) if wanted.credential.plate and not cards else ()
         return cards, plates, near
-
-    def _asks_near(self, wanted: m.Decide, cards: Sequence[Card]) -> bool:
-        """Return whether plates near the one that was read count, because no card has exactly that one."""
-        return bool(wanted.credential.plate) and self._rules[wanted.direction].near_plates and not cards
 
     def _judge(
         self,

@@ -55,7 +55,9 @@ def decide(
         grants: the grants of this lane.
     """
     trace: list[RuleResult] = []
-    near = nearest(credential.plate, shown.near, now) if not cards and rules.near_plates and credential.plate else None
+    near = nearest(credential.plate, shown.near, now) if not cards and credential.plate else None
+    if near is not None and not rules.near_plates:
+        near = _only_named(near)
     coded = grants.of_code(credential.text) if not cards else None
     card, verdict = _known(credential, cards, near) if coded is None else (coded.card(), Verdict(coded.shown))
     if verdict.reason is Reason.UNKNOWN_CREDENTIAL and _lets_unknown_pass(rules, conditions, shown, now):
@@ -130,6 +132,14 @@ def _known(credential: Credential, cards: Sequence[Card], near: PlateMatch | Non
         return near.card, Verdict(f"card {near.card.card_id}, {near.seen}")
     seen = f"{credential.shown()}, {near.seen}" if near is not None else credential.shown()
     return None, Verdict(seen, Reason.UNKNOWN_CREDENTIAL)
+
+
+def _only_named(near: PlateMatch) -> PlateMatch | None:
+    """Return a look-alike for the trace alone, with which nobody passes; None for a plate that differs."""
+    if not near.looks_alike:
+        return None
+    seen = f"which looks like plate {near.plate}, listed in letters of another alphabet"
+    return PlateMatch(None, seen)
 
 
 def _card_list(case: Case) -> Verdict:

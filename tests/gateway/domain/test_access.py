@@ -413,6 +413,17 @@ def test_a_misread_plate_only_where_the_lane_allows_it():
     assert_denied(judged((), credential=read, shown=Shown(near=late), rules=rules), "zone", Reason.WRONG_ZONE)
 
 
+def test_a_denied_plate_names_the_listed_one_that_looks_the_same_also_where_no_misread_plate_counts():
+    latin, cyrillic, misread = "A123BC77", "А123ВС77", "A123BC7Z"  # noqa: RUF001
+    near = Shown(near=(NearPlate(cyrillic, card()),))
+    decision = judged((), credential=Credential(plate=latin), shown=near)
+    assert (decision.granted, decision.reason, decision.card) == (False, Reason.UNKNOWN_CREDENTIAL, None)
+    assert decision.trace[-1].seen == (
+        f"{latin}, which looks like plate {cyrillic}, listed in letters of another alphabet"
+    )
+    assert judged((), credential=Credential(plate=misread), shown=near).trace[-1].seen == misread
+
+
 cards = st.builds(
     Card,
     card_id=st.integers(1, 3),
