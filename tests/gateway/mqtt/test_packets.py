@@ -26,6 +26,8 @@ ANSWERS = {
     "20 0e 00 87 0b 1f 00 02 6e 6f 26 00 01 61 00 00": Answer(kind=Kind.CONNECTED, reason=0x87),
     "40 02 01 02": Answer(kind=Kind.TAKEN, packet_id=0x102),
     "40 03 00 07 10": Answer(kind=Kind.TAKEN, packet_id=7, reason=0x10),
+    "40 03 00 07 95": Answer(kind=Kind.TAKEN, packet_id=7, reason=0x95),  # Mosquitto's, for a message that is too long
+    "40 08 00 07 87 04 1f 00 01 8a": Answer(kind=Kind.TAKEN, packet_id=7, reason=0x87),  # words that are not UTF-8
     "40 09 00 07 87 05 1f 00 02 6e 6f": Answer(kind=Kind.TAKEN, packet_id=7, reason=0x87),
     "d0 00": Answer(kind=Kind.PONG),
     "e0 00": Answer(kind=Kind.DISCONNECT),
