@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
 import select
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from forked import Forked, done
+
+from gateway.cli import main
 
 PROGRAM = Path(sys.executable).with_name("edge-gateway")
 BARE_SITE = """
@@ -34,9 +41,72 @@ _ENVIRON = {"PATH": os.environ["PATH"], "COLUMNS": "120"}
 _SECONDS = 30
 
 
+_OWN_PROCESS = ("run", "demo")
+"""Commands that handle signals and set limits of their process."""
+_ONE_AT_A_TIME = threading.Lock()
+_BY_A_COMMAND: ContextVar[bool] = ContextVar("by_a_command", default=False)
+
+
+class _Said(io.TextIOBase):
+    """A standard stream: a command's own text is kept, and that of a gateway in this process goes where it went."""
+
+    encoding, errors = "utf-8", "strict"
+
+    def __init__(self, elsewhere: io.TextIOBase) -> None:
+        self.buffer = io.BytesIO()
+        self._elsewhere = elsewhere
+
+    def write(self, text: str, /) -> int:
+        """Keep the text if the command writes it, also in a task or thread of its own."""
+        if _BY_A_COMMAND.get():
+            self.buffer.write(text.encode())
+            return len(text)
+        return self._elsewhere.write(text)
+
+    def writable(self) -> bool:
+        return True
+
+
+@contextlib.contextmanager
+def _surroundings(arguments: tuple[str | Path, ...], folder: Path, environ: dict[str, str]) -> Iterator[None]:
+    """Give the command its folder, environment, arguments and empty input; have this process's own again."""
+    kept = os.environ.copy(), Path.cwd(), sys.argv, sys.stdin, os.umask(0o022)
+    os.umask(kept[-1])
+    token = _BY_A_COMMAND.set(True)
+    try:
+        os.environ.clear()
+        os.environ.update(environ)
+        os.chdir(folder)
+        sys.argv = ["edge-gateway", *map(str, arguments)]
+        sys.stdin = io.TextIOWrapper(io.BytesIO())
+        yield
+    finally:
+        before, folder, sys.argv, sys.stdin, mask = kept
+        os.umask(mask)
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(before)
+        _BY_A_COMMAND.reset(token)
+
+
 def typed(*arguments: str | Path, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Type a command, wait for its end, and have what it says."""
-    return done("gateway", *arguments, cwd=cwd, env=_ENVIRON, **environ)
+    """Type a command, wait for its end, and have what it says.
+
+    It runs in this process, where starting one would be most of the test; a command that makes a process its own gets one.
+    """
+    if arguments[:1] and arguments[0] in _OWN_PROCESS:
+        return done("gateway", *arguments, cwd=cwd, env=_ENVIRON, **environ)
+    status: object = 0
+    with _ONE_AT_A_TIME, _surroundings(arguments, cwd or Path.cwd(), _ENVIRON | environ):
+        output, errors = _Said(sys.stdout), _Said(sys.stderr)
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+            try:
+                main()
+            except SystemExit as ended:
+                status = ended.code
+    assert status is None or isinstance(status, int), status
+    said = (stream.buffer.getvalue().decode() for stream in (output, errors))
+    return subprocess.CompletedProcess(arguments, status or 0, *said)
 
 
 class RunningGateway:
