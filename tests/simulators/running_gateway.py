@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TextIO
 
 from forked import Forked, done
 
@@ -52,7 +52,7 @@ class _Said(io.TextIOBase):
 
     encoding, errors = "utf-8", "strict"
 
-    def __init__(self, elsewhere: io.TextIOBase) -> None:
+    def __init__(self, elsewhere: TextIO) -> None:
         self.buffer = io.BytesIO()
         self._elsewhere = elsewhere
 
@@ -90,12 +90,17 @@ def _surroundings(arguments: tuple[str | Path, ...], folder: Path, environ: dict
 
 
 def typed(*arguments: str | Path, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Type a command, wait for its end, and have what it says.
+    """Type a command, wait for its end, and have what it says. One that makes a process its own gets one."""
+    if arguments and arguments[0] in _OWN_PROCESS:
+        return done("gateway", *map(str, arguments), cwd=cwd, env=_ENVIRON, **environ)
+    return typed_here(*arguments, cwd=cwd, **environ)
 
-    It runs in this process, where starting one would be most of the test; a command that makes a process its own gets one.
+
+def typed_here(*arguments: str | Path, cwd: Path | None = None, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Type a command that runs in this process: the start of one would take longer than most commands.
+
+    An asynchronous test calls it in a thread.
     """
-    if arguments[:1] and arguments[0] in _OWN_PROCESS:
-        return done("gateway", *arguments, cwd=cwd, env=_ENVIRON, **environ)
     status: object = 0
     with _ONE_AT_A_TIME, _surroundings(arguments, cwd or Path.cwd(), _ENVIRON | environ):
         output, errors = _Said(sys.stdout), _Said(sys.stderr)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import structlog
 from waiting import until
@@ -12,7 +16,7 @@ from waiting import until
 from gateway.app.gateway import Gateway
 from gateway.app.systemd import Notify
 from gateway.runtime.data_folder import DataFolder
-from gateway.site import Secrets, load_whole
+from gateway.site import Secrets, load_whole, secrets_folder
 from gateway.site.trial_files import TrialFiles
 
 SITE = """
@@ -37,18 +41,57 @@ closing = {{ device = 101, point = "closing_loop" }}
 CHIEF = {"username": "chief", "password": "hunter2-hunter2"}
 
 
+@dataclass
+class House:
+    """A gateway at work."""
+
+    folder: Path
+    log: list[Any] = field(default_factory=list)
+
+    def told(self, event: str) -> list[Any]:
+        """Return the lines of its log with this event."""
+        return [line for line in self.log if line["event"] == event]
+
+    async def tells(self, event: str, *, times: int = 1) -> Any:
+        """Wait for the event in its log; its last line."""
+        await until(lambda: len(self.told(event)) >= times)
+        return self.told(event)[-1]
+
+    async def serves(self) -> int:
+        """Wait until it answers; its port."""
+        return int((await self.tells("interface_served"))["port"])
+
+
 @asynccontextmanager
-async def running(folder, port):
-    """The house with its address."""
+async def at_work(folder: Path, data: Path, environ: Mapping[str, str]) -> AsyncIterator[House]:
+    """The gateway of `site.toml` in a folder, from its start to its stop."""
     path = folder / "site.toml"
-    path.write_text(SITE.format(port=port))
-    secrets = Secrets(folder=folder, environ={"EDGE_GATEWAY_SECRET_CHIEF": "hunter2-hunter2"})
-    with structlog.testing.capture_logs() as logs, DataFolder.open(folder / "data") as data:
-        loaded, files = load_whole(path, secrets=secrets), TrialFiles(path=path, folder=folder / "data/site-file")
-        house = Gateway(loaded=loaded, files=files, folder=data, secrets=secrets, notify=Notify(address=None))
+    secrets = Secrets(folder=secrets_folder(path), environ=dict(environ))
+    files = TrialFiles(path=path, folder=data / "site-file")
+    loaded = load_whole(path, secrets=secrets, text=files.unconfirmed())
+    with structlog.testing.capture_logs() as log, DataFolder.open(data) as opened:
+        gateway = Gateway(
+            loaded=loaded,
+            files=files,
+            folder=opened,
+            secrets=secrets,
+            notify=Notify(address=None),
+            start=files.at_start(),
+        )
         async with asyncio.timeout(50), asyncio.TaskGroup() as group:
-            living = group.create_task(house.live())
-            ports = await until(lambda: [entry["port"] for entry in logs if entry["event"] == "interface_served"])
-            yield f"http://127.0.0.1:{ports[0]}"
-            signal.raise_signal(signal.SIGTERM)
-            await living
+            living = group.create_task(gateway.live())
+            house = House(data, log)
+            try:
+                await house.tells("gateway_started")
+                yield house
+            finally:
+                signal.raise_signal(signal.SIGTERM)
+                await living
+
+
+@asynccontextmanager
+async def running(folder: Path, port: int) -> AsyncIterator[str]:
+    """The house with its address."""
+    (folder / "site.toml").write_text(SITE.format(port=port))
+    async with at_work(folder, folder / "data", {"EDGE_GATEWAY_SECRET_CHIEF": CHIEF["password"]}) as house:
+        yield f"http://127.0.0.1:{await house.serves()}"

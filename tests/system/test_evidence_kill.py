@@ -7,8 +7,11 @@ import hashlib
 import os
 import random
 
+import pytest
 from aiohttp import ClientError, ClientSession, ClientTimeout, FormData
 from running_gateway import PASSWORD, SECRETS, SITE, RunningGateway
+
+pytestmark = pytest.mark.long("three starts of a gateway; test_evidence_files kills what writes the files and rows")
 
 CAMERA = '[[cameras]]\nid = 201\nname = "Gate"\nurl = "rtsp://127.0.0.1:1/main"\n[storage]\nevidence_per_event = 100\n'
 UPLOADERS = 4

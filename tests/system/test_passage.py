@@ -10,6 +10,8 @@ from gateway.domain.events import EventKind
 from gateway.domain.source_ids import site_id_in
 from simulation.demo.scene import BAD_CARDS, GOOD_CARDS
 
+pytestmark = pytest.mark.long("a gateway and its field as processes, with a camera; ffmpeg")
+
 
 @pytest.fixture(scope="module")
 def site(make_lasting_site, wait_until):
@@ -35,7 +37,6 @@ def kinds_since(site, before: int, lane: str) -> list[int]:
     return [event["type"] for event in reversed(site.api.events()) if event["id"] > before and event["lane_id"] == lane]
 
 
-@pytest.mark.long("ffmpeg")
 def test_vehicle_with_a_good_card_passes_and_everything_follows(site, wait_until, ffprobe, tmp_path):
     before = newest(site)
     site.present("entry", GOOD_CARDS[0].sent)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import os
-import urllib.request
 
 import pytest
-from running_gateway import PASSWORD, SECRETS, SITE, RunningGateway, typed
+from aiohttp import ClientSession
+from running_gateway import PASSWORD, SECRETS, SITE, typed
+from running_house import at_work
 
 PHRASE = {"EDGE_GATEWAY_BACKUP_PASSPHRASE": "yard works in the north"}
 
 
-def sign_in(port: int) -> int:
-    body = json.dumps({"username": "chief", "password": PASSWORD}).encode()
+async def sign_in(port: int) -> int:
+    account = {"username": "chief", "password": PASSWORD}
     url = f"http://127.0.0.1:{port}/v1/auth/login"
-    asked = urllib.request.Request(url, data=body, headers={"Content-Type": "application/json"})
-    with urllib.request.urlopen(asked, timeout=30) as answer:
+    async with ClientSession() as client, client.post(url, json=account) as answer:
         return answer.status
 
 
@@ -35,30 +35,27 @@ def named(folder) -> tuple:
     return "--site", folder / "site.toml", "--data", folder / "data"
 
 
-def test_a_box_is_backed_up_while_it_runs_and_goes_on_elsewhere(box, tmp_path):
+async def test_a_box_is_backed_up_while_it_runs_and_goes_on_elsewhere(box, tmp_path):
     other, backups = tmp_path / "other", tmp_path / "backups"
     backups.mkdir()
-    with RunningGateway(box, "--data", box / "data") as gateway:
-        gateway.serves()
+    async with at_work(box, box / "data", {}):
         for _ in range(2):
-            done = typed("backup", backups, "--keep", "1", *named(box), **PHRASE)
+            done = await asyncio.to_thread(typed, "backup", backups, "--keep", "1", *named(box), **PHRASE)
             assert done.returncode == 0, done.stderr
             (file,) = backups.iterdir()
             assert f"{file} is written" in done.stdout
-        refused = typed("restore", file, "--replace", *named(box), **PHRASE)
+        refused = await asyncio.to_thread(typed, "restore", file, "--replace", *named(box), **PHRASE)
         assert (refused.returncode, "in use by another edge-gateway" in refused.stderr) == (2, True)
-        assert gateway.end() == 0
-    checked = typed("restore", "--check", file, **PHRASE)
+    checked = await asyncio.to_thread(typed, "restore", "--check", file, **PHRASE)
     assert "is good: Small as of " in checked.stdout
-    wrong = typed("restore", file, *named(other), EDGE_GATEWAY_BACKUP_PASSPHRASE="south")
+    wrong = await asyncio.to_thread(typed, "restore", file, *named(other), EDGE_GATEWAY_BACKUP_PASSPHRASE="south")
     assert wrong.returncode == 2
     assert wrong.stderr.startswith("edge-gateway: the passphrase is wrong for this backup, or somebody changed it")
-    done = typed("restore", file, *named(other), **PHRASE)
+    done = await asyncio.to_thread(typed, "restore", file, *named(other), **PHRASE)
     assert done.returncode == 0, done.stderr
-    with RunningGateway(other, "--data", other / "data") as gateway:
-        assert sign_in(gateway.serves()) == 200
-        gateway.hears("store_behind_its_ids")
-        assert gateway.end() == 0
+    async with at_work(other, other / "data", {}) as gateway:
+        assert await sign_in(await gateway.serves()) == 200
+        await gateway.tells("store_behind_its_ids")
 
 
 def test_what_cannot_be_backed_up_is_told_in_a_sentence(box, tmp_path):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from running_gateway import PASSWORD, SITE, RunningGateway, typed
+from running_gateway import PASSWORD, SITE, typed
+from running_house import at_work
 from s3_store import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, S3Store
 
 PHRASE = {"EDGE_GATEWAY_BACKUP_PASSPHRASE": "yard works in the north"}
@@ -25,7 +26,7 @@ def store():
 
 
 @pytest.fixture
-def box(tmp_path, store):
+async def box(tmp_path, store):
     """A box that has run, with a store for its backups."""
     folder = tmp_path / "box"
     (folder / "secrets").mkdir(parents=True)
@@ -33,9 +34,8 @@ def box(tmp_path, store):
     for name, text in (("chief", PASSWORD), ("store-key", ACCESS_KEY), ("store-secret", SECRET_KEY)):
         (folder / "secrets" / name).touch(0o600)
         (folder / "secrets" / name).write_text(text)
-    with RunningGateway(folder, "--data", folder / "data") as gateway:
-        gateway.serves()
-        assert gateway.end() == 0
+    async with at_work(folder, folder / "data", {}):
+        pass
     return folder
 
 

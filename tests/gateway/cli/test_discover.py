@@ -8,7 +8,8 @@ import tomllib
 
 from hypothesis import given
 from hypothesis import strategies as st
-from running_gateway import BARE_SITE, RunningGateway, typed
+from running_gateway import BARE_SITE, typed
+from running_house import at_work
 from ws_responder import responder
 
 from drivers.discovery.ws_discovery import PORT
@@ -60,10 +61,9 @@ async def test_a_line_of_the_running_gateway_is_asked_there_and_its_own_devices_
             + f'[[links]]\nid = "gates"\nurl = "{line}"\nbaud = 19200\n[[devices]]\nid = 101\nname = "Barrier"\n'
             'driver = "modbus-gate"\nlink = "gates"\nprofile = "relay-barrier"\nunit = 3\nframing = "rtu"\n'
         )
-        with RunningGateway(tmp_path, "--data", "data") as running:
-            await asyncio.to_thread(running.serves)
+        async with at_work(tmp_path, tmp_path / "data", {}) as gateway:
+            await gateway.serves()
             found = await call(tmp_path, "modbus", "--on", line, "--units", "2-6")
-            await asyncio.to_thread(running.end)
     assert found.returncode == 0, found.stderr
     assert "#   unit 3: answers its polls after" in found.stdout
     assert "Barrier of the site" in found.stdout

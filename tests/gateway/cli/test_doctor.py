@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
-from running_gateway import SECRETS, SITE, RunningGateway, typed
+from running_gateway import SECRETS, SITE, typed
+from running_house import at_work
 
 from gateway.runtime import landlock
 
 
-def test_doctor_lists_what_is_wrong_with_what_to_do(tmp_path):
+async def test_doctor_lists_what_is_wrong_with_what_to_do(tmp_path):
     (tmp_path / "site.toml").write_text(SITE)
-    with RunningGateway(tmp_path, "--data", tmp_path / "data", **SECRETS) as gateway:
-        gateway.serves()
-        shown = typed("doctor", "--data", tmp_path / "data")
-        asked = typed("doctor", "--data", tmp_path / "data", "--json")
+    async with at_work(tmp_path, tmp_path / "data", SECRETS) as gateway:
+        await gateway.serves()
+        shown = await asyncio.to_thread(typed, "doctor", "--data", tmp_path / "data")
+        asked = await asyncio.to_thread(typed, "doctor", "--data", tmp_path / "data", "--json")
     verdict = json.loads(asked.stdout)
     assert shown.stdout.splitlines()[0] == verdict["headline"]
     assert asked.returncode == shown.returncode == (1 if verdict["problems"] else 0)

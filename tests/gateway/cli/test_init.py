@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import ssl
 import tomllib
 from pathlib import Path
 
 import pytest
-from running_gateway import PROGRAM, RunningGateway, typed
+from aiohttp import ClientSession
+from running_gateway import PROGRAM, typed
+from running_house import at_work
 from terminal import Terminal
 
 from gateway.cli.init import questions
@@ -69,16 +72,15 @@ def test_options_alone_make_a_site_that_check_takes(init, tmp_path):
     assert not [secret for secret in (PASSWORD, SECRET, "at central") if secret in text]
 
 
-def test_the_gateway_serves_its_page_by_what_init_made(init, tmp_path):
-    assert init("--address", "127.0.0.1").returncode == 0
+async def test_the_gateway_serves_its_page_by_what_init_made(init, tmp_path):
+    assert (await asyncio.to_thread(init, "--address", "127.0.0.1")).returncode == 0
     site = tmp_path / "etc" / "site.toml"
     site.write_text(site.read_text().replace('host = "0.0.0.0"', 'host = "127.0.0.1"').replace("8443", "0"))
     trusted = ssl.create_default_context(cafile=tmp_path / "etc" / "tls" / "authority.pem")
-    with RunningGateway(tmp_path / "etc", "--data", tmp_path / "data") as gateway:
-        from urllib.request import urlopen
-
-        with urlopen(f"https://127.0.0.1:{gateway.serves()}/status/", context=trusted, timeout=20) as answer:
-            assert b"<html" in answer.read()
+    async with at_work(tmp_path / "etc", tmp_path / "data", {}) as gateway, ClientSession() as client:
+        url = f"https://127.0.0.1:{await gateway.serves()}/status/"
+        async with client.get(url, ssl=trusted) as answer:
+            assert "<html" in await answer.text()
 
 
 def test_a_site_file_that_is_there_is_never_changed(init, tmp_path):

@@ -7,7 +7,8 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
-from running_gateway import BARE_SITE, RunningGateway, typed
+from running_gateway import BARE_SITE, typed
+from running_house import at_work
 
 from drivers.modbus.profile import load_profile
 from drivers.profile_file import SHIPPED_PROFILES
@@ -44,10 +45,9 @@ async def yard(folder):
     far_end = ModbusFarEnd(units=units, framing="rtu")
     async with far_end.serial(path=folder / "port") as terminal:
         (folder / "site.toml").write_text(SITE.format(path=terminal.path))
-        with RunningGateway(folder, "--data", "data") as running:
-            await asyncio.to_thread(running.serves)
+        async with at_work(folder, folder / "data", {}) as gateway:
+            await gateway.serves()
             yield far_end, f"serial:{terminal.path}"
-            await asyncio.to_thread(running.end)
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from pathlib import Path
 
 import pytest
 import typer
 from aiohttp import ClientSession
-from running_gateway import PROGRAM, SECRETS, SITE, RunningGateway
+from running_gateway import PROGRAM, SECRETS, SITE
+from running_house import at_work
 from terminal import Terminal
 from typer.testing import CliRunner
 
@@ -52,21 +52,11 @@ def users(data):
     return call
 
 
-class Gateway(RunningGateway):
-    """A gateway that runs on the folder."""
-
-    def __init__(self, folder: Path, data: Path) -> None:
-        (folder / "site.toml").write_text(SITE)
-        super().__init__(folder, "--data", data, **SECRETS)
-
-    def login(self, username: str, password: str) -> int:
-        async def asked() -> int:
-            async with ClientSession() as client:
-                body = {"username": username, "password": password}
-                async with client.post(f"http://127.0.0.1:{self.serves()}/v1/auth/login", json=body) as answer:
-                    return answer.status
-
-        return asyncio.run(asked())
+async def login(port: int, username: str, password: str) -> int:
+    async with ClientSession() as client:
+        body = {"username": username, "password": password}
+        async with client.post(f"http://127.0.0.1:{port}/v1/auth/login", json=body) as answer:
+            return answer.status
 
 
 def every_command(command, path=()):
@@ -121,18 +111,19 @@ def test_roles_and_keys(users):
     assert users("key", "list") == ""
 
 
-def test_a_running_gateway_takes_changes_over(users, data, tmp_path):
-    with Gateway(tmp_path, data) as gateway:
-        gateway.serves()
-        users("add", "ada", "--role", "viewer", typed=f"{PASSWORD}\n")
-        assert users("list") == "chief  in the site file\nada    viewer\n"
-        assert gateway.login("ada", PASSWORD) == 200
-        users("disable", "ada")
-        assert gateway.login("ada", PASSWORD) == 404
-        assert "is changed there" in users("password", "chief", typed=f"{PASSWORD}\n", refused=GatewayError)
-        assert gateway.end() == 0
-    assert users("list") == "ada  viewer, disabled\n"
-    assert PASSWORD not in gateway.heard
+async def test_a_running_gateway_takes_changes_over(users, data, tmp_path):
+    (tmp_path / "site.toml").write_text(SITE)
+    async with at_work(tmp_path, data, SECRETS) as gateway:
+        port = await gateway.serves()
+        await asyncio.to_thread(users, "add", "ada", "--role", "viewer", typed=f"{PASSWORD}\n")
+        assert await asyncio.to_thread(users, "list") == "chief  in the site file\nada    viewer\n"
+        assert await login(port, "ada", PASSWORD) == 200
+        await asyncio.to_thread(users, "disable", "ada")
+        assert await login(port, "ada", PASSWORD) == 404
+        own = await asyncio.to_thread(users, "password", "chief", typed=f"{PASSWORD}\n", refused=GatewayError)
+        assert "is changed there" in own
+    assert await asyncio.to_thread(users, "list") == "ada  viewer, disabled\n"
+    assert PASSWORD not in str(gateway.log)
 
 
 def test_an_unclean_end_is_still_told_after_a_change(users, data):

@@ -6,9 +6,11 @@ import asyncio
 import getpass
 import os
 import re
+import tempfile
 
 import pytest
-from running_gateway import PROGRAM, typed
+from forked import Forked
+from running_gateway import typed
 from typer.testing import CliRunner
 
 from gateway.cli.sync import app
@@ -23,17 +25,25 @@ async def told(folder, *words):
     return ended.returncode, ended.stdout, ended.stderr
 
 
-async def begin(folder, command, *options):
-    return await asyncio.create_subprocess_exec(
-        PROGRAM, "sync", command, *options, "--data", folder, cwd=folder,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        env={"PATH": os.environ["PATH"]},
-    )  # fmt: skip
+class Followed:
+    """A command that follows what it asked for, and what it says meanwhile."""
 
+    def __init__(self, folder, command, *options):
+        told, output = os.pipe()
+        self._told, self._errors = os.fdopen(told), tempfile.TemporaryFile("w+")  # noqa: SIM115  (closed at its end)
+        words = ("sync", command, *options, "--data", folder)
+        self._process = Forked("gateway", *words, output=output, errors=self._errors.fileno(), cwd=folder)
+        os.close(output)
 
-async def ended(program):
-    out, err = await program.communicate()
-    return program.returncode, out.decode(), err.decode()
+    async def line(self):
+        return await asyncio.to_thread(self._told.readline)
+
+    async def ended(self):
+        with self._told, self._errors:
+            output = await asyncio.to_thread(self._told.read)
+            status = await asyncio.to_thread(self._process.wait, 30)
+            self._errors.seek(0)
+            return status, output, self._errors.read()
 
 
 @pytest.fixture
@@ -74,22 +84,22 @@ async def test_books_that_do_not_balance_are_told_and_are_the_exit_status(gatewa
 
 async def test_a_refresh_is_followed_to_its_end(gateway, folder):
     gateway.central.show(progress="access cards: 20 of 40")
-    program = await begin(folder, "refresh")
-    assert (await asyncio.wait_for(program.stdout.readline(), 60)).decode() == "access cards: 20 of 40\n"
+    program = Followed(folder, "refresh")
+    assert await program.line() == "access cards: 20 of 40\n"
     assert gateway.central.asked_by == [f"user:local:{getpass.getuser()}"]
     gateway.central.show(progress="", refreshing=False)
-    status, out, err = await ended(program)
+    status, out, err = await program.ended()
     assert (status, err) == (0, "")
     assert "40 access cards" in out
 
 
 async def test_a_refresh_that_central_did_not_give_all_of_ends_with_1(gateway, folder):
     gateway.central.show(progress="access cards: 20 of 40")
-    program = await begin(folder, "refresh")
-    await asyncio.wait_for(program.stdout.readline(), 60)
+    program = Followed(folder, "refresh")
+    await program.line()
     notices = (CentralNotice(ProblemKind.CENTRAL_LIST_INCOMPLETE, "access_cards: the count says 2600, but 60 came"),)
     gateway.central.show(progress="", refreshing=False, incomplete=True, notices=notices)
-    status, out, err = await ended(program)
+    status, out, err = await program.ended()
     assert (status, "! access_cards: the count says 2600, but 60 came" in out) == (1, True)
     assert "central sent incomplete or contradictory lists" in err
 
@@ -103,11 +113,11 @@ async def test_a_refresh_without_central_says_so(gateway, folder):
 
 async def test_comparing_with_central_is_followed_to_its_end(gateway, folder):
     gateway.central.show(progress="events: 500 looked at")
-    program = await begin(folder, "reconcile", "--days", "14")
-    assert (await asyncio.wait_for(program.stdout.readline(), 60)).decode() == "events: 500 looked at\n"
+    program = Followed(folder, "reconcile", "--days", "14")
+    assert await program.line() == "events: 500 looked at\n"
     assert gateway.central.asked_by == [f"user:local:{getpass.getuser()}: 14 days"]
     gateway.central.show(progress="", reconciling=False, reconciled="7 records compared; sent again: 2 entries")
-    assert await ended(program) == (0, "7 records compared; sent again: 2 entries\n", "")
+    assert await program.ended() == (0, "7 records compared; sent again: 2 entries\n", "")
 
 
 async def test_comparing_without_central_says_so(gateway, folder):

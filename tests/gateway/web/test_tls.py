@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
+import socket
 import ssl
-import subprocess
+import warnings
+from ipaddress import ip_address
+from pathlib import Path
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import ClientError, ClientSession
 from certificates import write_pair
-from free_ports import free_port
-from running_gateway import PASSWORD, SECRETS, RunningGateway, typed
+from running_gateway import PASSWORD, SECRETS, typed
+from running_house import at_work
 from structlog.testing import capture_logs
 from waiting import until
 
@@ -21,13 +23,14 @@ from gateway.web.http import served_certificate
 ACCOUNT = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
 
 
-def site(folder, api, *, port=0):
-    (folder / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = {port}\n{api}\n{ACCOUNT}')
+def site(folder, api):
+    (folder / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = 0\n{api}\n{ACCOUNT}')
     return folder / "site.toml"
 
 
-def curl(*arguments):
-    return subprocess.run(["curl", "-sS", "-m", "10", *arguments], capture_output=True, text=True, check=False)
+def trusting(pair):
+    """A client's context that trusts this certificate alone."""
+    return ssl.create_default_context(cafile=pair.certificate)
 
 
 def served(port):
@@ -35,50 +38,61 @@ def served(port):
     return ssl.get_server_certificate(("127.0.0.1", port), timeout=30)
 
 
-def test_the_interface_is_served_over_tls_and_commands_find_it_there(tmp_path):
-    pair, port = write_pair(tmp_path), free_port()
-    site(tmp_path, f'host_names = ["gate.example.com"]\n{pair.section()}', port=port)
-    with RunningGateway(tmp_path, "--data", tmp_path / "data", **SECRETS) as gateway:
-        assert gateway.serves() == port
-        url = f"https://gate.example.com:{port}"
-        named = ("--resolve", f"gate.example.com:{port}:127.0.0.1", "--cacert", str(pair.certificate))
-        assert json.loads(curl(*named, f"{url}/health/live").stdout)["success"] is True
-        account = json.dumps({"username": "chief", "password": PASSWORD})
-        answer = curl(*named, "-i", "-d", account, f"{url}/v1/auth/login").stdout
-        assert "; Secure" in next(line for line in answer.splitlines() if line.lower().startswith("set-cookie"))
-        trusting = {"EDGE_GATEWAY_PASSWORD": PASSWORD, "SSL_CERT_FILE": str(pair.certificate)}
-        told = typed("outbox", "list", "--url", f"https://chief@localhost:{port}", **trusting)
+async def command(*words, **environ):
+    return await asyncio.to_thread(typed, *words, **environ)
+
+
+async def test_the_interface_is_served_over_tls_and_commands_find_it_there(tmp_path):
+    pair = write_pair(tmp_path)
+    site(tmp_path, f'host_names = ["gate.example.com"]\n{pair.section()}')
+    async with at_work(tmp_path, tmp_path / "data", SECRETS) as gateway, ClientSession() as client:
+        port = await gateway.serves()
+        url, named = f"https://127.0.0.1:{port}", {"ssl": trusting(pair), "server_hostname": "gate.example.com"}
+        host = {"Host": f"gate.example.com:{port}"}
+        async with client.get(f"{url}/health/live", headers=host, **named) as answer:
+            assert (await answer.json())["success"] is True
+        account = {"username": "chief", "password": PASSWORD}
+        async with client.post(f"{url}/v1/auth/login", json=account, headers=host, **named) as answer:
+            assert all("; Secure" in cookie for cookie in answer.headers.getall("Set-Cookie"))
+        environ = {"EDGE_GATEWAY_PASSWORD": PASSWORD, "SSL_CERT_FILE": str(pair.certificate)}
+        told = await command("outbox", "list", "--url", f"https://chief@localhost:{port}", **environ)
         assert (told.returncode, told.stderr) == (0, "")
         assert "central refused nothing" in told.stdout
-        assert curl(f"http://127.0.0.1:{port}/health/live").returncode != 0
+        with pytest.raises(ClientError):
+            await client.get(f"http://127.0.0.1:{port}/health/live")
 
 
-def test_a_command_speaks_to_nobody_with_another_certificate(tmp_path):
+async def test_a_command_speaks_to_nobody_with_another_certificate(tmp_path):
     (tmp_path / "other").mkdir()
-    other, own, port = write_pair(tmp_path / "other"), write_pair(tmp_path), free_port()
-    site(tmp_path, other.section(), port=port)
-    with RunningGateway(tmp_path, "--data", tmp_path / "data", **SECRETS) as gateway:
-        gateway.serves()
-        trusting = {"EDGE_GATEWAY_PASSWORD": PASSWORD, "SSL_CERT_FILE": str(own.certificate)}
-        told = typed("outbox", "list", "--url", f"https://chief@localhost:{port}", **trusting)
+    other, own = write_pair(tmp_path / "other"), write_pair(tmp_path)
+    site(tmp_path, other.section())
+    async with at_work(tmp_path, tmp_path / "data", SECRETS) as gateway:
+        port = await gateway.serves()
+        environ = {"EDGE_GATEWAY_PASSWORD": PASSWORD, "SSL_CERT_FILE": str(own.certificate)}
+        told = await command("outbox", "list", "--url", f"https://chief@localhost:{port}", **environ)
     assert told.returncode == 1
     assert f"the certificate of localhost:{port} is not trusted: self-signed certificate" in told.stderr
     assert "Traceback" not in told.stderr
 
 
-def test_tls_1_1_is_refused(tmp_path):
-    site(tmp_path, write_pair(tmp_path).section())
-    with RunningGateway(tmp_path, "--data", tmp_path / "data", **SECRETS) as gateway:
-        port = gateway.serves()
-        assert "New, TLSv1.2" in handshake(port, "-tls1_2")
-        assert "no peer certificate available" in handshake(port, "-tls1_1")
+async def test_tls_1_1_is_refused(open_gateway, tmp_path):
+    pair = write_pair(tmp_path)
+    async with open_gateway(tls=pair) as gateway:
+        port = int(gateway.url.rpartition(":")[2])
+        assert await asyncio.to_thread(handshake, port, pair, ssl.TLSVersion.TLSv1_2) == "TLSv1.2"
+        with pytest.raises(ssl.SSLError, match=r"alert protocol version|EOF occurred"):
+            await asyncio.to_thread(handshake, port, pair, ssl.TLSVersion.TLSv1_1)
 
 
-def handshake(port, version):
-    """Return what openssl says of a handshake with this version alone."""
-    command = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", version, "-cipher", "DEFAULT@SECLEVEL=0"]
-    ended = subprocess.run(command, input="", capture_output=True, text=True, timeout=20, check=False)
-    return ended.stdout + ended.stderr
+def handshake(port, pair, version):
+    """Speak this version alone; the version that both agree on."""
+    context = trusting(pair)
+    context.set_ciphers("DEFAULT@SECLEVEL=0")
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        context.minimum_version = context.maximum_version = version
+    plain = socket.create_connection(("127.0.0.1", port), timeout=20)
+    with context.wrap_socket(plain, server_hostname="localhost") as encrypted:
+        return encrypted.version()
 
 
 async def test_a_replaced_certificate_counts_without_a_restart_and_half_a_pair_does_not(
@@ -116,23 +130,32 @@ async def test_a_replaced_certificate_counts_without_a_restart_and_half_a_pair_d
         ("localhost", "", {"127.0.0.1", "::1"}, ""),
     ],
 )
-def test_a_network_gets_plain_http_only_where_the_site_file_says_so(tmp_path, host, api, addresses, warned):
+async def test_a_network_gets_plain_http_only_where_the_site_file_says_so(tmp_path, host, api, addresses, warned):
     path = site(tmp_path, f'host = "{host}"\n{api}')
-    told = typed("check", path, **SECRETS)
+    told = await command("check", path, **SECRETS)
     assert told.returncode == 0, told.stderr
     assert warned in told.stdout
     assert ("warning: api" in told.stdout) is bool(warned)
     if "plain_http" not in api and warned:
         assert "plain_http = true" in told.stdout
         assert "[api.tls]" in told.stdout
-    with RunningGateway(tmp_path, "--data", tmp_path / "data", **SECRETS) as gateway:
-        port = gateway.serves()
-        listening = subprocess.run(
-            ["ss", "-Hltn", f"sport = :{port}"], capture_output=True, text=True, check=True
-        ).stdout
-        found = {line.split()[3].rpartition(":")[0].strip("[]") for line in listening.splitlines()}
-        assert found <= addresses
-        assert found
+    async with at_work(tmp_path, tmp_path / "data", SECRETS) as gateway:
+        found = listening(await gateway.serves())
+    assert found <= addresses
+    assert found
+
+
+def listening(port):
+    """Return the addresses at which this port takes connections, as the kernel lists them."""
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            _, local, _, state = line.split()[:4]
+            address, number = local.split(":")
+            if (state, int(number, 16)) == ("0A", port):
+                words = [bytes.fromhex(address[at : at + 8])[::-1] for at in range(0, len(address), 8)]
+                found.add(str(ip_address(b"".join(words))))
+    return found
 
 
 def test_a_certificate_that_has_ended_is_told_by_check(tmp_path):
@@ -153,19 +176,17 @@ def test_a_certificate_that_has_ended_is_told_by_check(tmp_path):
     ],
     ids=["missing", "no certificate", "open key", "another's key"],
 )
-def test_a_certificate_that_cannot_be_used_is_told_by_check_and_stops_no_gateway(tmp_path, spoilt, words):
+async def test_a_certificate_that_cannot_be_used_is_told_by_check_and_stops_no_gateway(tmp_path, spoilt, words):
     pair = write_pair(tmp_path)
     path = site(tmp_path, '[api.tls]\ncertificate = "served.crt"\nkey = "served.key"\n')
-    assert "warning: api" not in typed("check", path, cwd=tmp_path.parent, **SECRETS).stdout
+    assert "warning: api" not in (await command("check", path, cwd=tmp_path.parent, **SECRETS)).stdout
     spoilt(pair)
-    told = typed("check", path, **SECRETS)
+    told = await command("check", path, **SECRETS)
     assert told.returncode == 0
     assert words in told.stdout
     assert "until this is fixed the interface is not served" in told.stdout
-    with RunningGateway(tmp_path, "--data", tmp_path / "data", **SECRETS) as gateway:
-        assert words in gateway.hears(r'"error": "([^"]*)", .*"event": "interface_not_served"')
-        gateway.hears("gateway_started")
-        assert gateway.end() == 0
+    async with at_work(tmp_path, tmp_path / "data", SECRETS) as gateway:
+        assert words in (await gateway.tells("interface_not_served"))["error"]
 
 
 @pytest.fixture
@@ -179,9 +200,9 @@ async def test_a_handshake_that_never_ends_is_closed_and_keeps_nobody_out(encryp
     monkeypatch.setattr("drivers.listening.places.HEAD_SECONDS", 0.5)
     port = int(encrypted.url.rpartition(":")[2])
     silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
-    trusting = ssl.create_default_context()
-    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
-    async with ClientSession() as client, client.get(f"{encrypted.url}/health/live", ssl=trusting) as answer:
+    anybody = ssl.create_default_context()
+    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+    async with ClientSession() as client, client.get(f"{encrypted.url}/health/live", ssl=anybody) as answer:
         assert answer.status == 200
     async with asyncio.timeout(30):
         for reader, writer in silent:

@@ -7,6 +7,10 @@ import random
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.long("kills two programs; test_delivery stops one and begins it anew")
+
 PROGRAM = Path(__file__).with_name("posting_gateway.py")
 
 
