@@ -252,6 +252,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         3,
+        "log not restarted while a reader holds its last commit",
+        "gateway/store/engine/database.py",
+        "_, pages, _ = connection.execute(\"PRAGMA wal_checkpoint(PASSIVE)\").fetchone()",
+        "_, pages, moved = connection.execute(\"PRAGMA wal_checkpoint(PASSIVE)\").fetchone()\n"
+        "            pages = pages if moved < pages else 0",
+        tests=("tests/gateway/store/test_database.py",),
+    ),
+    Mutation(
+        3,
         "events not recorded",
         "gateway/store/events/journal.py",
         "ids = tuple(insert_event(connection, event, now=now) for event in entry.events)",

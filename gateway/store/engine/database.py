@@ -358,9 +358,10 @@ class Database:
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
         try:
-            _, pages, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-            if pages > LONG_WAL_PAGES and moved < pages:
-                # Readers that always overlap let the WAL grow. RESTART waits for present readers; new ones do not wait.
+            _, pages, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if pages > LONG_WAL_PAGES:
+                # Readers that always overlap let the WAL grow, also when all its pages are in the database file.
+                # RESTART waits for present readers; new ones do not wait.
                 connection.execute("PRAGMA wal_checkpoint(RESTART)")
         except sqlite3.Error as error:
             log.warning("checkpoint_failed", file=self.path.name, error=str(error))
