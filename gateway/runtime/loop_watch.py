@@ -31,7 +31,6 @@ _LONG_HOLDS = 3
 _WITHIN_SECONDS = 60.0
 _QUIET_SECONDS = 30.0
 _BUSY_SHARE = 0.5
-_MOST_NAMES = 30
 _OTHERS = "others"
 _NO_TASK = "no task"
 _UNNAMED = re.compile(r"Task-\d+")
@@ -69,8 +68,10 @@ class LoopWatch:
         lag: the delays with which the loop woke, measured ten times a second.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, most_names: int = 30) -> None:
+        """Prepare to watch. Holds of further tasks than `most_names` are counted together as "others"."""
         self.lag = Timings()
+        self._most_names = most_names
         self._held: Counter[str] = Counter()
         self._due = float("inf")
         self._turn = 0
@@ -127,7 +128,7 @@ class LoopWatch:
     def _note(self, late: float, *, computed: float) -> None:
         seen = self._seen if self._seen.turn == self._turn else _Seen()
         task = seen.task or _NO_TASK
-        name = task if task in self._held or len(self._held) < _MOST_NAMES else _OTHERS
+        name = task if task in self._held or len(self._held) < self._most_names else _OTHERS
         self._held[name] += 1
         log.warning("loop_held_up", task=task, place=seen.place, seconds=round(late, 3))
         if late > _LONG_SECONDS:

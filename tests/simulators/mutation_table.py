@@ -254,8 +254,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         3,
         "log not restarted while a reader holds its last commit",
         "gateway/store/engine/database.py",
-        "_, pages, _ = connection.execute(\"PRAGMA wal_checkpoint(PASSIVE)\").fetchone()",
-        "_, pages, moved = connection.execute(\"PRAGMA wal_checkpoint(PASSIVE)\").fetchone()\n"
+        '_, pages, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()',
+        '_, pages, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()\n'
         "            pages = pages if moved < pages else 0",
         tests=("tests/gateway/store/test_database.py",),
     ),

@@ -98,6 +98,7 @@ async def test_the_same_cards_come_of_it(client, central, store, apart, monkeypa
     assert [one.body for one in asked] == [one.body for one in again]
 
 
+@pytest.mark.long("a child process for each list")
 async def test_the_index_in_memory_has_them_too(client, central, store, apart):
     assert await indexed(store, "text:00111572") == ()
     list_more(central)
@@ -123,6 +124,7 @@ async def test_a_process_that_ends_in_the_middle_is_not_missed(client, central, 
     assert {row[0] for row in rows(store)[0]} == set(central.cards)
 
 
+@pytest.mark.long("a child process for each list")
 async def test_a_process_that_hangs_is_not_waited_for_long(client, central, store, apart, monkeypatch):
     list_more(central)
 
@@ -150,6 +152,7 @@ async def test_another_process_would_not_know_this_zone(client, central, store, 
     assert (apart, report.problems, report.cards.cards) == ([], (), 40)
 
 
+@pytest.mark.long("a child process for each list")
 async def test_what_came_before_a_fault_of_central_stays(client, central, store, apart):
     list_more(central)
 
@@ -163,6 +166,7 @@ async def test_what_came_before_a_fault_of_central_stays(client, central, store,
     assert apart[0].returncode == -signal.SIGKILL
 
 
+@pytest.mark.long("a child process for each list")
 async def test_a_list_that_contradicts_itself_takes_nothing_away(client, central, store, apart):
     central.tables.page_cap = 100
     await pull_of(client, store).pull()

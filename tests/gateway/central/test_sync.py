@@ -287,6 +287,7 @@ async def test_its_end_signs_out(central, sync, down, running):
     assert central.open_sessions == 0
 
 
+@pytest.mark.long("a child process that is killed, twice")
 async def test_killed_between_sending_and_recording_it_makes_nothing_again(central, tmp_path):
     folder = tmp_path / "killed"
     folder.mkdir()

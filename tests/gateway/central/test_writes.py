@@ -564,6 +564,7 @@ asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3] == "held"))
 """
 
 
+@pytest.mark.long("a child process that is killed, twice")
 async def test_killed_between_centrals_answer_and_its_own_commit_it_makes_no_second_card(central, tmp_path):
     folder = tmp_path / "killed"
     folder.mkdir()

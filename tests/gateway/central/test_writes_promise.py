@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from examples import examples
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -240,5 +241,5 @@ class InStep(RuleBasedStateMachine):
 
 TestInStep = InStep.TestCase
 TestInStep.settings = settings(
-    max_examples=8, stateful_step_count=16, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(4, of=8), stateful_step_count=16, deadline=None, suppress_health_check=list(HealthCheck)
 )

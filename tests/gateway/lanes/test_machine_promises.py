@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import pytest
+from examples import examples
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
@@ -405,7 +406,7 @@ def run(*, examples: int) -> None:
 
 
 TestLaneLife = LaneLife.TestCase
-TestLaneLife.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestLaneLife.settings = settings(max_examples=examples(40, of=100), stateful_step_count=30, deadline=None)
 
 
 def test_a_gate_that_was_seen_closed_is_not_opened_for_what_comes_later():

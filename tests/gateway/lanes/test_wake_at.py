@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lane_rules import POINT, lane_rules
@@ -113,7 +114,7 @@ class Player:
                 self.do(m.GateRegained())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(30, of=100), deadline=None)
 @given(rules=lanes, story=stories)
 def test_stepping_from_wake_to_wake_says_the_same_as_stepping_finely(rules, story):
     fine, exact = Player(rules), Player(rules)

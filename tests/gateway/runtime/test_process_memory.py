@@ -13,6 +13,7 @@ import time
 import weakref
 from pathlib import Path
 
+import pytest
 from waiting import until
 
 from gateway.runtime.process_settings import collect_regularly
@@ -44,6 +45,7 @@ def read_until(process: subprocess.Popen[bytes], mark: bytes) -> None:
             heard += read
 
 
+@pytest.mark.long("a whole gateway in a process of its own")
 def test_garbage_is_not_looked_for_among_what_the_program_is_made_of(tmp_path: Path) -> None:
     (tmp_path / "site.toml").write_text(SITE)
     words = [sys.executable, "-c", RUNNING]

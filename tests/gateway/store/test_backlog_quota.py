@@ -35,6 +35,7 @@ async def held(store, operation, body, *, times=1, first=1, **more):
     await asyncio.gather(*holds)
 
 
+@pytest.mark.long("twelve thousand writes, one by one")
 async def test_more_than_ten_thousand_small_writes_are_taken_and_go_up_in_order(store):
     for first in range(0, 12_000, 500):
         await held(store, CARD_UPDATE, {"note": "x"}, first=first + 1, times=500)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import replace
 
+from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,7 +50,7 @@ def check(index, listed):
         assert set(index.aliases_of(number)) == set(card.aliases)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80, of=200), deadline=None)
 @given(steps)
 def test_the_index_says_what_a_dict_says(script):
     index, listed = empty(), {}

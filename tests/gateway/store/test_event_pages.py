@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from large_store import fill_ranges
@@ -74,7 +75,7 @@ def passes(event, wanted):
     limit=st.integers(0, 20),
     ordered=st.booleans(),
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60, of=150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_page_is_what_looking_at_every_event_says(rows, dense, wanted, offset, before, limit, ordered):
     rows = rows + [(800_000 + n, n % 3, 101 + n % 2, WORDS[n % 3], n * 3) for n in range(dense)]
     if ordered:

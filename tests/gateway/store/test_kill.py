@@ -10,8 +10,9 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 PROGRAM = Path(__file__).with_name("acknowledging_writer.py")
-ROUNDS = 6
 
 
 def acknowledged_until_killed(folder, lines):
@@ -32,10 +33,13 @@ def acknowledged_until_killed(folder, lines):
     return said
 
 
-async def test_acknowledged_events_outlive_kill_and_ids_go_on_upwards(opened, tmp_path):
+@pytest.mark.parametrize(
+    ("rounds", "most"), [(2, 60), pytest.param(6, 400, marks=pytest.mark.long("six processes that are killed"))]
+)
+async def test_acknowledged_events_outlive_kill_and_ids_go_on_upwards(opened, tmp_path, rounds, most):
     known: dict[int, str] = {}
-    for number in range(ROUNDS):
-        said = acknowledged_until_killed(tmp_path, random.randint(20, 400))
+    for number in range(rounds):
+        said = acknowledged_until_killed(tmp_path, random.randint(20, most))
         assert said
         assert not known or min(said) > max(known)
         known |= said

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from examples import examples
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -301,5 +302,5 @@ class Balanced(RuleBasedStateMachine):
 
 TestBalanced = Balanced.TestCase
 TestBalanced.settings = settings(
-    max_examples=8, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(3, of=8), stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
 )

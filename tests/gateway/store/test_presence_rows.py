@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
+from examples import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ def connection():
     connection.close()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60, of=150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(script=steps)
 def test_both_say_the_same(script, connection):
     connection.execute("DELETE FROM area")
