@@ -85,8 +85,9 @@ class Pace:
     line, and its slope is the error of the pace.
     """
 
-    def __init__(self) -> None:
-        self.factor = 1.0
+    def __init__(self, *, factor: float = 1.0) -> None:
+        """`factor` is that of an earlier connection to the camera."""
+        self.factor = factor
         """The real time that passes while the camera counts one second."""
         self.settled_at: float | None = None
         """Since when the factor has hardly changed, in monotonic seconds; None before the first picture."""
@@ -98,9 +99,13 @@ class Pace:
         self._report: SenderReport | None = None
         self._reported: float | None = None
 
+    def has_held(self, now: float) -> bool:
+        """Return whether the factor has hardly changed for a while."""
+        return self.settled_at is not None and now - self.settled_at >= _SETTLED_SECONDS
+
     def told(self, now: float) -> float:
         """Return the seconds that the camera counts in a real one: 1.0 until another pace has held for a while."""
-        if self.factor == 1.0 or self.settled_at is None or now - self.settled_at < _SETTLED_SECONDS:
+        if not self.has_held(now):
             return 1.0
         return 1 / self.factor if abs(self.factor - 1) >= _TOLD_ERROR else 1.0
 

@@ -31,9 +31,10 @@ class Timestamps:
 
     Args:
         reordering: how many pictures may be decoded before one and shown after it; 0 when both orders are the same.
+        factor: the factor of the pace that an earlier connection showed.
     """
 
-    def __init__(self, *, reordering: int = 0) -> None:
+    def __init__(self, *, reordering: int = 0, factor: float = 1.0) -> None:
         self._reordering = reordering
         self._raw: int | None = None
         self._part_of_tick = 0.0
@@ -52,7 +53,7 @@ class Timestamps:
         self._seen = 0
         self._first_pts = 0
         self._last_dts: int | None = None
-        self.pace = Pace()
+        self.pace = Pace(factor=factor)
         """The pace at which the camera counts."""
         self._owed = 0
         self._catch_up = 0.0

@@ -66,9 +66,10 @@ class VideoTrack:
         encodings: the encodings of its payload types, at least one, all of codecs that can be recorded.
         lossy: whether the network may lose packets; over TCP only the camera itself can leave pictures out.
         now: when the connection was made, in monotonic seconds.
+        factor: the factor of the camera's pace that an earlier connection showed.
     """
 
-    def __init__(self, *, encodings: Mapping[int, Encoding], lossy: bool, now: float) -> None:
+    def __init__(self, *, encodings: Mapping[int, Encoding], lossy: bool, now: float, factor: float = 1.0) -> None:
         self._encodings = encodings
         self._lossy = lossy
         self._payload_type = -1
@@ -84,6 +85,7 @@ class VideoTrack:
         self._entered_pts = 0
         self._looked_at: list[tuple[Picture, float]] | None = []
         self._latest: tuple[int, int, int, float] | None = None
+        self._factor = factor
         self._pace = 1.0
         self.has_output = False
         """True once a frame came out."""
@@ -109,6 +111,12 @@ class VideoTrack:
             return None
         timestamp, rate, pts, arrived = self._latest
         return PictureTime(timestamp, rate / self._times.pace.factor, pts, arrived)
+
+    def factor(self, now: float) -> float:
+        """Return the factor of the camera's pace: the last that has held for a while."""
+        if self._times is not None and self._times.pace.has_held(now):
+            self._factor = self._times.pace.factor
+        return self._factor
 
     def reported(self, report: SenderReport) -> None:
         """Take a sender report of the pictures."""
@@ -218,7 +226,7 @@ class VideoTrack:
         self.has_output = True
         self.came_through_at = arrived
         if self._times is None:
-            self._times = Timestamps(reordering=self._reordering or 0)
+            self._times = Timestamps(reordering=self._reordering or 0, factor=self._factor)
         repaired = self._times.repaired
         pts, dts = self._times.times(picture.timestamp, arrived, clock=self._clock)
         jumped = self._times.repaired > repaired

@@ -18,6 +18,8 @@ class CameraHabits:
     """It hangs up at OPTIONS before DESCRIBE, or right after its answer, or leaves it unanswered."""
     ends_at_sound: bool = False
     """It hangs up when its sound is set up, or leaves that unanswered; its pictures are worth more."""
+    pace: float = 1.0
+    """The real time that passes while it counts one second, as its last connection showed."""
     udp_fails: bool = False
     """No picture of it came through over UDP."""
     refuses_account: bool = False

@@ -49,10 +49,11 @@ class RtspSource:
         """
         self._stall_seconds = stall_seconds
         self._monotonic = monotonic
+        self._habits = habits or CameraHabits()
         self._viewing = RtspViewing(
             url=url,
             transport=transport,
-            habits=habits or CameraHabits(),
+            habits=self._habits,
             seconds=open_seconds,
             buffers=buffers or ReadBuffers(),
             monotonic=monotonic,
@@ -77,7 +78,12 @@ class RtspSource:
         video = recordable(media)
         sounds, why = audible(media) if self._audio else ([], "nobody asked for audio")
         playing = self._viewing.play(video, [sound.media for sound in sounds])
-        self._track = VideoTrack(encodings=video.encodings, lossy=self._viewing.over == "udp", now=self._monotonic())
+        self._track = VideoTrack(
+            encodings=video.encodings,
+            lossy=self._viewing.over == "udp",
+            now=self._monotonic(),
+            factor=self._habits.pace,
+        )
         if playing is None:
             self.why_silent = "the camera refused to send its audio" if sounds else why
         else:
@@ -161,4 +167,6 @@ class RtspSource:
 
     def close(self) -> None:
         """End the session and close the connection. Call it from the thread that reads."""
+        if self._track is not None:
+            self._habits.pace = self._track.factor(self._monotonic())
         self._viewing.close()

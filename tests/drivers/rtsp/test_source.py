@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from contextlib import closing
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 
 import av
 import pytest
@@ -15,6 +15,7 @@ from hostile_camera import TICKS, HostileCamera, Script, film, joined
 from waiting import GENEROUS, until
 
 from drivers.rtsp.client.accounts import parse_challenges
+from drivers.rtsp.client.habits import CameraHabits
 from drivers.rtsp.client.source import RtspSource
 from drivers.rtsp.errors import CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
 from drivers.rtsp.video_track import FootageLost
@@ -229,6 +230,20 @@ async def test_silence_and_slowness():
     with pytest.raises(CameraUnreachable, match="in time"):
         await seen(script(silent=True), 1, open_seconds=0.5)
     assert_whole(await seen(script(describe_seconds=1.0), 3))
+
+
+async def test_the_pace_of_a_camera_is_remembered_for_its_next_connection():
+    ahead = 0.0
+    habits = CameraHabits(pace=0.5)
+    async with HostileCamera(script()) as camera:
+        source = RtspSource(url=camera.url(), habits=habits, monotonic=lambda: time.monotonic() + ahead)
+        with closing(source):
+            await asyncio.to_thread(source.open)
+            first, second, *_ = await asyncio.to_thread(lambda: list(islice(chain.from_iterable(source.batches()), 2)))
+            assert second.pts - first.pts == TICKS // 2
+            habits.pace = 1.0
+            ahead = 60.0  # until then it has held
+        assert habits.pace == 0.5
 
 
 async def test_a_full_camera_says_so_and_a_session_that_ended_well_makes_room():

@@ -119,13 +119,13 @@ def test_whatever_is_told_decoding_times_grow_and_come_before_presentation(raws,
     assert all(dts <= pts for pts, dts in told)
 
 
-def sent(stamped, rates, *, seconds=90, clock=90_000, late=lambda number: 0.0, batch=0.0):
+def sent(stamped, rates, *, seconds=90, clock=90_000, late=lambda number: 0.0, batch=0.0, factor=1.0):
     """Run pictures that a camera stamps `stamped` a second and sends at these rates, one after the other.
 
     Return the error of each picture's time in seconds, with its time, and the timestamps. `batch`: the seconds for
-    which a reader collects pictures.
+    which a reader collects pictures. `factor`: the pace that an earlier connection showed.
     """
-    times, errors, waiting, at, number, begin = Timestamps(), [], [], 0.0, 0, None
+    times, errors, waiting, at, number, begin = Timestamps(factor=factor), [], [], 0.0, 0, None
     while at < seconds:
         waiting.append((at, round(number * clock / stamped) & 0xFFFFFFFF))
         if not batch or int((at + 0.001) / batch) > int((waiting[0][0] + 0.001) / batch) or len(waiting) == 1:
@@ -153,6 +153,18 @@ def test_timestamps_at_another_pace_are_scaled_to_real_time(stamped, rate, clock
     assert all(abs(error) < 0.6 for error in settled)
     is_off = stamped != rate
     assert (abs(times.pace.told(190.0) - rate / stamped) < 0.02) if is_off else times.pace.told(190.0) == 1.0
+
+
+def test_a_pace_that_an_earlier_connection_showed_counts_from_the_first_picture():
+    errors, times = sent(25, [21], factor=25 / 21)
+    assert max(abs(error) for _, error in errors) < 0.02
+    assert abs(times.pace.told(190.0) - 21 / 25) < 0.01
+
+
+def test_a_pace_that_was_remembered_and_is_over_is_corrected():
+    errors, times = sent(25, [25], factor=25 / 21)
+    assert abs(times.pace.factor - 1) < 0.01
+    assert all(abs(error) < 0.6 for at, error in errors if at > 30)
 
 
 def test_a_pace_that_changes_is_followed():

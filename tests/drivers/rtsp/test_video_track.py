@@ -25,6 +25,27 @@ def test_a_clock_of_any_rate_wraps_without_a_jump(clock):
     assert track.keeps_time
 
 
+def test_the_next_connection_begins_at_the_pace_of_the_one_before():
+    """A camera that stamps 21 pictures a second as 25."""
+
+    def connection(factor: float) -> tuple[float, float]:
+        track = VideoTrack(encodings={PAYLOAD_TYPE: Encoding("H264", 90_000)}, lossy=False, now=0.0, factor=factor)
+        packetizer = Packetizer(ssrc=7, sequence=0, timestamp=0)
+        pictures = film()
+        frames = []
+        for number in range(90 * 21):
+            packets = packetizer.packets(replace(pictures[number % len(pictures)], pts=number * TICKS))
+            frames += track.frames(packets, number / 21)
+        errors = [(frame.pts - frames[0].pts) / 90_000 - frame.arrived for frame in frames]
+        assert track.factor(10.0) == factor, "so soon nothing is known"
+        return max(map(abs, errors)), track.factor(90.0)
+
+    off, factor = connection(1.0)
+    assert off > 0.3
+    assert abs(factor - 25 / 21) < 0.01
+    assert connection(factor)[0] < 0.1
+
+
 def seen(*, missing: range, seconds_a_picture: float) -> list:
     """Return the frames that a recording gets over a network that loses whole pictures."""
     track = VideoTrack(encodings={PAYLOAD_TYPE: Encoding("H264", 90_000)}, lossy=True, now=0.0)
