@@ -21,6 +21,10 @@ class CameraEnded(LinkError):
     """The camera ended the stream."""
 
 
+class CameraMoved(LinkError):
+    """The camera sends us to another address, after it was asked for its stream."""
+
+
 class CameraRefused(DeviceFault):
     """The camera answered and refused: a wrong account, no such stream, or a codec that is not recorded."""
 

@@ -213,6 +213,8 @@ class Script:
     sequence: Callable[[str], str] = lambda number: number
     """The CSeq of the answer to the request with this number."""
     line_end: str = "\r\n"
+    names_length: bool = True
+    """False to leave Content-Length out of answers."""
     answer_to_play: bool = True
     """False to leave PLAY unanswered; the pictures come in any case."""
     grants: str | None = None
@@ -347,7 +349,7 @@ class _Visit:
                     status, headers, body = own or await self._answer(request)
                     lines = [f"RTSP/1.0 {status} X", f"CSeq: {script.sequence(request.headers['cseq'])}"]
                     lines += [f"{k}: {v}" for k, v in headers.items()]
-                    if body:
+                    if body and script.names_length:
                         lines.append(f"Content-Length: {len(body)}")
                     if request.method != "PLAY" or script.answer_to_play:
                         self.writer.write(script.line_end.join([*lines, "", ""]).encode() + body)
@@ -403,7 +405,7 @@ class _Visit:
                 body = re.sub(rb"a=fmtp[^\r]*\r\n", b"", body)
             if script.sound is not None:
                 body += script.sound.description()
-            return 200, {"Content-Base": request.url + "/"}, body
+            return 200, {"Content-Base": request.url + "/", "Content-Type": "application/sdp"}, body
         if request.method == "SETUP" and request.url.endswith("trackID=1"):
             return await self._set_up_sound(parse_transport(request.headers["transport"]))
         if request.method == "SETUP":

@@ -44,6 +44,8 @@ _MOST_ATTEMPTS = 5
 _MOST_ADDRESSES = 8
 _RECEIVE_BUFFER = 1_048_576
 _TICK_SECONDS = 0.1
+_SILENT_READS = 5
+"""Reads without bytes, of 0.1 s each, that end a description whose length the camera does not name."""
 _MOST_EARLY = 2_000
 _DOLLAR = 0x24
 _LETTERS = string.ascii_uppercase.encode()
@@ -113,6 +115,8 @@ class RtspConnection:
         self._speaks_rtsp = self._heard_else = self._heard_too_long = False
         self._in_step = True
         self._headless_until = 0
+        self._waits_for_silence = False
+        self._silent_reads = 0
         self._interrupted = threading.Event()
         self._enough: Callable[[], object] | None = None
         self.channels: set[int] = set()
@@ -325,7 +329,8 @@ class RtspConnection:
             flags = 0 if self._enough is None else socket.MSG_DONTWAIT
             count = self._socket.recv_into(self._view[self._until :], _PIECE, flags)
         except (BlockingIOError, ssl.SSLWantReadError):
-            return []
+            self._silent_reads += 1
+            return self._parse() if self._waits_for_silence else []
         except OSError as error:
             raise CameraUnreachable(f"the connection broke ({system_words(error)})") from None
         if not count:
@@ -333,6 +338,7 @@ class RtspConnection:
                 raise CameraUnreachable("reading was ended")
             raise CameraEnded("the camera ended the stream")
         self._until += count
+        self._silent_reads = 0
         return self._parse()
 
     def _wait_without_buffer(self, enough: Callable[[], object]) -> None:
@@ -417,6 +423,11 @@ class RtspConnection:
             return after
         self._speaks_rtsp = self._in_step = True
         length = _body_length(answer.headers)
+        if _is_without_length(answer):
+            self._waits_for_silence = self._silent_reads < _SILENT_READS
+            if self._waits_for_silence:
+                return None
+            length = min(until - after, _LARGEST_BODY)
         if until < after + length:
             return None
         self._keep(replace(answer, body=bytes(self._view[after : after + length])))
@@ -492,6 +503,11 @@ class RtspConnection:
         if self._heard_too_long:
             raise CameraSilent(_TOO_LONG)
         raise CameraSilent(_NO_RTSP if self._heard_else else "the camera did not answer in time")
+
+
+def _is_without_length(answer: RtspResponse) -> bool:
+    """Return whether an answer has a description whose length it does not name, which it must (RFC 2326, 12.14)."""
+    return "content-length" not in answer.headers and "application/sdp" in answer.headers.get("content-type", "")
 
 
 def _body_length(headers: Mapping[str, str]) -> int:

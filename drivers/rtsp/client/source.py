@@ -6,6 +6,7 @@ lost and why.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -14,7 +15,7 @@ from drivers.rtsp.audio_track import AudioTrack, audible
 from drivers.rtsp.client.connection import ReadBuffers
 from drivers.rtsp.client.habits import CameraHabits
 from drivers.rtsp.client.viewing import RtspViewing, Transport
-from drivers.rtsp.errors import CameraStalled, CameraUnreachable
+from drivers.rtsp.errors import CameraMoved, CameraStalled, CameraUnreachable
 from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFormat
 from drivers.rtsp.video_track import LONGEST_DAMAGED_SECONDS, FootageLost, VideoTrack, recordable
 
@@ -74,10 +75,13 @@ class RtspSource:
             CameraRefused: the camera refused, has no video, or sends a codec that is not recorded.
             CameraEnded: the camera hung up.
         """
-        media = self._viewing.describe()
-        video = recordable(media)
-        sounds, why = audible(media) if self._audio else ([], "nobody asked for audio")
-        playing = self._viewing.play(video, [sound.media for sound in sounds])
+        while True:
+            media = self._viewing.describe()
+            video = recordable(media)
+            sounds, why = audible(media) if self._audio else ([], "nobody asked for audio")
+            with contextlib.suppress(CameraMoved):
+                playing = self._viewing.play(video, [sound.media for sound in sounds])
+                break
         self._track = VideoTrack(
             encodings=video.encodings,
             lossy=self._viewing.over == "udp",

@@ -21,7 +21,14 @@ from drivers.rtsp.client.keepalive import KeepAlive, KeepAliveHabits
 from drivers.rtsp.client.messages import RtspResponse, SessionHeader, last_part, parse_rtp_info, parse_session
 from drivers.rtsp.client.one_sender import OneSender
 from drivers.rtsp.client.udp_ports import RtpPorts, Sender
-from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraRefused, CameraSilent, CameraUnreachable
+from drivers.rtsp.errors import (
+    AccountRefused,
+    CameraEnded,
+    CameraMoved,
+    CameraRefused,
+    CameraSilent,
+    CameraUnreachable,
+)
 from drivers.rtsp.rtp_packets import Reordering
 from drivers.rtsp.sdp import Media, parse_description, session_control
 
@@ -81,6 +88,7 @@ class RtspViewing:
         self._monotonic = monotonic
         self._connection: RtspConnection | None = None
         self._interrupted = False
+        self._moves = 0
         self._session: SessionHeader | None = None
         self._url = self._asked = ""
         self._channels: dict[int, int] = {}
@@ -124,20 +132,28 @@ class RtspViewing:
             CameraRefused: the camera refused.
             CameraEnded: the camera hung up.
         """
-        for _ in range(_MOST_REDIRECTS + 1):
+        while True:
             self._connect()
+            self._asked = self._url
             location = self._ask_options()
             if not location:
                 answer = self._ask_description()
                 location = _moved_to(answer)
                 if not location:
                     _expect(answer)
-                    self._asked = self._url
                     self._url = session_control(answer.body, base=_base(self._url, answer.headers))
                     return parse_description(answer.body, base=self._url)
-            self.close()
-            self._parts = _moved(self._home, self._url, location)
-        raise CameraRefused("the camera sends us from one address to the next")
+            self._move(location)
+
+    def _move(self, location: str) -> None:
+        """End the session, so that `describe` begins anew at the address to which the camera sends us."""
+        self.close()
+        self._moves += 1
+        if self._moves > _MOST_REDIRECTS:
+            raise CameraRefused("the camera sends us from one address to the next")
+        self._parts = _moved(self._home, self._asked, location)
+        self._session = None
+        self._channels, self._report_channels, self._orders = {}, {}, []
 
     def _ask_options(self) -> str:
         """Ask for the methods that the camera knows; return the address to which it sends us instead, "" for none.
@@ -183,7 +199,7 @@ class RtspViewing:
     def play(self, video: Media, sounds: Sequence[Media]) -> int | None:
         """Start the video, and the first of these sounds that the camera does not refuse; return that one's place.
 
-        Raises as `describe`.
+        Raises as `describe`, and CameraMoved if the camera sends us to another address, which `describe` asks then.
         """
         connection = self._open_connection()
         self._set_up(connection, video, 0)
@@ -300,6 +316,8 @@ class RtspViewing:
         ):
             self._transport = "tcp" if self._transport == "udp" else "udp"
             answer = self._ask_transport(connection, medium, number)
+        if not number:
+            self._follow(answer)
         _expect(answer)
         if session := answer.headers.get("session"):
             self._session = parse_session(session)
@@ -353,6 +371,7 @@ class RtspViewing:
             if not connection.has_packets:
                 raise
             return RtspResponse(status=200, headers={})
+        self._follow(answer)
         if answer.status == _INVALID_RANGE:
             answer = connection.ask("PLAY", self._url, self._session_header())
         for url in (self._url.rstrip("/"), self._asked):
@@ -366,6 +385,11 @@ class RtspViewing:
                 _expect(answer)
         _expect(answer)
         return answer
+
+    def _follow(self, answer: RtspResponse) -> None:
+        if location := _moved_to(answer):
+            self._move(location)
+            raise CameraMoved("the camera sends us to another address")
 
     def _ask_transport(self, connection: RtspConnection, medium: Media, number: int) -> RtspResponse:
         if self._transport == "tcp":

@@ -123,6 +123,26 @@ async def test_a_redirect_is_followed_and_the_account_goes_along_to_the_same_hos
             await asyncio.to_thread(read, circle.url(), 1)
 
 
+@pytest.mark.parametrize("method", ["OPTIONS", "DESCRIBE", "SETUP", "PLAY"])
+@pytest.mark.parametrize("status", [301, 302, 305])
+async def test_a_redirect_is_followed_at_each_request(method, status):
+    async with HostileCamera(script(account=("cam", "word"))) as target, HostileCamera(script()) as first:
+        first.script.answers = lambda asked: (
+            (status, {"Location": target.url()}, b"") if asked.method == method else None
+        )
+        assert_whole(await asyncio.to_thread(read, first.url("cam:word@"), 3))
+        assert not first.sessions, "none is left behind"
+        first.script.answers = lambda asked: (
+            (status, {"Location": first.url()}, b"") if asked.method == method else None
+        )
+        with pytest.raises(CameraRefused, match="from one address to the next"):
+            await asyncio.to_thread(read, first.url(), 1)
+
+
+async def test_a_description_need_not_name_its_length():
+    assert_whole(await seen(script(names_length=False), 3))
+
+
 JUMPS = {
     "forward": lambda index, pts: pts + (index > 15) * 50_000_000,
     "a little forward": lambda index, pts: pts + (index > 15) * 400_000,
