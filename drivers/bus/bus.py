@@ -4,7 +4,8 @@ Promises:
 - A command goes at the next turn: besides earlier commands, at most the one transaction under way is ahead of it.
 - A command past its deadline, or for a line that is down, is refused; it never waits for the line to return.
 - After a command without a proven answer the line is reset, so that no byte of it arrives later. The reset also drops
-  what others wrote on the line. A connection that was reset is opened again at once.
+  what others wrote on the line.
+- A connection that was reset, or that the far end closed after an answer, is opened again at once. Polls wait for it.
 - A command is written only when everything before it was acknowledged, and taken back before the kernel would send it
   again (`drivers.delivery`).
 - After a time-out the line is drained until it is quiet, and a late answer never counts for the next request. Where
@@ -91,7 +92,7 @@ class Bus:
         self._down_reason = f"line {name} is not open yet"
         self._down_cause: Cause | None = None
         self._silent = 0
-        self._is_reset = False
+        self._opens_at_once = False
         self._hung_up = 0
         self._is_between = False
         self._last_tag = 0
@@ -162,10 +163,11 @@ class Bus:
                 self._connection = await open_link(
                     self._spec, timeout=OPEN_SECONDS, monotonic=self._monotonic, on_change=self._wake.set
                 )
-                self._is_between = False
+                self._is_between = self._opens_at_once = False
                 answered = await self._serve_until_lost(self._connection)
                 failures = 1 if answered else failures + 1
             except LinkError as error:
+                self._opens_at_once = self._opens_at_once and self._connection is not None
                 was_open, self._is_between = self._is_between, False
                 self._down_reason, self._down_cause = str(error), error.cause
                 failures += 1
@@ -178,9 +180,7 @@ class Bus:
                     self._lose(was_open=was_open)
             if self._is_between:
                 await self._await_request()
-            elif self._is_reset:
-                self._is_reset = False  # reconnect at once, without backoff: commands do not wait for the line
-            else:
+            elif not self._opens_at_once:
                 await asyncio.sleep(reconnect_wait(failures))
 
     async def transact(
@@ -242,7 +242,7 @@ class Bus:
 
     def _refuse_hopeless(self, unit: int, priority: Priority, deadline: MonotonicSeconds) -> None:
         down = self.down_reason
-        if down is not None:
+        if down is not None and not (self._opens_at_once and priority is Priority.POLL):
             raise LineDown(down)
         now = self._monotonic()
         if now >= deadline:
@@ -283,6 +283,7 @@ class Bus:
                 self._units.forget_late_answers()
             if connection.has_hung_up:
                 self._hung_up = self._hung_up + 1 if 0 < answers <= _FEW_ANSWERS else 0
+                self._opens_at_once = answers > 0
             self._down_reason = connection.lost or f"{self._spec.url} is open but nobody answers"
             self._down_cause = None
         finally:
@@ -370,7 +371,7 @@ class Bus:
         """Reset the line if a command was sent without an answer, so that none of its bytes arrives later."""
         if transaction.priority is Priority.COMMAND and transaction.sent and connection.lost is None:
             connection.reset(f"line {self._name} was reset: a command was not answered in time")
-            self._is_reset = True
+            self._opens_at_once = connection.lost is not None  # a serial port stays open
 
     async def _is_ready(self, connection: Connection, transaction: Transaction) -> bool:
         """Prepare the line for a request; return whether the request may be sent now. If not, fail it."""

@@ -124,7 +124,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         _SAFETY,
         "        if point.missed:\n",
         "        if False:\n",
-        tests=("tests/gateway/lanes/test_close_guards.py",),
     ),
     Mutation(
         1,
@@ -150,6 +149,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         tests=("tests/gateway/lanes/test_unanswered_opens.py",),
     ),
     # 2: no command replayed or late
+    Mutation(
+        2,
+        "a command waits for a line that is opened again",
+        _BUS,
+        "if down is not None and not (self._opens_at_once and priority is Priority.POLL):",
+        "if down is not None and not self._opens_at_once:",
+        tests=("tests/drivers/bus/test_bus.py",),
+    ),
     Mutation(
         2,
         "a busy controller is asked after the deadline",

@@ -10,9 +10,9 @@ import pytest
 from waiting import until
 
 from drivers.bus.bus import Bus
-from drivers.bus.transactions import Exchange, Priority, UnitRests
+from drivers.bus.transactions import Answer, Exchange, Priority, UnitRests
 from drivers.bus.wire import Direction
-from drivers.contract import DeadlinePassed, LinkError, NotPermitted, ProtocolViolation
+from drivers.contract import DeadlinePassed, LineDown, LinkError, NotPermitted, ProtocolViolation
 from drivers.link import LinkSpec
 
 
@@ -229,6 +229,27 @@ async def test_what_waits_when_the_line_is_lost_is_refused(line, peer):
         await until(lambda: bus.down_reason is None)
         await command(bus, "last")
         assert peer.heard == ["1 open", "1 last"]
+
+
+@pytest.mark.parametrize("has_answered", [True, False])
+async def test_polls_wait_while_a_line_that_hung_up_behind_an_answer_is_opened_again(line, peer, has_answered):
+    polled, commanded = [], []
+    async with line() as bus, asyncio.TaskGroup() as group:
+
+        def ask():
+            polled.append(group.create_task(outcome(poll(bus))))
+            commanded.append(group.create_task(outcome(command(bus, "open"))))
+
+        if has_answered:
+            await poll(bus)
+        with bus.telling_interruptions(ask):
+            await until(lambda: peer.writers)
+            for writer in tuple(peer.writers):
+                writer.close()
+            await until(lambda: polled and polled[0].done())
+    assert isinstance(polled[0].result(), Answer if has_answered else LineDown)
+    assert isinstance(commanded[0].result(), LineDown)
+    assert "1 open" not in peer.heard
 
 
 async def outcome(body):
