@@ -42,7 +42,6 @@ _MAY_WAIT = {
     "store/cards/cards.py": {"_build", "_follow", "at_once", "near_at_once"},  # the index of cards, in memory
     "store/engine/copies.py": {"copy_databases", "check_copy", "prepare_restored"},  # in the process of a backup
     "store/engine/migrations/__init__.py": {"refuse_newer", "migrate"},  # likewise
-    "web/register/socket.py": {"ask"},  # in the process of a command
     "rtsp/client/connection.py": {"send_bytes", "read"},  # in threads of the worker; tests use them on the loop
     "runtime/loop_watch.py": {"run"},  # waits until its thread has started
 }

@@ -30,13 +30,17 @@ _AT_A_TIME = 1 << 20
 _BROKE_OFF = "the gateway's answer broke off; look in its log"
 
 
+class NobodyThere(GatewayUnreachable):
+    """No gateway runs on this data folder, or at this address."""
+
+
 class Answer(BaseModel):
     """The fields that a command reads from the gateway's answer; others are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
 
-AnswerT = TypeVar("AnswerT", bound=Answer)
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
 class _SignedIn(Answer):
@@ -50,14 +54,15 @@ class _SignedIn(Answer):
 class LocalConnection(HTTPConnection):
     """HTTP over a gateway's local socket, which is in its run folder."""
 
-    def __init__(self, run_folder: Path) -> None:
+    def __init__(self, run_folder: Path, *, seconds: float = SECONDS) -> None:
         super().__init__("localhost")
         self._path = run_folder / INTERFACE_SOCKET
+        self._seconds = seconds
 
     def connect(self) -> None:
         """Connect to the socket. See `HTTPConnection.connect`."""
         self.sock = connect(self._path, within=_CONNECT_SECONDS)
-        self.sock.settimeout(SECONDS)
+        self.sock.settimeout(self._seconds)
 
 
 class Gateway:
@@ -70,9 +75,9 @@ class Gateway:
         self.session = ""
 
     @classmethod
-    def local(cls, run_folder: Path) -> Self:
-        """Return the gateway on this machine that has this run folder."""
-        return cls(str(run_folder.parent), lambda: LocalConnection(run_folder))
+    def local(cls, run_folder: Path, *, seconds: float = SECONDS) -> Self:
+        """Return the gateway on this machine that has this run folder. `seconds`: so long an answer may take."""
+        return cls(str(run_folder.parent), lambda: LocalConnection(run_folder, seconds=seconds))
 
     @classmethod
     def remote(cls, address: str) -> Self:
@@ -155,7 +160,8 @@ class Gateway:
                 f"this user may not ask the gateway of {self._name}; be root, or a member of the group edge-gateway"
             ) from error
         except (OSError, HTTPException) as error:
-            raise GatewayUnreachable(
+            is_nobody = isinstance(error, FileNotFoundError | NotADirectoryError | ConnectionRefusedError)
+            raise (NobodyThere if is_nobody else GatewayUnreachable)(
                 f"no gateway answers at {self._name}: start it, look in its log,"
                 " or say with --data or --url where it is"
             ) from error

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gateway.cli.target import USUAL_DATA, Data
-from gateway.domain.errors import ConfigError, GatewayError
-from gateway.web.register.changes import Answer, Reload
+from gateway.domain.errors import ConfigError, GatewayError, GatewayUnreachable
+from gateway.web.register.changes import RELOAD_PATH, TRIAL_PATH, Answer, Reload
 
+_LONGEST_RELOAD = 720.0
+_LOOK_SECONDS = 0.5
+_SILENCE_SECONDS = 20.0
+_NO_ANSWER = "the gateway did not answer; look in its log what became of it"
 _SHOWN = {"error", "faults", "refused", "changes", "confirmed", "why", "unseen"}
 
 
@@ -38,7 +42,7 @@ def reload(
 
     Example: edge-gateway reload --dry-run
     """
-    answer = asyncio.run(_asked(Reload(dry_run=dry_run, wait=wait, now=now), data))
+    answer = _asked(Reload(dry_run=dry_run, wait=wait, now=now), data)
     if as_json:
         shown = answer.model_dump(mode="json", include=_SHOWN)
         typer.echo(json.dumps(shown, indent=2))
@@ -68,10 +72,28 @@ def _show(answer: Answer, *, dry_run: bool) -> None:
             typer.echo("nothing was changed yet")
 
 
-async def _asked(change: Reload, data: Path) -> Answer:
-    from gateway.web.register.socket import NobodyThere, ask  # noqa: PLC0415  # other commands start faster without it
+def _asked(wanted: Reload, data: Path) -> Answer:
+    """Have the file taken over, and follow its trial to the end."""
+    from gateway.cli.client import Gateway, NobodyThere  # noqa: PLC0415  # help and wrong options answer faster
 
+    gateway = Gateway.local(data / "run", seconds=_LONGEST_RELOAD)
     try:
-        return await ask(change, run_folder=data / "run")
+        answer = gateway.answer_of(Answer, RELOAD_PATH, wanted.model_dump(mode="json"))
     except NobodyThere as error:
         raise GatewayError(f"no gateway runs on {data}; a gateway reads its site file when it starts") from error
+    except GatewayUnreachable as error:
+        raise GatewayError(_NO_ANSWER) from error
+    now, heard_at = answer, time.monotonic()
+    while now.on_trial:
+        time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
+        try:
+            now = gateway.answer_of(Answer, TRIAL_PATH, {})
+            heard_at = time.monotonic()
+        except GatewayUnreachable as error:  # the interface is served anew when its part of the file changes
+            if time.monotonic() - heard_at > _SILENCE_SECONDS:
+                raise GatewayError(_NO_ANSWER) from error
+        if now.run != answer.run:
+            raise GatewayError(_NO_ANSWER)
+    if not answer.on_trial:
+        return answer
+    return answer.model_copy(update={"confirmed": now.confirmed, "why": now.why, "unseen": now.unseen})

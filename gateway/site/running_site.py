@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
+from secrets import token_hex
 
 import structlog
 
@@ -178,6 +179,7 @@ class RunningSite:
         self._begun = asyncio.Event()
         self._word: _Word | None = None
         self._outcome = Outcome(confirmed=True, why="")
+        self.run_name = token_hex(8)
         self._lanes_are_free = False
 
     @property

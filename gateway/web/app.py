@@ -48,9 +48,9 @@ from gateway.web.http.server import BOUNDS, assembled
 from gateway.web.http.times import Moments
 from gateway.web.legacy.routes import legacy_routes
 from gateway.web.legacy.webhooks import WebhookActions
+from gateway.web.local_commands import LocalCommands
 from gateway.web.operations.cameras.open_views import OpenViews
 from gateway.web.operations.routes import camera_routes, v1_routes
-from gateway.web.register.socket import listening
 from gateway.web.relayed.ids import RelayedIds
 from gateway.web.relayed.relay import Relay, Relayed
 from gateway.web.spreadsheets import Spreadsheets
@@ -163,6 +163,7 @@ class Interface:
             monotonic=self.clock.monotonic,
         )
         app = assembled((*routes, *self._relayed_routes(), *self.extra_routes), admission, self._live, places)
+        app.router.add_routes(LocalCommands(register=self._auth.register, site_file=self.site_file).routes())
         app[TRUSTED_PROXIES] = proxies
         app[HOST_NAMES] = served_names(self.site.api, machine=socket.gethostname())
         app[PUBLIC_URL] = self.site.api.public_url or ""
@@ -330,11 +331,9 @@ class Interface:
         )
 
     async def _while_served(self, _: web.Application) -> AsyncIterator[None]:
-        """Run the interface's tasks while it is served: the register's socket, open views, session ends."""
+        """Run the interface's tasks while it is served: open views, session ends."""
         await self._auth.load()
-        run = self.data / "run"
-        asked = listening(self._auth.register, run_folder=run, site_file=self.site_file)
-        async with asked, asyncio.TaskGroup() as group:
+        async with asyncio.TaskGroup() as group:
             tasks = (
                 group.create_task(self._auth.run(), name="end-at-central"),
                 group.create_task(self._views.run(), name="check-views"),

@@ -511,6 +511,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         8,
+        "the group changes accounts",
+        "gateway/web/local_commands.py",
+        "not in (0, os.geteuid()):",
+        "is None:",
+        tests=("tests/gateway/web/test_local_socket.py",),
+    ),
+    Mutation(
+        8,
         "the gateway's own processes may use its local sockets",
         "gateway/runtime/unix_sockets.py",
         "return user == os.geteuid() and (nobody_signs_in or _has_no_shell)(user)",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.owner_rights import acting_as_owner
-from gateway.web.register.changes import Answer, Change
+from gateway.web.register.changes import REGISTER_PATH, Answer, Change
 
 if TYPE_CHECKING:
     from gateway.runtime.data_folder import DataFolder
@@ -21,21 +21,17 @@ def made(change: Change, data: Path, *, new: bool = False) -> Answer:
 
     `new`: the folder may be empty, because no gateway has run on it yet.
     """
-    answer = asyncio.run(_made(change, data, new=new))
-    if answer.error:
-        raise GatewayError(answer.error)
-    return answer
-
-
-async def _made(change: Change, data: Path, *, new: bool) -> Answer:
-    from gateway.web.register.socket import NobodyThere, ask  # noqa: PLC0415  # other commands start faster without it
+    from gateway.cli.client import Gateway, NobodyThere  # noqa: PLC0415  # help and wrong options answer faster
 
     if not new and not (data / "site.db").exists():
         raise ConfigError(f"no gateway has run on {data} yet; start it once, or say with --data where its data is")
     try:
-        return await ask(change, run_folder=data / "run")
+        answer = Gateway.local(data / "run").answer_of(Answer, REGISTER_PATH, change.model_dump(mode="json"))
     except NobodyThere:
-        return await _here(change, data)
+        answer = asyncio.run(_here(change, data))
+    if answer.error:
+        raise GatewayError(answer.error)
+    return answer
 
 
 async def _here(change: Change, data: Path) -> Answer:

@@ -6,6 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+REGISTER_PATH = "/local/register"
+"""Where the local socket takes a `Change` of the register."""
+RELOAD_PATH = "/local/reload"
+"""Where it takes a `Reload`."""
+TRIAL_PATH = "/local/reload/trial"
+"""Where it answers how the change on trial stands."""
+
 
 class _Message(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -130,7 +137,6 @@ class Reload(_Message):
     says that nobody is in them, whatever their inputs say.
     """
 
-    do: Literal["reload"] = "reload"
     dry_run: bool = False
     wait: Annotated[float, Field(ge=0, le=600)] = 30
     now: bool = False
@@ -140,8 +146,7 @@ OfAccount = (
     AddAccount | SetPassword | SetRole | SetDisabled | SetSecondFactor | SetRecoveryCodes | RemoveAccount | SignOut
 )
 Change = Look | OfAccount | PutRole | RemoveRole | AddKey | RemoveKey
-Asked = Change | Reload
-ASKED: TypeAdapter[Asked] = TypeAdapter(Annotated[Asked, Field(discriminator="do")])
+CHANGE: TypeAdapter[Change] = TypeAdapter(Annotated[Change, Field(discriminator="do")])
 
 
 class AccountShown(_Message):
@@ -203,8 +208,8 @@ class Answer(_Message):
 
     After a change of the register: `error` is one sentence when nothing was changed, else ""; the lists are those after
     the change. After a reload of the site file: its `faults`; its `changes`; the reasons why it was `refused`; whether
-    it is `confirmed`, and `why` it is confirmed or was taken back; the readers that were `unseen` until it was
-    confirmed.
+    it is `on_trial` or `confirmed`, and `why` it is confirmed or was taken back; the readers that were `unseen` until
+    it was confirmed; and the name of the gateway's `run`, which changes with a restart.
     """
 
     error: str = ""
@@ -214,6 +219,8 @@ class Answer(_Message):
     faults: tuple[str, ...] = ()
     changes: tuple[SiteChange, ...] = ()
     refused: tuple[str, ...] = ()
+    on_trial: bool = False
     confirmed: bool = False
     why: str = ""
     unseen: tuple[ReaderUnseen, ...] = ()
+    run: str = ""

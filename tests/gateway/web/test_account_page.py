@@ -11,9 +11,9 @@ from playwright.async_api import expect
 
 from gateway.web.auth.site_file_accounts import hash_password
 from gateway.web.register.changes import AddAccount, SetSecondFactor
-from gateway.web.register.socket import ask
 from simulation.far_ends.central.accounts import totp
 from tests.gateway.web.setups.browser import PATIENCE
+from tests.gateway.web.setups.local import ask
 
 pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"

@@ -17,9 +17,9 @@ from gateway.runtime.clock import SystemClock
 from gateway.web.auth.site_file_accounts import hash_password
 from gateway.web.catalogue import PUBLIC
 from gateway.web.register.changes import AddAccount, SetSecondFactor
-from gateway.web.register.socket import ask
 from simulation.far_ends.central import Central, CentralAccount, seed_site
 from simulation.far_ends.central.accounts import totp
+from tests.gateway.web.setups.local import ask
 
 ANSWERED = [item for item in PUBLIC if item.answered_by == "gateway" and item.method != "OPTIONS"]
 ELSEWHERE = {"/v1/access/device", "/v1/camera/whep/{id}", "/v1/camera/whep/{id}/{view}"}

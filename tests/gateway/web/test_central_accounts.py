@@ -15,9 +15,9 @@ from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
 from gateway.runtime.clock import SystemClock
 from gateway.web.register.changes import AddAccount
-from gateway.web.register.socket import ask
 from simulation.far_ends.central import Central, CentralAccount, Faults, RoleForm
 from simulation.far_ends.central.accounts import totp
+from tests.gateway.web.setups.local import ask
 
 EVIDENCE = "/v1/camera/event/evidence"
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"

@@ -16,7 +16,7 @@ from gateway.domain.events import EventKind
 from gateway.recording.evidence_files import FOLDER
 from gateway.store import EventFilter
 from gateway.web.register.changes import AddAccount, PutRole, RemoveAccount, SetDisabled, SetRole
-from gateway.web.register.socket import ask
+from tests.gateway.web.setups.local import ask
 
 UPLOAD = "/v1/camera/event/evidence"
 JPEG = b"\xff\xd8\xff\xe0" + b"picture" * 1000

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import getpass
+import os
 import pwd
 import stat
 
 import pytest
 from aiohttp import ClientSession, UnixConnector
 
-from gateway.domain.errors import GatewayError
 from gateway.domain.events import EventKind
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET
-from gateway.web.register.changes import PutRole
-from gateway.web.register.socket import ask
+from gateway.web.register.changes import REGISTER_PATH, RELOAD_PATH, TRIAL_PATH, PutRole
+from tests.gateway.web.setups.local import local
+
+OWN_ROLE = PutRole(name="own", permissions=frozenset({"*"})).model_dump(mode="json")
+COMMANDS = [(REGISTER_PATH, OWN_ROLE), (RELOAD_PATH, {"dry_run": True}), (TRIAL_PATH, {})]
 
 
 def socket_of(folder):
     return folder / "run" / INTERFACE_SOCKET
-
-
-async def local(folder, path, body=None, *, method="POST"):
-    connector = UnixConnector(str(socket_of(folder)))
-    async with (
-        ClientSession(connector=connector) as client,
-        client.request(method, f"http://localhost{path}", json=body) as answer,
-    ):
-        return answer.status, await answer.json()
 
 
 async def test_only_the_owner_root_and_the_group_may_open_it(gateway, tmp_path):
@@ -78,6 +72,23 @@ async def test_a_process_of_the_gateway_itself_is_refused(gateway, tmp_path, mon
     status, answer = await local(tmp_path, "/v1/device/open", {"id": 101})
     assert (status, "own processes" in answer["error"]) == (403, True)
     assert (await local(tmp_path, "/api/v1/webhooks", method="GET"))[0] == 403
-    with pytest.raises(GatewayError):
-        await ask(PutRole(name="own", permissions=frozenset({"*"})), run_folder=tmp_path / "run")
+    assert (await local(tmp_path, REGISTER_PATH, OWN_ROLE))[0] == 403
+    assert "own" not in [name for name, _ in await gateway.store.accounts.roles()]
+
+
+@pytest.mark.parametrize(("path", "body"), COMMANDS)
+async def test_only_root_and_the_owner_change_accounts_and_read_the_site_file_again(
+    gateway, tmp_path, monkeypatch, path, body
+):
+    """Members of the group may open the socket, but had no right to these two."""
+    monkeypatch.setattr("gateway.web.local_commands.peer_user", lambda _: os.geteuid() + 1)
+    status, answer = await local(tmp_path, path, body)
+    assert (status, answer["error"]) == (403, "only root and the gateway's own user may do this; try it with sudo")
+    assert "own" not in [name for name, _ in await gateway.store.accounts.roles()]
+
+
+@pytest.mark.parametrize(("path", "body"), COMMANDS)
+async def test_the_network_does_not_find_what_commands_ask(gateway, path, body):
+    for user in ("", "chief"):
+        assert (await gateway.call(path, body, user=user))[0] == 404
     assert "own" not in [name for name, _ in await gateway.store.accounts.roles()]

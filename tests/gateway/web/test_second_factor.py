@@ -25,8 +25,8 @@ from gateway.web.register.changes import (
     SetSecondFactor,
     SignOut,
 )
-from gateway.web.register.socket import ask
 from simulation.far_ends.central.accounts import totp
+from tests.gateway.web.setups.local import ask
 
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 CODES = new_recovery_codes()

@@ -11,7 +11,7 @@ from gateway.web.auth.site_file_accounts import hash_password
 from gateway.web.auth.view_tokens import LIFE_SECONDS
 from gateway.web.operation import ViewKind
 from gateway.web.register.changes import AddAccount, PutRole, RemoveKey
-from gateway.web.register.socket import ask
+from tests.gateway.web.setups.local import ask
 
 PAGE = {"Origin": "https://player.example"}
 SIGHT = frozenset({"can_view_cameras", "can_view_camera_events"})

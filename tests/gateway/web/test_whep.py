@@ -26,7 +26,7 @@ from gateway.domain.errors import NotFoundError, OfferUnanswered
 from gateway.domain.viewing import LiveViewing, OpenView, TrickleView
 from gateway.web.operations.cameras import open_views
 from gateway.web.register.changes import AddAccount, PutRole, RemoveAccount, RemoveKey, SetDisabled
-from gateway.web.register.socket import ask
+from tests.gateway.web.setups.local import ask
 
 FRAGMENT = "application/trickle-ice-sdpfrag"
 
