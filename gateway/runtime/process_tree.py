@@ -14,7 +14,6 @@ _NAMES = {
     "gateway.camera_worker.cutter": "clip cutter",
     "drivers.osdp.line_process": "OSDP line",
     "gateway.web.spreadsheet_process": "spreadsheet process",
-    "gateway.central.pull.card_process": "card list process",
 }
 """The names of child processes by the module that they run; others count as "other"."""
 

@@ -33,8 +33,9 @@ pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(600)]
 
 CARDS = 100_000
 PAGE = 500
-AIM_SHARE = 1.5
-AIM_LAG = 0.005
+AIM_SECONDS = 40.0
+AIM_SHARE = 1.5  # with nothing changed, of the bare pages
+AIM_LAG = 0.01
 WHO = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
 
@@ -50,18 +51,20 @@ def spent():
 
 async def watched(act):
     """Seconds, CPU seconds here and in processes beside this one, p99 and most of the loop's lag, the longest callback,
-    and the most MiB beyond before.
+    the most MiB beyond before, and p99 of the loop's own computing between two looks: others' use of the processors is
+    not in it.
     """
-    lags, before = [], resident()
+    lags, computed, before = [], [], resident()
     most = before
 
     async def look():
         nonlocal most
         looked = 0.0
         while True:
-            began = time.monotonic()
+            began, used = time.monotonic(), time.thread_time()
             await asyncio.sleep(0.001)
             lags.append(time.monotonic() - began - 0.001)
+            computed.append(time.thread_time() - used)
             if began - looked > 0.05:
                 looked = began
                 most = max(most, resident())
@@ -73,9 +76,14 @@ async def watched(act):
             given = await act()
         seconds, cpu = time.monotonic() - began, [now - then for now, then in zip(spent(), cpu, strict=True)]
         looking.cancel()
-    lags.sort()
     held = callbacks.worst()
-    return given, seconds, cpu, lags[int(len(lags) * 0.99)], lags[-1], held.seconds if held else 0.0, most - before
+    own = p99(computed)
+    return given, seconds, cpu, p99(lags), max(lags), held.seconds if held else 0.0, most - before, own
+
+
+def p99(values):
+    """The 99th percentile of these values."""
+    return sorted(values)[int(len(values) * 0.99)]
 
 
 async def bare(url):
@@ -157,19 +165,21 @@ async def test_a_sweep_of_100_000_cards(tmp_path):
         await central.wait()
     print()
     alone, rows_alone = min(shown[0][1][1], shown[3][1][1]), shown[4][1][1]
-    for name, (_, seconds, cpu, p99, most, held, memory) in shown:
+    for name, (_, seconds, cpu, lag, most, held, memory, own) in shown:
         print(
             f"{name:18} {seconds:6.2f} s ({seconds / alone:4.2f} of bare), CPU {cpu[0]:5.2f} + {cpu[1]:4.2f} s,"
-            f" +{memory:4.0f} MiB, loop lag p99 {p99 * 1000:5.2f}, most {most * 1000:6.2f},"
-            f" by a callback {held * 1000:6.2f} ms"
+            f" +{memory:4.0f} MiB, loop lag p99 {lag * 1000:5.2f}, most {most * 1000:6.2f},"
+            f" by a callback {held * 1000:6.2f}, own computing p99 {own * 1000:5.2f} ms"
         )
     cold = shown[1][1][1]
     print(f"cold: {cold / (alone + rows_alone):4.2f} of the bare pages and the bare rows one after the other")
-    print(f"{shown[0][1][0]} requests each; aims: {AIM_SHARE} of the bare pages, lag p99 {AIM_LAG * 1000:.0f} ms")
-    for name, row, aim in (("cold", shown[1], 3.0), ("unchanged", shown[2], 0.9)):
-        show(f"100,000 cards {name}", row[1][1], "s", peer=alone, beside="the bare pages", aim=aim)
-        show(f"100,000 cards {name}, loop lag p99", row[1][3] * 1000, "ms", aim=3)
+    print(f"{shown[0][1][0]} requests each; the bare pages {alone:.2f} s")
+    show("100,000 cards cold", cold, "s", aim=AIM_SECONDS)
+    show("100,000 cards unchanged", shown[2][1][1], "s", peer=alone, beside="the bare pages", aim=0.9)
+    for name, row in (("cold", shown[1]), ("unchanged", shown[2])):
+        show(f"100,000 cards {name}, loop lag p99", row[1][3] * 1000, "ms", aim=AIM_LAG * 1000)
     assert [report.cards.cards for _, (report, *_) in shown[1:3]] == [CARDS, CARDS]
     assert shown[2][1][0].cards.changed == 0
+    assert cold < AIM_SECONDS
     assert shown[2][1][1] < AIM_SHARE * alone
     assert max(shown[1][1][3], shown[2][1][3]) < AIM_LAG

@@ -13,7 +13,6 @@ from gateway.central.client.client import CentralClient
 from gateway.central.client.list_proof import Page, Tally, read_waiting, waiting_text
 from gateway.central.client.page_size import PageSize
 from gateway.central.pull.absence_proof import ById, Found
-from gateway.central.pull.card_pages import CardPages
 from gateway.central.pull.field_map import CardFieldMap, CardMapper, MappedCard
 from gateway.central.pull.paged_walk import OnPage, OnProgress, PagedWalk, PageMemory, ignore_progress
 from gateway.central.pull.removed_cards import GoneCards, Missing
@@ -37,65 +36,25 @@ _T = TypeVar("_T")
 
 
 class ListedCard(NamedTuple):
-    """Record of central as text, with the card that it maps to once that is known.
+    """Record of central with its text, and the card that it maps to once that is known.
 
     Attributes:
         card_id: its id.
-        text: its record.
-        parsed: its record as an object; None if the card process parsed it.
-        mapped: the card; None while it was not needed, or if the card process made it.
-        ready: the card as the card process made it, else None.
-        is_unread: whether a part of its record could not be read.
+        record: its record.
+        text: its record as text.
+        mapped: the card; None while it was not needed.
     """
 
     card_id: int
+    record: JsonObject
     text: str
-    parsed: JsonObject | None = None
-    mapped: MappedCard | None = None
-    ready: ReadyCard | None = None
-    is_unread: bool = False
-
-    @property
-    def record(self) -> JsonObject:
-        """Central's record."""
-        if self.parsed is not None:
-            return self.parsed
-        parsed: JsonObject = json.loads(self.text)
-        return parsed
-
-    def judged(self, mapper: CardMapper) -> JudgedCard:
-        """Return it with its card, which is mapped now if it was not before."""
-        if self.ready is not None:
-            return JudgedCard(bool(self.ready.aliases), self.is_unread, self)
-        mapped = self.mapped or mapper.map(self.card_id, self.record)
-        return JudgedCard(mapped.has_credential, bool(mapped.unread), self._replace(mapped=mapped))
+    mapped: MappedCard | None
 
 
-class JudgedCard(NamedTuple):
-    """A listed card of which it is known whether any reading can match it, and whether a part could not be read."""
-
-    has_credential: bool
-    is_unread: bool
-    listed: ListedCard
-
-    def ready(self) -> ReadyCard:
-        """Return the card in the form in which the store writes it."""
-        if self.listed.ready is not None:
-            return self.listed.ready
-        if self.listed.mapped is None:
-            raise AssertionError("a judged card is mapped or ready")
-        return ready(CardRecord(self.listed.mapped.card, self.listed.text))
-
-
-def listed_here(card_id: int, record: JsonObject, mapper: CardMapper | None) -> ListedCard:
-    """Make a listed card of a record that was parsed in this process; map it if there is a mapper."""
+def listed(card_id: int, record: JsonObject, mapper: CardMapper | None) -> ListedCard:
+    """Make a listed card of a record; map it if there is a mapper."""
     mapped = None if mapper is None else mapper.map(card_id, record)
-    return ListedCard(card_id, record_text(record), record, mapped)
-
-
-def listed_elsewhere(card: ReadyCard, is_unread: bool) -> ListedCard:  # noqa: FBT001 (as it comes from there)
-    """Make a listed card of a record that the card process parsed."""
-    return ListedCard(card.values[0], card.values[-1], ready=card, is_unread=is_unread)
+    return ListedCard(card_id, record, record_text(record), mapped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +120,6 @@ class CardPull:
         self._clock = clock
         self._map_mark = fields.fingerprint(zone)
         self._mapper = CardMapper(fields, zone)
-        self._fields = fields
-        self._zone = zone
         self._judged_all = False
         self._without_credential: set[int] = set()
         self._unread: set[int] = set()
@@ -285,7 +242,6 @@ class CardPull:
         async def take(page: list[ListedCard]) -> bool:
             return await self._take(page, walk)
 
-        apart = CardPages(fields=self._fields, zone=self._zone, make=listed_elsewhere)
         pages = PagedWalk(
             self._client,
             path="/v1/access/list",
@@ -294,14 +250,10 @@ class CardPull:
             take=take,
             size=self._pages,
             memory=self._memory,
-            apart=apart if self._wants_all(walk) else None,
             on_progress=on_progress,
             on_page=on_page,
         )
-        try:
-            return await pages.walk()
-        finally:
-            await apart.close()
+        return await pages.walk()
 
     def _wants_all(self, walk: _Walk) -> bool:
         """Return whether all records must be mapped to cards, not only those that differ."""
@@ -314,7 +266,7 @@ class CardPull:
         for place, (card_id, record) in enumerate(page, start=1):
             if place % _CARDS_BETWEEN_YIELDS == 0:
                 await asyncio.sleep(0)  # lanes come first
-            made.append(listed_here(card_id, record, mapper))
+            made.append(listed(card_id, record, mapper))
         return made
 
     async def _take(self, page: Sequence[ListedCard], walk: _Walk) -> bool:
@@ -331,13 +283,13 @@ class CardPull:
             for place, theirs in enumerate(page, start=1):
                 if place % _CARDS_BETWEEN_YIELDS == 0:
                     await asyncio.sleep(0)
-                card_id, listed = theirs.card_id, theirs
+                card_id, shown = theirs.card_id, theirs
                 if card_id in arriving.waiting:
                     in_step = False
                     record = arriving.shown(card_id, theirs.record)
                     if record is None:
                         continue
-                    listed = listed_here(card_id, record, None)
+                    shown = listed(card_id, record, None)
                 is_new = card_id not in known
                 if card_id in walk.made_here and not is_new and _is_another(known[card_id], theirs.record):
                     in_step = False
@@ -346,14 +298,14 @@ class CardPull:
                 if card_id in walk.written or (is_own and (is_new or _is_another(known[card_id], theirs.record))):
                     in_step = False
                     continue
-                differs = walk.anew or known.get(card_id) != listed.text
+                differs = walk.anew or known.get(card_id) != shown.text
                 if not differs and self._judged_all:
                     continue
-                judged = listed.judged(self._mapper)
-                _put_in(self._without_credential, card_id, member=not judged.has_credential)
-                _put_in(self._unread, card_id, member=judged.is_unread)
+                mapped = shown.mapped or self._mapper.map(card_id, shown.record)
+                _put_in(self._without_credential, card_id, member=not mapped.has_credential)
+                _put_in(self._unread, card_id, member=bool(mapped.unread))
                 if differs:
-                    put.append(judged.ready())
+                    put.append(ready(CardRecord(mapped.card, shown.text)))
             for batch in _batches(put, _CARDS_IN_A_COMMIT):
                 done = await self._apply(walk, put=batch)
                 walk.added += done.added

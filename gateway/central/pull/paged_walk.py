@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from gateway.central.client.answers import CentralSlow, JsonObject
 from gateway.central.client.client import CentralClient
 from gateway.central.client.connections import TooLarge
 from gateway.central.client.list_proof import Met, Page, Tally
 from gateway.central.client.page_size import PageSize, in_a_size_that_comes, is_by_size
-from gateway.domain.errors import CentralRefused, CentralUnavailable
 
 _MOST_PAGES = 20_000
 
@@ -50,63 +49,20 @@ class PageMemory:
         self._met, self._walked = (self._walked if keep else {}), {}
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPage(Generic[_Item]):
-    """A page that was parsed in another process.
-
-    Attributes:
-        ids: the id of every record in the page's order; None for a record without a usable id.
-        count: the number of records in the whole list, as the page says; None if it does not.
-        made: the converted records by their ids; of several with the same id, the first.
-    """
-
-    ids: tuple[int | None, ...]
-    count: int | None
-    made: Mapping[int, _Item]
-
-
-class Apart(Protocol[_Item]):
-    """Parser of pages outside this process, for lists that are long enough."""
-
-    @property
-    def is_up(self) -> bool:
-        """True while pages can be parsed there. Once it ends, it stays False for the walk."""
-        ...
-
-    async def expect(self, records: int) -> None:
-        """Announce how many records are still to come."""
-        ...
-
-    def send(self, raw: bytes) -> None:
-        """Send a page to be parsed."""
-        ...
-
-    async def read(self) -> ReadPage[_Item] | None:
-        """Return the first page that was sent and not read yet; None when it cannot be parsed there."""
-        ...
-
-
 class _Answer:
-    """A page as central sent it: its digest, and its content if the last walk had it.
+    """A page as central sent it: its digest, and its content if the last walk had it."""
 
-    `raw` is the body if it is to be parsed in another process, else empty.
-    """
-
-    def __init__(self, number: int, memory: PageMemory, *, apart: bool) -> None:
-        self.number = number
+    def __init__(self, memory: PageMemory) -> None:
         self._memory = memory
-        self._apart = apart
         self.mark = b""
         self.met: Met | None = None
         self.whole: JsonObject = {}
-        self.raw = b""
 
     def known(self, raw: bytes) -> JsonObject | None:
-        """Return a mere success for a body that need not be parsed here: a known one, or one for another process."""
+        """Return a mere success for a page that the last walk had: it need not be parsed."""
         self.mark = blake2b(raw, digest_size=16).digest()
         self.met = self._memory.recall(self.mark)
-        self.raw = raw if self._apart and self.met is None else b""
-        return {"success": True} if self.raw or self.met is not None else None
+        return {"success": True} if self.met is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +91,7 @@ class PagedWalk(Generic[_Item]):
 
     `make` converts a page. `take` stores it, and returns whether the site has each record exactly as it came: then
     `memory` keeps its digest, and the next walk does not parse it again. While one page is stored, the next one is
-    fetched and converted. If pages are parsed `apart`, the one after that is fetched and sent there at the same time.
+    fetched and converted.
     """
 
     def __init__(
@@ -148,7 +104,6 @@ class PagedWalk(Generic[_Item]):
         take: Callable[[list[_Item]], Awaitable[bool]],
         size: PageSize,
         memory: PageMemory,
-        apart: Apart[_Item] | None = None,
         on_progress: OnProgress = ignore_progress,
         on_page: OnPage | None = None,
     ) -> None:
@@ -159,10 +114,8 @@ class PagedWalk(Generic[_Item]):
         self._take = take
         self._size = size
         self._memory = memory
-        self._apart = apart
         self._on_progress = on_progress
         self._tally = Tally(resource)
-        self._ahead: _Answer | CentralRefused | CentralUnavailable | None = None
 
     async def walk(self) -> Tally:
         """Walk to the end. Raises what the client, `make` and `take` raise; the pages before that are stored."""
@@ -190,48 +143,23 @@ class PagedWalk(Generic[_Item]):
             await self._on_page(arrived.ids)
 
     async def _next(self, number: int) -> _Arrived[_Item]:
-        if number == 2 and self._apart is not None:
-            await self._apart.expect((self._tally.count or 0) - self._tally.received)
-        answer, self._ahead = self._ahead or await self._ask_further(number), None
-        if not isinstance(answer, _Answer):
-            raise answer
-        if not answer.raw:
-            return await self._read(answer)
-        arrived, ahead = await asyncio.gather(self._read(answer), self._prefetch(number + 1), return_exceptions=True)
-        if isinstance(ahead, BaseException):
-            raise ahead
-        if isinstance(arrived, BaseException):
-            raise arrived
-        self._ahead = ahead
-        return arrived
-
-    async def _prefetch(self, number: int) -> _Answer | CentralRefused | CentralUnavailable | None:
-        """Return the page after the one being read, or the error of fetching it; None if there is probably none."""
-        if self._tally.received + self._size.limit >= (self._tally.count or 0):
-            return None
-        try:
-            return await self._ask_further(number)
-        except (CentralRefused, CentralUnavailable) as error:  # raised when its turn comes
-            return error
+        return await self._read(await self._ask_further(number))
 
     async def _first(self, limit: int) -> _Answer:
         return await self._ask(1, limit)
 
-    async def _ask_further(self, number: int, *, here: bool = False) -> _Answer:
+    async def _ask_further(self, number: int) -> _Answer:
         try:
-            return await self._ask(number, self._size.limit, here=here)
+            return await self._ask(number, self._size.limit)
         except (TooLarge, CentralSlow) as error:  # its records are larger than those of the first page
             if await is_by_size(self._client, error):
                 self._size.refused()
             raise
 
-    async def _ask(self, number: int, limit: int, *, here: bool = False) -> _Answer:
-        apart = not here and self._apart is not None and self._apart.is_up
-        answer = _Answer(number, self._memory, apart=apart)
+    async def _ask(self, number: int, limit: int) -> _Answer:
+        answer = _Answer(self._memory)
         asked: JsonObject = {"page": number, "page_limit": limit}
         answer.whole = await self._client.call("POST", self._path, asked, known=answer.known)
-        if self._apart is not None and answer.raw:
-            self._apart.send(answer.raw)
         return answer
 
     async def _read(self, answer: _Answer) -> _Arrived[_Item]:
@@ -239,21 +167,10 @@ class PagedWalk(Generic[_Item]):
         if answer.met is not None:
             return _Arrived(tally.again(answer.met), [], answer.mark, answer.met, len(tally.ids), tally.count)
         before = tally.received
-        read = await self._apart.read() if self._apart is not None and answer.raw else None
-        if read is not None:
-            fresh_ids = tally.take_ids(read.ids, read.count)
-            made = [read.made[found] for found in fresh_ids]
-        else:
-            if answer.raw:  # no usual page, or the process could not parse it: parse it here to find out
-                answer = await self._ask_further(answer.number, here=True)
-                if answer.met is not None:
-                    return await self._read(answer)
-            page = tally.take(answer.whole)
-            fresh_ids = tuple(found for found, _ in page)
-            made = []
+        page = tally.take(answer.whole)
+        fresh_ids = tuple(found for found, _ in page)
         whole = len(fresh_ids) == tally.received - before
         met = Met(fresh_ids, tally.last_count) if whole else None
         received, count = len(tally.ids), tally.count
-        if read is None and page:
-            made = await self._make(page)
+        made = await self._make(page) if page else []
         return _Arrived(fresh_ids, made, answer.mark, met, received, count)
