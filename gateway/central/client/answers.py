@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from reprlib import Repr
 
-from gateway.central.client.json_stream import Unkept, Unreadable, read_object
+from gateway.central.client.json_body import Unkept, Unreadable, read_object
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import JsonObject
 from gateway.runtime.redaction import HIDDEN
@@ -18,9 +18,9 @@ __all__ = [
     "CentralSlow",
     "JsonObject",
     "NeedsSignIn",
+    "TooLarge",
     "Verdict",
     "judge",
-    "judge_read",
     "secrets_sent",
 ]
 
@@ -44,6 +44,10 @@ class CentralFailed(CentralUnavailable):
 
 class CentralBusy(CentralFailed):
     """Error when central asks for fewer requests of an operation."""
+
+
+class TooLarge(CentralFailed):
+    """Error for an answer that is larger, or has more in it, than is ever read."""
 
 
 class CentralSlow(CentralUnavailable):
@@ -73,22 +77,17 @@ def secrets_sent(body: JsonObject | None, token: str | None) -> tuple[str, ...]:
     return tuple(secret for secret in sent if isinstance(secret, str) and secret)
 
 
-async def judge(operation: str, status: int, body: bytes, *, hide: Iterable[str] = ()) -> Verdict:
+def judge(operation: str, status: int, body: bytes, *, hide: Iterable[str] = ()) -> Verdict:
     """Judge an answer to `operation` ("POST /v1/device/list"): return its object, or the error to raise.
 
     `hide`: secrets that are masked in an error.
     """
     try:
-        answer = await read_object(body)
-    except Unkept as error:  # central does answer; only this answer is too large or too deep
-        return CentralFailed(f"answered {status} with {error}", operation=operation)
-    except Unreadable as error:
-        return CentralUnavailable(f"answered {status} with {error}", operation=operation)
-    return judge_read(operation, status, answer, hide=hide)
-
-
-def judge_read(operation: str, status: int, answer: JsonObject, *, hide: Iterable[str] = ()) -> Verdict:
-    """Judge an answer whose body was parsed already."""
+        answer = read_object(body)
+    except Unkept as why:  # central does answer; only this answer is too large or too deep
+        return TooLarge(f"answered {status} with {why}", operation=operation)
+    except Unreadable as why:
+        return CentralUnavailable(f"answered {status} with {why}", operation=operation)
     error = _error_text(answer, hide)
     if status == 401 or (_NEEDS_SESSION in error.casefold() and not _succeeded(operation, status, answer)):
         return NeedsSignIn(status)

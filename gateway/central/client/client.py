@@ -19,12 +19,13 @@ from gateway.central.client.answers import (
     CentralSlow,
     JsonObject,
     NeedsSignIn,
+    TooLarge,
     Verdict,
     judge,
     secrets_sent,
 )
 from gateway.central.client.clock import offset_from
-from gateway.central.client.connections import Connections, Method, SentFile, TooLarge, Upload, connector, fetch
+from gateway.central.client.connections import Connections, Method, SentFile, Upload, connector, fetch
 from gateway.central.client.line_faults import line_words
 from gateway.central.client.pace import Pace, Rests, asked_rest
 from gateway.central.client.session import LOGOUT, GatewaySession, UsedCodes
@@ -201,7 +202,7 @@ class CentralClient:
                 raise file.fault or error from None  # central keeps nothing of a file that was cut off
         finally:  # also when this is cancelled while the file is being opened
             await asyncio.to_thread(with_file.close)
-        verdict = await judge(operation, status, raw, hide=secrets_sent(None, token))
+        verdict = judge(operation, status, raw, hide=secrets_sent(None, token))
         return self._rests.noted(operation, verdict, status=status)
 
     async def _send(
@@ -354,7 +355,7 @@ class CentralClient:
                 status, raw = await fetch(method, path, body, headers, on_headers=on_headers)
         if known is not None and status == HTTPStatus.OK and (answer := known(raw)) is not None:
             return answer
-        verdict = await judge(operation, status, raw, hide=secrets_sent(body, token))
+        verdict = judge(operation, status, raw, hide=secrets_sent(body, token))
         return self._rests.noted(operation, verdict, status=status, seconds=rest)
 
     @contextmanager

@@ -15,11 +15,11 @@ from typing import IO, Literal
 
 import aiohttp
 
-from gateway.central.client.answers import CentralFailed, JsonObject
+from gateway.central.client.answers import JsonObject, TooLarge
 from gateway.central.client.trust import Trust
 from gateway.domain.errors import CentralUnavailable
 
-BODY_LIMIT = 2 * 1024 * 1024
+BODY_LIMIT = 1024 * 1024
 _CHUNK = 64 * 1024
 _UNACKNOWLEDGED_SECONDS = 6.0  # if sent data gets no TCP acknowledgement for so long, the line is dead
 
@@ -62,10 +62,6 @@ class Upload:
         form = aiohttp.FormData(self.fields)
         form.add_field("file", file, filename=self.name, content_type=self.media_type)
         return form
-
-
-class TooLarge(CentralFailed):
-    """Error for an answer that is larger than is ever read."""
 
 
 class Connections:

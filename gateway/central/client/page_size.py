@@ -12,7 +12,7 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 NARROWEST: Final = 25
 """The interface's default, which every list accepts."""
 
-WIDE: Final = (1000, 500, 250, 100, NARROWEST)
+WIDE: Final = (500, 250, 100, NARROWEST)
 MODEST: Final = (100, 50, NARROWEST)
 """For short lists, where larger pages gain little."""
 

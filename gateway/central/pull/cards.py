@@ -28,7 +28,7 @@ from gateway.store.outbox.delivered_records import DeliveredRecords
 from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.record_kinds import record_text
 
-_CARDS_BETWEEN_YIELDS = 10  # about 0.5 ms of work where they are mapped
+_CARDS_BETWEEN_YIELDS = 25  # about 1 ms of work where they are mapped
 _CARDS_IN_A_COMMIT = 500  # about 20 ms of the writer's time
 _PENDING = "pending_removal"
 _MAP = "field_map"

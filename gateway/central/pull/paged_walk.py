@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Generic, TypeVar
 
-from gateway.central.client.answers import CentralSlow, JsonObject
+from gateway.central.client.answers import CentralSlow, JsonObject, TooLarge
 from gateway.central.client.client import CentralClient
-from gateway.central.client.connections import TooLarge
 from gateway.central.client.list_proof import Met, Page, Tally
 from gateway.central.client.page_size import PageSize, in_a_size_that_comes, is_by_size
 

@@ -180,7 +180,7 @@ async def test_without_a_pace_nothing_waits(monkeypatch):
 
 
 async def answered(rests, operation, status, body=b"<html>Bad Gateway</html>", seconds=None):
-    return rests.noted(operation, await judge(operation, status, body), status=status, seconds=seconds)
+    return rests.noted(operation, judge(operation, status, body), status=status, seconds=seconds)
 
 
 def is_resting(rests):

@@ -43,12 +43,12 @@ def test_what_central_caps_is_tried_again_later_and_later():
         size.came(300, 5000)
         assert size.limit == 300
         rests.append(walks_until_more(size))
-        assert size.limit == 1000
+        assert size.limit == 500
     assert rests == [4, 8, 16, 32, 64, 64]
     size.refused()
-    assert size.limit == 500, "what fails is not central's own limit"
+    assert size.limit == 250, "what fails is not central's own limit"
     walks_until_more(size)
-    assert size.limit == 1000
+    assert size.limit == 500
 
 
 def test_one_page_cut_short_does_not_narrow_all_lists_to_come():
@@ -57,7 +57,7 @@ def test_one_page_cut_short_does_not_narrow_all_lists_to_come():
     walks_until_more(size)
     size.came(300, 300)
     assert walks_until_more(size) == 1000, "the largest size is kept"
-    assert size.limit == 1000
+    assert size.limit == 500
 
 
 def test_a_size_that_central_cut_short_once_is_not_the_last_one_tried():
@@ -65,6 +65,6 @@ def test_a_size_that_central_cut_short_once_is_not_the_last_one_tried():
     size.refused()
     size.came(100, 5000)
     walks_until_more(size)
-    assert size.limit == 500
+    assert size.limit == 250
     walks_until_more(size)
-    assert size.limit == 1000
+    assert size.limit == 500

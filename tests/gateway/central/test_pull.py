@@ -60,14 +60,14 @@ async def test_many_pages_and_batches(central, store, down):
     assert await store.cards.count() == 290
 
 
-@pytest.mark.parametrize(("cap", "limits"), [(1000, [1000]), (300, [1000, 300, 300]), (100, [1000, 100, 100, 100])])
+@pytest.mark.parametrize(("cap", "limits"), [(1000, [500]), (200, [500, 200, 200]), (100, [500, 100, 100, 100])])
 async def test_the_largest_page_that_central_gives_is_asked_for(central, store, down, cap, limits):
     central.tables.page_cap = cap
     for number in range(250):
         central.tables.cards.put({"id": 10_000 + number, "number": str(number)})
     assert (await down.pull()).cards.cards == 290
     asked = [json.loads(one.body)["page_limit"] for one in central.requests if one.path == "/v1/access/list"]
-    assert asked[: len(limits)] == limits if cap < 290 else asked == [1000, 1000]
+    assert asked[: len(limits)] == limits if cap < 290 else asked == [500, 500]
     assert await store.cards.count() == 290
 
 
@@ -84,7 +84,7 @@ async def test_a_page_that_central_refuses_is_asked_for_smaller(central, store, 
     central.tables.cards.page = refusing
     for _ in range(2):
         assert (await down.pull()).problems == ()
-    assert asked == [1000, 500, 250, 250, 250, 250]
+    assert asked == [500, 250, 250, 250, 250]
 
 
 def limits_asked(central, path):
@@ -99,7 +99,7 @@ async def test_a_page_that_does_not_come_in_time_is_asked_for_smaller_and_larger
     assert limits_asked(central, "/v1/access/list")[-1] <= 250
     central.faults = Faults()
     central.requests.clear()
-    while 1000 not in limits_asked(central, "/v1/access/list"):
+    while 500 not in limits_asked(central, "/v1/access/list"):
         assert (await down.pull()).problems == ()
         assert len(central.requests) < 1000, "the size was never found again"
 
@@ -122,7 +122,7 @@ async def test_the_size_of_pages_is_not_what_a_central_minds_that_is_away(centra
             await down.pull()
     central.faults = Faults()
     await down.pull()
-    assert limits_asked(central, "/v1/access/list")[-1] == 1000
+    assert limits_asked(central, "/v1/access/list")[-1] == 500
 
 
 async def test_only_what_changed_is_written(central, store, down):
@@ -498,7 +498,7 @@ async def test_a_failing_central_does_not_make_pages_small_for_good(central, sto
     central.requests.clear()
     assert (await down.pull()).problems == ()
     first = next(request for request in central.requests if request.path == "/v1/access/list")
-    assert '"page_limit": 1000' in first.body
+    assert '"page_limit": 500' in first.body
 
 
 async def test_looks_that_disagree_remove_nothing(central, store, down):
