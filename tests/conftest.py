@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_SH, LOCK_UN, flock
 
 import pytest
+import structlog
 from aiohttp import web_app
 from blockbuster import BlockBuster
 from hypothesis import HealthCheck, settings
@@ -24,6 +25,8 @@ _BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fixed", _BUSY, derandomize=True, database=None)
 settings.register_profile("fresh", _BUSY, print_blob=True)
 settings.load_profile("fixed")  # the long suite names the other, and so explores anew in each run
+# A traceback with the values of all variables takes a second of processor time; the product never writes one.
+structlog.get_config()["processors"][-1].exception_formatter = structlog.dev.plain_traceback
 
 _BEGIN_BY = {
     "tests/system/": 0.5,

@@ -28,11 +28,18 @@ async def house(tmp_path):
         yield opened
 
 
+@pytest.fixture
+def soon_good(monkeypatch):
+    """A change that did no harm is confirmed after a moment."""
+    monkeypatch.setattr(running_site, "GOOD_SECONDS", 0.1)
+
+
 async def kinds(house) -> list[EventKind]:
     assert await house.gateway.lanes.recorder.drained(within=10)
     return [EventKind(event.type) for event in reversed(await house.gateway.store.events.latest(limit=500))]
 
 
+@pytest.mark.usefixtures("soon_good")
 async def test_a_changed_lane_starts_afresh_while_traffic_passes_in_the_other(house):
     field, other = house.gateway.field, house.runner("exit")
     before = field.field
@@ -129,6 +136,7 @@ async def test_a_person_may_say_that_a_lane_is_free_whose_inputs_are_wrong(house
     assert house.runner("entry").rules.lane.held_open_seconds == 120
 
 
+@pytest.mark.usefixtures("soon_good")
 async def test_a_new_address_of_a_link_connects_its_lane_anew(house):
     async with a_barrier() as (_barrier, far_end, port):
         house.edit(f"tcp://127.0.0.1:{house.entry.port}", f"tcp://127.0.0.1:{port}")
@@ -146,6 +154,7 @@ async def test_a_new_address_of_a_link_connects_its_lane_anew(house):
         assert (await house.site_file.outcome()).confirmed
 
 
+@pytest.mark.usefixtures("soon_good")
 async def test_devices_and_lanes_come_and_go(house):
     lane = LANE.format(name="gate", gate=301, reader=302, port="{port}").replace("readers = [302]", "")
     without = house.path.read_bytes()

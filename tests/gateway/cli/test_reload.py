@@ -52,12 +52,19 @@ def notices(seen: dict) -> list[str]:
 
 
 @pytest.fixture
+def soon_good(monkeypatch):
+    """A change that did no harm is confirmed after a moment."""
+    monkeypatch.setattr("gateway.site.running_site.GOOD_SECONDS", 0.1)
+
+
+@pytest.fixture
 def site(tmp_path):
     path = tmp_path / "site.toml"
     path.write_text(SITE)
     return path
 
 
+@pytest.mark.usefixtures("soon_good")
 async def test_the_site_file_is_read_again_by_the_command_and_by_a_signal(site, tmp_path):
     data = tmp_path / "data"
     async with at_work(tmp_path, data, ALL_SECRETS) as gateway:
@@ -113,6 +120,7 @@ async def test_the_site_file_is_read_again_by_the_command_and_by_a_signal(site, 
     assert "no gateway runs on" in await reload(data, status=1)
 
 
+@pytest.mark.usefixtures("soon_good")
 async def test_an_account_that_is_added_may_sign_in_and_the_port_stays(site, tmp_path):
     async with at_work(tmp_path, tmp_path / "data", ALL_SECRETS) as gateway:
         port = await gateway.serves()

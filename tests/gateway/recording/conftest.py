@@ -104,7 +104,7 @@ class Field:
 async def field():
     feed = Fanout()
     stream = ServedStream(feed=feed)
-    card = TestCard(name="Gate", time_code=lambda: "test", width=320, height=192)
+    card = TestCard(name="Gate", time_code=lambda: "test", width=320, height=192, keyframe_seconds=0.55)
     async with RtspServer(streams={"/gate": stream}) as server, asyncio.TaskGroup() as group:
         running = group.create_task(card.run(feed))
         yield Field(server=server, stream=stream)
@@ -136,7 +136,7 @@ def record(tmp_path, store, clock):
             clock=clock,
             progress=Progress(clock=clock),
             secrets=Secrets(folder=tmp_path / "secrets"),
-            segment_seconds=0.9,
+            segment_seconds=0.5,
             **others,
         )
         async with asyncio.TaskGroup() as group:

@@ -37,7 +37,7 @@ async def other():
     """Another camera, at `/yard` of its own server."""
     feed = Fanout()
     stream = ServedStream(feed=feed)
-    card = testcard.TestCard(name="Yard", time_code=lambda: "test", width=320, height=192)
+    card = testcard.TestCard(name="Yard", time_code=lambda: "test", width=320, height=192, keyframe_seconds=0.55)
     async with RtspServer(streams={"/yard": stream}) as server, asyncio.TaskGroup() as group:
         running = group.create_task(card.run(feed))
         yield server.url("/yard"), stream
