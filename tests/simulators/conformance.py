@@ -313,6 +313,7 @@ class Conformance:
             else:
                 await self.served(rig, since=len(rig.heard.reports))
 
+    @pytest.mark.long("the seconds after which a silent device is lost")
     async def test_is_lost_in_time_when_it_falls_silent(self, tmp_path, kind_of_line):
         if not self.loses_when_silent:
             pytest.skip("this device is not asked: its silence says nothing")
@@ -367,6 +368,7 @@ class Conformance:
             await self.connected(rig, times=2)
             assert self.commanded() == 0, "a command was kept for a device that was away"
 
+    @pytest.mark.long("the seconds by which a line lags")
     async def test_tells_nothing_old_as_new_on_a_line_that_lags(self, tmp_path, kind_of_line):
         if self.numbered:
             pytest.skip("its answers bear numbers, or nothing is asked")

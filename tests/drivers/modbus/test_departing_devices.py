@@ -34,8 +34,10 @@ def soon() -> float:
 
 @pytest.fixture
 def gate(running, listener, relay_profile):
+    quick = relay_profile.model_copy(update={"poll_ms": 20})
+
     @asynccontextmanager
-    async def make(how, *, framing="tcp", profile=relay_profile, **settings):
+    async def make(how, *, framing="tcp", profile=quick, **settings):
         barrier = Barrier(travel_seconds=0.2, closes_itself=False)
         far_end = ModbusFarEnd(units={1: RelayWiring(barrier=barrier)}, framing=framing)
         far_end.misbehave(1, how)
@@ -83,7 +85,8 @@ async def test_a_device_that_hangs_up_after_each_answer_and_goes_is_lost(running
     async with contextlib.AsyncExitStack() as stack:
         async with far_end.tcp() as port:
             bus = Bus(name="yard", spec=LinkSpec(f"tcp://127.0.0.1:{port}"))
-            it = ModbusGate(device_id=101, bus=bus, profile=relay_profile, unit=1, framing="tcp")
+            quick = relay_profile.model_copy(update={"poll_ms": 20})
+            it = ModbusGate(device_id=101, bus=bus, profile=quick, unit=1, framing="tcp")
             await stack.enter_async_context(running(bus.run(), it.run(listener)))
             await until(lambda: len(far_end.received) > 20)
         await listener.until(lambda: listener.of(DeviceLost))
@@ -150,10 +153,11 @@ async def test_each_request_waits_for_the_pause_that_the_device_needs(gate, list
     ],
 )
 @pytest.mark.parametrize("framing", ["tcp", "rtu"])
-async def test_a_line_tells_the_cause_that_is_known(gate, listener, framing, how, cause, words):
+async def test_a_line_tells_the_cause_that_is_known(gate, listener, relay_profile, framing, how, cause, words):
     if framing == "rtu" and cause is Cause.OTHER_NUMBER:
         pytest.skip("Modbus RTU has no numbers")
-    async with gate(how, framing=framing) as (far_end, bus, _):
+    impatient = relay_profile.model_copy(update={"poll_ms": 20, "reply_ms": 80})  # what is lost rests less
+    async with gate(how, framing=framing, profile=impatient) as (far_end, bus, _):
         await until(lambda: bus.quality().cause is cause and len(far_end.received) > 3)
         assert words in bus.quality().violation
         assert not bus.quality().is_serial

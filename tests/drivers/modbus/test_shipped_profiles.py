@@ -277,7 +277,8 @@ async def test_function_16_and_another_byte_order(at_work, listener):
 
 
 async def test_an_input_module_reports_points_alone(at_work, listener):
-    profile = load_unit_profile(FOLDER / "inputs-8.toml").model_copy(update={"poll_ms": 40})
+    impatient = {"poll_ms": 40, "reply_ms": 80}  # what is lost rests less
+    profile = load_unit_profile(FOLDER / "inputs-8.toml").model_copy(update=impatient)
     async with at_work(profile, drive=ModbusInputs) as (_, wiring, barrier, far_end):
         await listener.until(lambda: len(listener.of(PointChanged)) == 8)
         barrier.set_closing_loop(occupied=True, now=time.monotonic())

@@ -6,6 +6,7 @@ import secrets
 import time
 from contextlib import asynccontextmanager
 
+import pytest
 from forked import Forked
 from osdp import Command, CommandLEDColor
 from waiting import until
@@ -83,6 +84,7 @@ async def gateway(site, data):
     assert status == 0
 
 
+@pytest.mark.long("a whole gateway and libosdp, each a process")
 async def test_a_denied_and_a_granted_card_light_the_reader(peripherals, tmp_path):
     barrier = Barrier(travel_seconds=0.1)
     far_end = ModbusFarEnd(units={1: RelayWiring(barrier=barrier)})

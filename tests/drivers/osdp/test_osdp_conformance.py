@@ -14,6 +14,8 @@ from drivers.contract import CardPresented
 from drivers.osdp.line import OsdpLine
 from drivers.osdp.reader import OsdpReader
 
+pytestmark = pytest.mark.long("libosdp in two processes, in its own time")
+
 KEY = secrets.token_bytes(16)
 FRESH_SECONDS = 0.6
 LATE_SECONDS = 0.05

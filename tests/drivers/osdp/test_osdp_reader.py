@@ -55,6 +55,7 @@ async def test_card_keys_and_tamper_come_over_the_secure_channel(peripherals, co
     assert not listener.of(DeviceLost)
 
 
+@pytest.mark.long("two processes, and the seconds in which libosdp gives up")
 @pytest.mark.parametrize("manner", ["double", "corrupts"])
 async def test_whatever_the_line_does_to_replies_a_card_is_read_once(manner, peripherals, connected_reader, listener):
     await peripherals.plug_in(plan(), manner=manner)
@@ -114,7 +115,7 @@ async def test_a_reader_without_lamp_and_buzzer_stays_connected(peripherals, con
 async def test_readers_that_cannot_be_trusted_are_never_connected_and_each_says_why(
     peripherals, connected_reader, listener
 ):
-    keys = dict.fromkeys((1, 2, 3, 4, 5), KEY)
+    keys = dict.fromkeys((1, 2, 3, 4), KEY)
     await peripherals.plug_in(
         plan(1),
         plan(2, key=bytes(range(16))),
@@ -127,7 +128,7 @@ async def test_readers_that_cannot_be_trusted_are_never_connected_and_each_says_
         return {report.device_id: report.reason for report in listener.of(DeviceLost) if report.device_id != 201}
 
     async with connected_reader(peripherals.spec, keys):
-        await listener.until(lambda: len(reasons()) == 4 and listener.of(DeviceConnected))
+        await listener.until(lambda: len(reasons()) == 3 and listener.of(DeviceConnected))
         for address in (1, 2, 3, 4):
             peripherals.present(address, CARD, 26)
             peripherals.type_keys(address, b"1")
@@ -136,13 +137,13 @@ async def test_readers_that_cannot_be_trusted_are_never_connected_and_each_says_
         202: "answers, but has another key",
         203: "answers, but opens no secure channel",
         204: "answers, but has another key",
-        205: "no reply comes from it",
     }
     heard = listener.of(DeviceConnected) + listener.of(CardPresented) + listener.of(KeysPressed)
     assert {report.device_id for report in heard} == {201}
     assert not [said for said in peripherals.shown if said["command"] == Command.Keyset]
 
 
+@pytest.mark.long("two processes, and the seconds in which libosdp gives up")
 async def test_a_dead_reader_costs_the_others_nothing_and_comes_back_without_its_old_readings(
     peripherals, connected_reader, listener
 ):
@@ -169,6 +170,7 @@ async def test_a_line_that_is_not_there_is_lost_once(tmp_path, connected_reader,
     assert "does not open" in listener.of(DeviceLost)[0].reason
 
 
+@pytest.mark.long("two processes, and the seconds in which libosdp gives up")
 async def test_a_hung_line_is_reported(peripherals, connected_reader, listener):
     await peripherals.plug_in(plan())
     async with connected_reader(peripherals.spec, {1: KEY}, connected=1):
@@ -179,7 +181,13 @@ async def test_a_hung_line_is_reported(peripherals, connected_reader, listener):
         await listener.until(lambda: len(listener.of(DeviceConnected)) == 2)
 
 
-@pytest.mark.parametrize("fault", [signal.SIGSEGV, signal.SIGSTOP], ids=["dies", "hangs"])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(signal.SIGSEGV, id="dies"),
+        pytest.param(signal.SIGSTOP, id="hangs", marks=pytest.mark.long("the seconds of a process that hangs")),
+    ],
+)
 async def test_a_process_that_fails_is_started_again(fault, peripherals, connected_reader, listener, monkeypatch):
     monkeypatch.setattr("drivers.osdp.line.SILENT_SECONDS", 2.0)
     await peripherals.plug_in(plan())
@@ -191,6 +199,7 @@ async def test_a_process_that_fails_is_started_again(fault, peripherals, connect
         assert line.pid != pid
 
 
+@pytest.mark.long("two processes, and the seconds in which libosdp gives up")
 async def test_readers_of_a_process_that_does_not_die_are_lost_all_the_same(
     peripherals, connected_reader, listener, monkeypatch
 ):
@@ -230,6 +239,7 @@ async def test_keys_are_in_no_argument_and_no_environment(peripherals, connected
             assert KEY.hex().encode() not in Path(f"/proc/{line.pid}/{name}").read_bytes()
 
 
+@pytest.mark.long("two processes, and the seconds in which libosdp gives up")
 async def test_a_lost_reader_that_comes_back_with_another_key_says_so(peripherals, connected_reader, listener):
     await peripherals.plug_in(plan())
     async with connected_reader(peripherals.spec, {1: KEY}, connected=1):
@@ -241,6 +251,7 @@ async def test_a_lost_reader_that_comes_back_with_another_key_says_so(peripheral
         assert len(listener.of(DeviceLost)) == 1
 
 
+@pytest.mark.long("two processes, and the seconds in which libosdp gives up")
 async def test_the_line_tells_how_each_reader_answers(peripherals, connected_reader):
     other = secrets.token_bytes(16)
     await peripherals.plug_in(plan(1), plan(2, key=other))
@@ -264,6 +275,7 @@ async def test_the_line_tells_how_each_reader_answers(peripherals, connected_rea
         await until(lambda: units()[1].is_tampered)
 
 
+@pytest.mark.long("two processes, and the seconds in which libosdp gives up")
 async def test_a_line_that_does_not_open_says_why_and_one_that_garbles_is_told(tmp_path, peripherals, connected_reader):
     async with connected_reader(LinkSpec(f"serial:{tmp_path / 'nothing'}"), {1: KEY}) as (line, _):
         await until(lambda: "does not open" in line.quality().down_reason)

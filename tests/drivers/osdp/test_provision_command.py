@@ -2,9 +2,12 @@
 
 import asyncio
 
+import pytest
 from forked import done
 
 from gateway.site import load
+
+pytestmark = pytest.mark.long("processes, and the seconds in which libosdp gives up")
 
 SITE = """
 [site]

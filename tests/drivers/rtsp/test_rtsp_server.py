@@ -132,7 +132,7 @@ async def test_a_viewer_that_sends_reports_alone_is_there(reports):
                 assert "200 OK" in head
                 session = "\r\nSession: " + head.partition("Session: ")[2].partition(";")[0]
             with suppress(TimeoutError):
-                async with asyncio.timeout(3 if reports else 30):
+                async with asyncio.timeout(1.8 if reports else 30):
                     while await reader.read(65_536):
                         if reports:
                             writer.write(b"$\x01\x00\x08\x80\xc9\x00\x01\x00\x00\x00\x01")

@@ -179,7 +179,7 @@ async def test_keyframes_are_asked_for_ever_less_often_while_none_comes_through(
     told = script(film=film(frames=50, gop=50), loses=lambda _picture, _times, last: last)
     async with WhepCamera(told) as camera:
         with pytest.raises(CameraStalled):
-            await asyncio.to_thread(read, camera.url(), 99, stall_seconds=20.0, monotonic=lambda: 10 * time.monotonic())
+            await asyncio.to_thread(read, camera.url(), 99, stall_seconds=20.0, monotonic=lambda: 20 * time.monotonic())
         assert 1 <= camera.last.plis <= 6  # half a minute; it would be 60, if they were asked for all the time
 
 
@@ -194,9 +194,9 @@ async def test_a_burst_that_a_slow_reader_is_late_for_is_not_lost():
                 found = []
                 for frame in chain.from_iterable(source.batches()):
                     found.append(frame)
-                    if len(found) in (20, 45):
+                    if len(found) == 20:
                         time.sleep(0.3)  # noqa: TID251  # what a busy machine does to a thread
-                    if len(found) == 60:
+                    if len(found) == 40:
                         break
                 return found
 

@@ -210,6 +210,7 @@ async def test_without_the_module_of_its_limits_the_position_is_not_known(tmp_pa
             await small.lanes.command(device_id=101, action=CLOSE, source="user:guard")
 
 
+@pytest.mark.long("the two seconds in which a restarted detector sees nothing")
 @pytest.mark.parametrize(("line", "seconds"), [("tcp", 0.05), ("serial", 0.05), ("converter", 0.05)])
 async def test_a_restart_of_a_moment_is_a_loss_and_its_free_loop_is_not_believed(tmp_path, line, seconds):
     async with small_site(tmp_path, line=line) as small:
