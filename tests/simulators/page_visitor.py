@@ -4,6 +4,20 @@ from __future__ import annotations
 
 from playwright.async_api import expect
 
+SCREENS = (
+    "",
+    "lanes/entry",
+    "commissioning/entry",
+    "events",
+    "cards",
+    "lines",
+    "health",
+    "settings",
+    "wall",
+    "../fleet/",
+)
+"""Every screen, by its address below the page's."""
+
 
 async def sign_in(page, gateway, username="chief", *, view="", password=""):
     """As an account whose password is its name unless it is given, at the address of a view."""

@@ -9,8 +9,8 @@ from collections import deque
 from contextlib import closing
 from itertools import chain, islice, pairwise
 
-import av
 import pytest
+from first_frames import assert_whole, decoded, first_frames
 from hostile_camera import TICKS, HostileCamera, Script, film, joined
 from waiting import GENEROUS, until
 
@@ -28,38 +28,12 @@ def script(**more) -> Script:
 
 
 def read(url, count, **more):
-    """The first `count` frames and losses."""
-    with closing(RtspSource(url=url, **{"stall_seconds": 1.0, "open_seconds": 2.0, **more})) as source:
-        source.open()
-        found = []
-        for frame in chain.from_iterable(source.batches()):
-            found.append(frame)
-            if len(found) == count:
-                return found
-    return found
+    return first_frames(RtspSource(url=url, **{"stall_seconds": 1.0, "open_seconds": 2.0, **more}), count)
 
 
 async def seen(told: Script, count=30, account="", **more):
     async with HostileCamera(told) as camera:
         return await asyncio.to_thread(read, camera.url(account), count, **more)
-
-
-def decoded(frames, codec="h264") -> int:
-    """Return the number of pictures that a decoder makes of these without a complaint."""
-    decoder = av.CodecContext.create("hevc" if codec == "h265" else codec, "r")
-    decoder.options = {"err_detect": "explode"}
-    count = 0
-    for frame in frames:
-        count += len(decoder.decode(av.Packet(frame.data)))
-    return count + len(decoder.decode(None))
-
-
-def assert_whole(frames):
-    assert not [frame for frame in frames if isinstance(frame, FootageLost)]
-    assert frames[0].keyframe
-    assert all(before.dts < after.dts for before, after in pairwise(frames))
-    assert all(frame.dts <= frame.pts for frame in frames)
-    assert decoded(frames, frames[0].codec) == len(frames)
 
 
 @pytest.mark.parametrize("codec", ["h264", "h265"])

@@ -7,10 +7,11 @@ import re
 import ssl
 import warnings
 from contextlib import closing
-from itertools import chain, pairwise
+from itertools import chain
 
 import pytest
 from certificates import write_pair
+from first_frames import assert_whole, first_frames
 from hostile_camera import TICKS, HostileCamera, Script, film, sound
 
 from drivers.rtsp import formats
@@ -19,27 +20,18 @@ from drivers.rtsp.client.source import RtspSource
 from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraRefused, CameraStalled, CameraUnreachable
 from drivers.rtsp.sdp import parse_description, session_control
 from drivers.rtsp.server.messages import session_description
-from drivers.rtsp.video_track import FootageLost
 
 PACE = 8.0
 
 
 def read(url, count, **more):
-    """Return the first `count` frames."""
-    with closing(RtspSource(url=url, **{"stall_seconds": 1.0, "open_seconds": 2.0, **more})) as source:
-        source.open()
-        found = []
-        for frame in chain.from_iterable(source.batches()):
-            found.append(frame)
-            if len(found) == count:
-                return found
-    raise AssertionError
+    return first_frames(RtspSource(url=url, **{"stall_seconds": 1.0, "open_seconds": 2.0, **more}), count)
 
 
 async def seen(camera, count=6, account="", **more):
     frames = await asyncio.to_thread(read, camera.url(account), count, **more)
-    assert not [frame for frame in frames if isinstance(frame, FootageLost)]
-    assert all(before.dts < after.dts for before, after in pairwise(frames))
+    assert len(frames) == count
+    assert_whole(frames)
     return frames
 
 

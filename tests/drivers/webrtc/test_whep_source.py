@@ -12,12 +12,12 @@ from contextlib import closing
 from itertools import chain, pairwise
 
 import aioice.ice
-import av
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from first_frames import decoded, first_frames
 from hostile_camera import TICKS, film, joined
 from waiting import GENEROUS, until
 from whep_camera import WhepCamera, WhepScript
@@ -36,26 +36,12 @@ def script(**more) -> WhepScript:
 
 
 def read(url, count, **more):
-    with closing(WhepSource(url=url, **{"stall_seconds": 1.0, "open_seconds": 5.0, **more})) as source:
-        source.open()
-        found = []
-        for frame in chain.from_iterable(source.batches()):
-            found.append(frame)
-            if len(found) == count:
-                return found
-    return found
+    return first_frames(WhepSource(url=url, **{"stall_seconds": 1.0, "open_seconds": 5.0, **more}), count)
 
 
 async def seen(told: WhepScript, count=30, account="", **more):
     async with WhepCamera(told) as camera:
         return await asyncio.to_thread(read, camera.url(account), count, **more)
-
-
-def decoded(frames) -> int:
-    decoder = av.CodecContext.create("h264", "r")
-    decoder.options = {"err_detect": "explode"}
-    count = sum(len(decoder.decode(av.Packet(frame.data))) for frame in frames)
-    return count + len(decoder.decode(None))
 
 
 def units(frames) -> list[list[bytes]]:

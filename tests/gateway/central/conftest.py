@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from fresh_ids import fresh_ids
-from wired import central_writes, outbox_sender
+from waiting import until
+from wired import central_writes, down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
+from gateway.central.pull.pull import DownSync
 from gateway.central.push.outbox import OutboxSender
 from gateway.central.push.writes import CentralWrites
 from gateway.runtime.clock import SystemClock
@@ -108,3 +110,25 @@ def sender(client: CentralClient, store: Store) -> OutboxSender:
         away_backoff=SOON,
         may_take=0,
     )
+
+
+@pytest.fixture
+def go_up(sender: OutboxSender, store: Store) -> Callable[[], Awaitable[None]]:
+    """Send until nothing waits."""
+
+    async def sent() -> bool:
+        await sender.send_due()
+        return not (await store.outbox.books()).waiting
+
+    async def send() -> None:
+        await until(sent)
+
+    return send
+
+
+@pytest.fixture
+async def down(client: CentralClient, store: Store) -> DownSync:
+    """Everything was pulled once."""
+    down = down_sync(client=client, store=store, clock=SystemClock())
+    await down.pull()
+    return down

@@ -28,18 +28,9 @@ def pull(client, store):
 
 
 @pytest.fixture
-async def apart(central, client, store, writes, pull):
+async def apart(central, sender, store, writes, pull):
     """Both sides have the same records, and the line is down. Gives what brings them together again."""
     await pull()
-    sender = outbox_sender(
-        client=client,
-        newest=fresh_ids(client),
-        store=store,
-        clock=SystemClock(),
-        row_backoff=SOON,
-        away_backoff=SOON,
-        may_take=0,
-    )
     await central.stop()
 
     async def sent():

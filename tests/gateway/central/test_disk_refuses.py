@@ -6,27 +6,18 @@ import json
 import random
 
 import pytest
-from wired import down_sync
 
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.domain.writes import CARD_CREATE, CARD_LIFECYCLE, CARD_UPDATE, FIRST_PROVISIONAL_ID
-from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry
 from simulation.far_ends.central import Chances, Faults
 
 AT = 1_767_268_800_000_000
 SOON = Backoff(first=0.001, longest=0.005)
-
-
-@pytest.fixture
-async def down(client, store):
-    down = down_sync(client=client, store=store, clock=SystemClock())
-    await down.pull()
-    return down
 
 
 @pytest.fixture

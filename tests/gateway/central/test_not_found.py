@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from waiting import until
 from wired import central_writes, down_sync
 
 from gateway.domain.credentials import CardStatus
@@ -29,18 +28,6 @@ MOMENT = Moment(201, "Vehicle passed", "", AT - 5, AT + 5, clock_trusted=True)
 async def writes(client, store):
     await down_sync(client=client, store=store, clock=SystemClock()).pull()
     return central_writes(client=client, store=store, clock=SystemClock())
-
-
-@pytest.fixture
-def go_up(store, sender):
-    async def sent():
-        await sender.send_due()
-        return not (await store.outbox.books()).waiting
-
-    async def send():
-        await until(sent)
-
-    return send
 
 
 async def test_a_write_that_central_has_not_seen_is_held_and_its_record_stays(central, store, writes, go_up):

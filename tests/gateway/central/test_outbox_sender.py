@@ -41,19 +41,6 @@ class SteppingClock:
 
 
 @pytest.fixture
-def sender(client, store):
-    return outbox_sender(
-        client=client,
-        newest=fresh_ids(client),
-        store=store,
-        clock=SystemClock(),
-        row_backoff=SOON,
-        away_backoff=SOON,
-        may_take=0,
-    )
-
-
-@pytest.fixture
 def see(store):
     """Records a camera event, which puts a row into the outbox; answers its id."""
 

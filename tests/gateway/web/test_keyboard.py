@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import pytest
 import pytest_asyncio
-from page_visitor import sign_in
+from page_visitor import SCREENS, sign_in
 from playwright.async_api import expect
 
 from gateway.domain.events import EventKind
 from tests.gateway.web.setups.site import fleet_seen
 
 pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
-SCREENS = (
-    "",
-    "lanes/entry",
-    "commissioning/entry",
-    "events",
-    "cards",
-    "lines",
-    "health",
-    "settings",
-    "wall",
-    "../fleet/",
-)
 ENLARGED = {"200 %": (640, 400), "400 %": (320, 200), "phone": (360, 740)}
 MOST_STEPS = 120
 NO_VIEW = ("503", "409")

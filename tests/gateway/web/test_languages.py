@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 import pytest_asyncio
-from page_visitor import sign_in
+from page_visitor import SCREENS, sign_in
 from playwright.async_api import expect
 
 from gateway.domain.commands import CommandState, GateAction
@@ -26,18 +26,6 @@ pytestmark = pytest.mark.long("a real browser")
 
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
 
-SCREENS = (
-    "",
-    "lanes/entry",
-    "commissioning/entry",
-    "events",
-    "cards",
-    "lines",
-    "health",
-    "settings",
-    "wall",
-    "../fleet/",
-)
 ENTRY = re.compile(r'^msgid (".+")\nmsgstr (".+")$', re.MULTILINE)
 ENGLISH = r"\b(the|is|was|of|for|with|until|since|not|has|no|it|and|from|there|are)\b"
 """Words that every English sentence has one of, and no French one."""

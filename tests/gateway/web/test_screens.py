@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from lacks import lacks
-from page_visitor import sign_in
+from page_visitor import SCREENS, sign_in
 from playwright.async_api import Page, expect
 
 from drivers.contract import PointState
@@ -24,18 +24,6 @@ from tests.gateway.web.setups.site import BROKER, fleet_seen
 pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 
 AXE = Path(__file__).parents[2] / "player" / "node_modules" / "axe-core" / "axe.min.js"
-SCREENS = (
-    "",
-    "lanes/entry",
-    "commissioning/entry",
-    "events",
-    "cards",
-    "lines",
-    "health",
-    "settings",
-    "wall",
-    "../fleet/",
-)
 SIZES = {"phone": (360, 740), "laptop": (1280, 800), "wide": (1920, 1080)}
 _NO_VIDEO = ("409",)
 """What the console says of a camera that has no live picture."""
