@@ -13,7 +13,7 @@ SUITES ?= bookworm trixie
 PREVIOUS ?= HEAD~1
 RUNNER := -n 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-long test-all gather check wheel deb sbom audit coverage install-trial bench bench-compare rounds cuts power-cuts soak outage outage-month shared-areas many-sites idle-traffic herd seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
+.PHONY: run test test-long test-all gather check wheel deb sbom audit coverage install-trial bench bench-compare cuts power-cuts soak outage outage-month shared-areas many-sites idle-traffic seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
 $(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
@@ -105,9 +105,6 @@ bench: $(STAMP)  ## benchmarks beside their peers, and one table of the figures;
 bench-compare: $(STAMP)  ## the figures of this tree beside those of another commit, interleaved; BASE=commit TESTS= ROUNDS=3
 	@$(BIN)/python scripts/bench_compare.py $(or $(BASE),HEAD~1) $(TESTS) --rounds $(or $(ROUNDS),3)
 
-rounds: $(STAMP)  ## kill -9 and torn writes against recording; ROUNDS=300
-	$(BIN)/python tests/simulators/kill_rounds.py --rounds $(or $(ROUNDS),300)
-
 cuts: $(STAMP)  ## lines cut while a gate is to be closed: nothing of a command may arrive late (root); CUTS=50 SEED=
 	$(BIN)/python tests/simulators/cut_rounds.py --cuts $(or $(CUTS),50) $(if $(SEED),--seed $(SEED))
 
@@ -128,9 +125,6 @@ many-sites: $(STAMP)  ## a thousand gateways at one NATS server: events, command
 
 idle-traffic: $(STAMP)  ## what an idle site of 5,000 cards sends and gets in a day, with a fleet and without; SECONDS=180
 	$(BIN)/python tests/simulators/idle_traffic.py --seconds $(or $(SECONDS),180)
-
-herd: $(STAMP)  ## two hundred sites at one central that comes back after an hour; SITES=200
-	$(BIN)/python tests/simulators/herd.py --sites $(or $(SITES),200)
 
 outage-month: $(STAMP)  ## thirty days without central on virtual time, then back in step; SEED=1
 	$(BIN)/edge-gateway simulate --outage --days 30 --lanes 2 --seed $(or $(SEED),1)

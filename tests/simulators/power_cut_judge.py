@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import random
 import sqlite3
 from collections import Counter
@@ -11,6 +12,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import av
+import av.logging
 from power_cut_traffic import CAMERA, START, Site
 from recorded_disk import Mark
 
@@ -249,12 +252,30 @@ async def _judge_footage(site: Site, promises: Promises, written: dict[str, byte
         data = file.read_bytes()
         if len(data) != rows[path].size or not parts[file.name.partition("_")[0]].startswith(data):
             raise Broken(f"{path} is not what was recorded")
+    for segment in site.saved:
+        shown = _decoded(files[segment.path].read_bytes())
+        if shown != segment.frames:
+            raise Broken(f"{segment.path} was saved with {segment.frames} pictures and shows {shown}")
     if promises.damaged:
         return  # numbers go on far above those of rows that may be lost, which no link leads over
     number, head = await site.store.chain_links.head(CAMERA)
     leaves = await site.chain.leaves(CAMERA, after=0, before=number + 1)
     if leaves is None or walked(GENESIS, leaves) != head:
         raise Broken("the chain of footage is broken")
+
+
+def _decoded(data: bytes) -> int:
+    """Return the number of pictures. Raises Broken for any error of the decoder."""
+    try:
+        with av.logging.Capture() as said, av.open(io.BytesIO(data), options={"err_detect": "explode"}) as container:
+            stream = container.streams.video[0]
+            stream.codec_context.options = {"err_detect": "explode"}
+            shown = sum(1 for _ in container.decode(stream))
+    except av.error.FFmpegError as error:
+        raise Broken(f"a segment does not play: {error}") from error
+    if wrong := [text for level, _, text in said if level <= av.logging.ERROR]:
+        raise Broken(f"a segment plays with errors: {wrong}")
+    return shown
 
 
 async def _judge_evidence(site: Site, promises: Promises) -> None:

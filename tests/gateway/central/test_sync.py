@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import sys
 from dataclasses import replace
 
 import pytest
@@ -23,41 +19,6 @@ from gateway.store import Entry, EventFilter
 from simulation.far_ends.central import ErrorKind, Faults
 
 NOW = 1_769_860_800_000_000
-
-GATEWAY = """
-import asyncio, sys
-from pathlib import Path
-from gateway.runtime.clock import SystemClock
-from gateway.domain.events import Event, EventKind
-from gateway.domain.passages import Moment
-from gateway.store import Entry, Store
-from gateway.central.client.client import CentralClient
-from wired import down_sync, outbox_sender, sync_loop
-
-async def main(folder, url, records):
-    clock = SystemClock()
-    store = Store(folder=Path(folder), site_name="Killed site", sends=True)
-    await store.open()
-    client = CentralClient(url=url, username="gateway", password="right horse", clock=clock)
-    sender = outbox_sender(client=client, store=store, clock=clock, may_take=0)
-    sync = sync_loop(client=client, down=down_sync(client=client, store=store, clock=clock),
-                sender=sender, store=store, clock=clock,
-                pull_seconds=60)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(store.run())
-        for number in range(records):
-            event = Event(kind=EventKind.VEHICLE_PASSED, date_at=1, clock_trusted=True, description="")
-            moment = Moment(camera_id=201, name="Passed", description="", pinned_from=1, pinned_until=2,
-                            clock_trusted=True)
-            await store.journal.record(Entry(events=(event,), moments=(moment,)))
-        group.create_task(sync.run())
-        while not (books := await store.outbox.books()).delivered or books.waiting:
-            await asyncio.sleep(0.01)
-        print(books.accepted, books.delivered, books.waiting, books.parked, flush=True)
-        await asyncio.sleep(60)
-
-asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
-"""
 
 
 class Ahead(SystemClock):
@@ -285,42 +246,6 @@ async def test_its_end_signs_out(central, sync, down, running):
         await until(lambda: down.report is not None)
         assert central.open_sessions == 1
     assert central.open_sessions == 0
-
-
-@pytest.mark.long("a child process that is killed, twice")
-async def test_killed_between_sending_and_recording_it_makes_nothing_again(central, tmp_path):
-    folder = tmp_path / "killed"
-    folder.mkdir()
-
-    async def start(records):
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", GATEWAY, str(folder), central.url, str(records)),
-            stdout=asyncio.subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        )
-
-    class OnlyNew(Faults):
-        """The answer to a new camera event trickles; lists come at once."""
-
-        def touch(self, path):
-            return path == "/v1/camera/event"
-
-    central.faults = OnlyNew(slow_body_seconds=30)
-    process = await start(3)
-    try:
-        await until(lambda: len(central.camera_events) == 1)
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
-        central.faults = Faults()
-        process = await start(0)
-        line = await asyncio.wait_for(process.stdout.readline(), 20)
-        assert line.decode().split() == ["3", "3", "0", "0"]
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    keys = [event["idempotency_key"] for event in central.camera_events]
-    assert len(keys) == len(set(keys)) == 3
 
 
 async def test_a_list_of_cards_that_was_lost_is_fetched_anew_until_it_is_whole(central, client, store, running):

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
-import sys
 
 import pytest
 from fresh_ids import fresh_ids
 from waiting import until
-from wired import central_writes, down_sync, outbox_sender
+from wired import central_writes, outbox_sender
 
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralRefused, CentralUnavailable
@@ -36,25 +33,6 @@ SOON = Backoff(first=0.001, longest=0.005)
 TAKEN_UNHEARD = "55502"
 """A number that central gave to another card while the site could not hear of it."""
 NEW = {"number": "77123", "holder_name": "Nora", "status": "active"}
-
-
-@pytest.fixture
-async def down(client, store):
-    down = down_sync(client=client, store=store, clock=SystemClock())
-    await down.pull()
-    return down
-
-
-@pytest.fixture
-def go_up(sender, store):
-    async def sent():
-        await sender.send_due()
-        return not (await store.outbox.books()).waiting
-
-    async def send():
-        await until(sent)
-
-    return send
 
 
 async def record(store, card_id):
@@ -525,79 +503,6 @@ async def test_an_account_that_central_does_not_let_in_holds_nobody_up(central, 
     writes = central_writes(client=stranger, store=store, clock=SystemClock())
     assert (await writes.write(CARD_CREATE, NEW)).waits
     assert (await store.outbox.books()).waiting == 1
-
-
-GATEWAY = """
-import asyncio, sys
-from pathlib import Path
-from gateway.runtime.clock import SystemClock
-from gateway.domain.writes import CARD_CREATE
-from gateway.store import Store
-from gateway.central.client.client import CentralClient
-from wired import central_writes, down_sync, outbox_sender, sync_loop
-
-async def main(folder, url, held):
-    clock = SystemClock()
-    store = Store(folder=Path(folder), site_name="Killed site", sends=True)
-    await store.open()
-    client = CentralClient(url=url, username="gateway", password="right horse", clock=clock, timeout_seconds=60)
-    writes = central_writes(client=client, store=store, clock=clock)
-    await writes.recall()
-    if held:
-        client._note(reachable=False, error="away")
-        await writes.write(CARD_CREATE, {"number": "77123", "holder_name": "Nora"})
-    down = down_sync(client=client, store=store, clock=clock)
-    sender = outbox_sender(client=client, store=store, clock=clock)
-    sync = sync_loop(client=client, down=down, sender=sender, store=store,
-                clock=clock, pull_seconds=60)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(store.run())
-        group.create_task(sync.run())
-        while (await store.outbox.books()).waiting or down.report is None:
-            await asyncio.sleep(0.01)
-        await down.pull()
-        found = [card.card_id for card in await store.cards.matching(["text:77123"])]
-        print(*found, await store.cards.count(), flush=True)
-        await asyncio.sleep(60)
-
-asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3] == "held"))
-"""
-
-
-@pytest.mark.long("a child process that is killed, twice")
-async def test_killed_between_centrals_answer_and_its_own_commit_it_makes_no_second_card(central, tmp_path):
-    folder = tmp_path / "killed"
-    folder.mkdir()
-
-    async def start(how):
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", GATEWAY, str(folder), central.url, how),
-            stdout=asyncio.subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        )
-
-    class OnlyNew(Faults):
-        """The answer to a new card trickles; lists come at once."""
-
-        def touch(self, path):
-            return path == "/v1/access"
-
-    central.faults = OnlyNew(slow_body_seconds=30)
-    process = await start("held")
-    try:
-        await until(lambda: len(central.cards) == 41)
-        process.send_signal(signal.SIGKILL)
-        await process.wait()
-        central.faults = Faults()
-        process = await start("again")
-        async with asyncio.timeout(20):
-            line = (await process.stdout.readline()).decode().split()
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-    (made,) = [number for number, card in central.cards.items() if card["number"] == "77123"]
-    assert [int(word) for word in line] == [made, 41]
 
 
 @pytest.mark.parametrize(
