@@ -12,11 +12,13 @@ from nats.js.api import StreamConfig
 from nats_server import nats_server
 from waiting import until
 
+from gateway.domain.passages import Moment
 from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.events_up import MOST_IN_FLIGHT
 from gateway.fleet.line import FleetLine
 from gateway.fleet.messages import Outgoing
 from gateway.fleet.names import STREAM, STREAM_SUBJECTS, FleetName
+from gateway.runtime.clock import SystemClock
 from gateway.store import Consumer, Entry, EventFilter, ReadCursor
 
 SUBJECT = NAME.events("event")
@@ -60,6 +62,23 @@ async def test_what_was_recorded_goes_up_oldest_first_and_what_is_recorded_follo
     assert json.loads(last.data)["description"] == "The gate opened, 0."
 
 
+async def test_camera_events_go_up_beside_events_each_once_though_the_mark_was_lost(server, broker, store):
+    at = SystemClock().wall().micros
+    moments = tuple(Moment(201, "Vehicle passed", "", at - 5, at + 5, clock_trusted=True) for _ in range(70))
+    made = (
+        await store.journal.record(Entry(events=(gate_opened("The gate opened"),), moments=moments))
+    ).camera_event_ids
+    for number in made:
+        await store.camera_events.mark_ready(number)
+    for _ in range(2):
+        up = events_up(store)
+        async with running(connection(server.url, up).run()):
+            await until(lambda up=up: counted(up))
+        await forget(store, to=0, name="camera_event")
+        await asyncio.sleep(0.2)  # the stream's window of 0.1 s must have passed
+    assert await in_stream(broker, NAME.events("camera_event")) == list(made)
+
+
 async def test_a_crash_between_acknowledgement_and_mark_sends_nothing_twice(server, broker, store):
     """The mark on disk is put back, and the window in which the stream itself drops copies is over."""
     made = await happen(store, 100)
@@ -81,9 +100,9 @@ async def sends_up_to(newest: int, server, store) -> None:
         await until(lambda: up.sent_to == newest)
 
 
-async def forget(store, *, to: int) -> None:
+async def forget(store, *, to: int, name: str = "event") -> None:
     """Put the mark back, as if its last writings had been lost."""
-    consumer = Consumer("fleet", "event", "stream")
+    consumer = Consumer("fleet", name, "stream")
     await store.read_cursors.forget([consumer])
     await store.read_cursors.save([ReadCursor(consumer, to, read_at=1, began_at=1)])
 
