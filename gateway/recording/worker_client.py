@@ -40,14 +40,16 @@ _LAST_LOOK_SECONDS = 0.5
 
 
 class WorkerSilent(Exception):
-    """The worker gave no sign of life for HUNG_SECONDS."""
+    """The worker gave no sign of life for as long as one that works never does."""
 
 
 class WorkerClient:
     """HTTP client of one worker process. Use it as a context manager."""
 
-    def __init__(self, *, socket: Path) -> None:
+    def __init__(self, *, socket: Path, hung_seconds: float = HUNG_SECONDS) -> None:
+        """`hung_seconds`: the silence after which the worker hangs."""
         self._socket = socket
+        self._hung_seconds = hung_seconds
         self._session: aiohttp.ClientSession | None = None
         self._jobs = asyncio.Semaphore(_JOBS_AT_ONCE)
         self._address = ExitStack()
@@ -125,16 +127,18 @@ class WorkerClient:
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_ASSIGN_SECONDS)
         try:
-            async with self._open.get("/reports", timeout=timeout) as response:
+            async with asyncio.timeout(self._hung_seconds):
+                answer = await self._open.get("/reports", timeout=timeout)
+            async with answer as response:
                 if response.status != 200:
                     raise CameraUnavailable(await _failure(response))
                 begun = b""
-                while piece := await _next_piece(response.content):
+                while piece := await _next_piece(response.content, within=self._hung_seconds):
                     *lines, begun = (begun + piece).split(b"\n")
                     for line in lines:
                         yield _REPORT.validate_json(line)
         except TimeoutError as error:
-            raise WorkerSilent(f"no sign of life for {HUNG_SECONDS:g} s") from error
+            raise WorkerSilent(f"no sign of life for {self._hung_seconds:g} s") from error
         except ValidationError as error:
             raise CameraUnavailable("the camera worker reports what this gateway does not understand") from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -179,14 +183,14 @@ async def _failure(response: aiohttp.ClientResponse) -> str:
         return f"the camera worker answered with status {response.status}"
 
 
-async def _next_piece(content: aiohttp.StreamReader) -> bytes:
-    """Return the next bytes, b"" at the end. Raises TimeoutError after HUNG_SECONDS without any.
+async def _next_piece(content: aiohttp.StreamReader, *, within: float) -> bytes:
+    """Return the next bytes, b"" at the end. Raises TimeoutError after so many seconds without any.
 
     A second short wait follows the time-out: if the loop was held up or the process was stopped, the time-out fires
     before the bytes that arrived meanwhile are seen.
     """
     try:
-        async with asyncio.timeout(HUNG_SECONDS):
+        async with asyncio.timeout(within):
             return await content.readany()
     except TimeoutError:
         async with asyncio.timeout(_LAST_LOOK_SECONDS):

@@ -459,6 +459,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if False:\n",
         tests=_RETENTION,
     ),
+    Mutation(
+        5,
+        "a camera worker that hangs is waited for",
+        "gateway/recording/worker_client.py",
+        "        async with asyncio.timeout(within):\n",
+        "        async with asyncio.timeout(None):\n",
+        tests=("tests/gateway/recording/test_worker_client.py",),
+    ),
     # 6: no lane is delayed
     Mutation(
         6,
