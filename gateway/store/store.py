@@ -36,7 +36,6 @@ from gateway.store.events.parking_entries import ParkingEntries
 from gateway.store.events.passages import Passages
 from gateway.store.events.presence import PresenceRows
 from gateway.store.events.read_cursors import ReadCursors
-from gateway.store.events.text_index import TextIndex
 from gateway.store.footage.camera_events import CameraEvents
 from gateway.store.footage.chain_links import ChainLinks
 from gateway.store.footage.clock_corrections import ClockCorrections
@@ -131,7 +130,6 @@ class Store:
     def _add_events(self) -> None:
         database, changes = self.database, self.changes
         self.events = Events(database=database)
-        self.text_index = TextIndex(database=database)
         self.day_counts = DayCounts(database=database)
         self.read_cursors = ReadCursors(database=database)
         self.expiry = Expiry(database=database, changes=changes)
@@ -198,12 +196,11 @@ class Store:
                 await self.database.write(lambda connection: connection.execute("UPDATE box SET has_cards_file = 1"))
 
     async def run(self) -> None:
-        """Maintain both files, the index of cards in memory and the one of the events' text, until cancelled."""
+        """Maintain both files and the index of cards in memory, until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.database.run(), name="tend-site")
             group.create_task(self._cards.run(), name="tend-cards")
             group.create_task(self.cards.run(), name="index-cards")
-            group.create_task(self.text_index.run(), name="index-events")
 
     async def close(self) -> None:
         """Commit all queued writes and close both files."""

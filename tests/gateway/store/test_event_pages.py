@@ -14,7 +14,7 @@ from large_store import fill_ranges
 from gateway.store.engine.migrations import migrate, migrations
 from gateway.store.engine.text_search import teach_search
 from gateway.store.events import pages
-from gateway.store.events.pages import EXACT_SEARCH, MOST_SEARCHED, EventFilter
+from gateway.store.events.pages import EXACT_SEARCH, SEARCH_SECONDS, EventFilter
 
 INSERT = (
     "INSERT INTO event (id, device_id, type, category, subcategory, name, description, date_at, clock_trusted, lane_id,"
@@ -99,7 +99,7 @@ def test_a_page_is_what_looking_at_every_event_says(rows, dense, wanted, offset,
 
 @pytest.fixture(scope="module")
 def many():
-    """More events than a search looks at for one page."""
+    """More events than a search must look at."""
     with closing(made()) as connection:
         for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
             connection.execute(f"DROP TRIGGER {name}")
@@ -107,21 +107,39 @@ def many():
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO event"
             " SELECT i, i % 5, 101, 1, 0, 'n', CASE WHEN i IN (7, 250000) THEN 'plate AB1' ELSE 'passed' END, i, 1,"
             " 'entry', '{}', NULL FROM n",
-            (MOST_SEARCHED + 100_000,),
+            (300_000,),
         )
         fill_ranges(connection)
         yield connection
 
 
-def test_a_search_among_many_events_ends_and_goes_on_by_its_cursor(many):
-    first = read_page(many, EventFilter(search="ab1"), before=0, offset=0, limit=25)
+class Passing:
+    """A clock; each look at it takes a share of the time that a search has."""
+
+    def __init__(self, share=0.0):
+        self._share = share
+        self._now = 100.0
+
+    def monotonic(self):
+        self._now += self._share * SEARCH_SECONDS
+        return self._now
+
+
+def test_a_search_among_many_events_ends_in_time_and_goes_on_by_its_cursor(many):
+    slow, quick = Passing(share=0.05).monotonic, Passing().monotonic
+    first = read_page(many, EventFilter(search="ab1"), before=0, offset=0, limit=25, monotonic=slow)
     assert [event.id for event in first.events] == [250_000]
     assert (first.count, first.complete) == (1, False)
     assert first.next_cursor is not None
-    assert 0 < first.next_cursor <= 100_000
-    second = read_page(many, EventFilter(search="ab1"), before=first.next_cursor, offset=0, limit=25)
+    assert 100_000 < first.next_cursor < 250_000
+    second = read_page(many, EventFilter(search="ab1"), before=first.next_cursor, offset=0, limit=25, monotonic=quick)
     assert [event.id for event in second.events] == [7]
     assert second.next_cursor is None
+
+
+def test_a_search_that_has_the_time_looks_at_every_event(many):
+    page = read_page(many, EventFilter(search="ab1"), before=0, offset=0, limit=25, monotonic=Passing().monotonic)
+    assert ([event.id for event in page.events], page.count, page.complete) == ([250_000, 7], 2, True)
 
 
 def test_a_search_for_what_is_common_looks_at_few_events(many):

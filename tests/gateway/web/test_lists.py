@@ -80,7 +80,7 @@ async def test_filters_of_events(gateway):
 
 async def test_a_search_that_ended_early_says_so_and_goes_on(gateway, monkeypatch):
     monkeypatch.setattr("gateway.store.events.pages.EXACT_SEARCH", 0)
-    monkeypatch.setattr("gateway.store.events.pages.MOST_SEARCHED", 1)
+    monkeypatch.setattr("gateway.store.events.pages.SEARCH_SECONDS", 0.0)
     wanted = await gateway.happened("Plate AB1.")
     await gateway.store.database.write(
         lambda connection: connection.execute("UPDATE sqlite_sequence SET seq = seq + 200000 WHERE name = 'event'")

@@ -33,6 +33,3 @@ DELETE FROM webhook_message WHERE webhook_id NOT IN (SELECT id FROM webhook);
 DELETE FROM webhook_type WHERE webhook_id NOT IN (SELECT id FROM webhook);
 -- Better an event that no trend counts than one that is counted twice.
 INSERT INTO day_counted SELECT coalesce(max(id), 0) FROM event WHERE NOT EXISTS (SELECT 1 FROM day_counted);
--- A search would miss events whose place in the index was lost: it is made again.
-DELETE FROM event_text_block;
-DELETE FROM event_text;
