@@ -17,7 +17,7 @@ from drivers.modbus.profile import GateProfile, RegisterPosition, UnitProfile
 from drivers.modbus.unit_requests import UnitRequests
 
 _PATIENCE = 5.0
-_OPEN_PATIENCE = OPEN_SECONDS + 1.0  # longer than opening takes, so that the error is the reason why it failed
+OPEN_PATIENCE = OPEN_SECONDS + 1.0  # longer than opening takes, so that the error is the reason why it failed
 _LOOK = 0.02
 _FIRST_REGISTER = Read(Table.HOLDING_REGISTER, 0, 1)
 
@@ -46,9 +46,9 @@ class UnitValues:
     readings: dict[str, str]
 
 
-async def line_up(bus: Bus, *, monotonic: Callable[[], float] = time.monotonic, within: float = _OPEN_PATIENCE) -> None:
+async def line_up(bus: Bus, *, monotonic: Callable[[], float] = time.monotonic) -> None:
     """Wait until the line is open. Raises LinkError with the reason when it does not open in time."""
-    until = monotonic() + within
+    until = monotonic() + OPEN_PATIENCE
     while bus.down_reason is not None:
         if monotonic() >= until:
             raise LinkError(bus.down_reason)

@@ -39,6 +39,13 @@ framing = "{framing}"
 """
 
 
+@pytest.fixture
+def impatient(monkeypatch):
+    """A command waits a moment for a line that does not open."""
+    monkeypatch.setattr("drivers.modbus.survey.OPEN_PATIENCE", 0.5)
+    monkeypatch.setattr("drivers.bus.bus.OPEN_SECONDS", 0.2)
+
+
 async def call(*words, cwd):
     return await asyncio.to_thread(typed, *map(str, words), cwd=cwd, COLUMNS="200")
 
@@ -176,6 +183,7 @@ async def test_a_line_that_somebody_has_is_left_alone(tmp_path):
             writer.transport.abort()
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_a_serial_port_that_somebody_has_is_left_alone(tmp_path):
     async with device() as (_, far_end), far_end.serial(path=tmp_path / "port") as terminal:
         url = f"serial:{terminal.path}"
@@ -206,6 +214,7 @@ async def test_a_port_is_listened_to(tmp_path):
     assert "02 63 61 72 64 03  ·card·" in result.stdout
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_what_is_wrong_is_said(tmp_path):
     result = await call("probe", "bus", "ftp://nowhere", cwd=tmp_path)
     assert result.returncode == 2
@@ -229,6 +238,7 @@ async def silent_address():
         yield f"tcp://127.0.0.1:{listening.getsockname()[1]}"
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_an_address_that_nobody_answers_at_is_named(tmp_path):
     async with silent_address() as url:
         result = await call("probe", "bus", url, "--framing", "tcp", "--units", "1", "--force", cwd=tmp_path)
