@@ -13,11 +13,8 @@ from nats_server import NatsServer
 from running_gateway import SECRETS, SITE, RunningGateway, typed
 from waiting import until
 
-from gateway.domain.errors import GatewayError
 from gateway.fleet.line import FleetLine
 from gateway.fleet.operator import gateways, prepare
-from gateway.fleet.rollout import Rollout, read_edits
-from gateway.runtime.clock import SystemClock
 
 pytestmark = pytest.mark.long("several running gateways and a real NATS server")
 
@@ -103,48 +100,3 @@ async def test_what_one_gateway_refuses_is_taken_back_at_all(yard):
     assert "north.gate-2: [[areas]]: there is no yard" in done.stdout
     assert "north.gate-1: taken back" in done.stdout
     assert [text.strip() for text in yard.files()] == [text.strip() for text in yard.before]
-
-
-async def test_a_gateway_that_dies_after_the_change_stops_it_before_the_next_one(yard, broker):
-    told: list[str] = []
-    rollout = Rollout(
-        line=FleetLine(broker),
-        seed=ANNA[0],
-        edits=read_edits(HOLIDAY),
-        first=1,
-        batch=1,
-        healthy_seconds=60,
-        told=told.append,
-        clock=SystemClock(),
-    )
-    rolling = asyncio.get_running_loop().create_task(rollout.run(NAMES))
-    await until(lambda: told)
-    yard.running["gate-1"].process.kill()
-    with pytest.raises(GatewayError, match="not rolled out"):
-        await rolling
-    assert told[1].startswith("stopped: north.gate-1 does not answer: ")
-    assert told[2].startswith("north.gate-1 could not be taken back, look at it: ")
-    assert yard.files()[1] == yard.before[1]
-
-
-async def test_nothing_begins_at_a_gateway_that_was_never_heard(yard):
-    done = await asyncio.to_thread(
-        typed,
-        "fleet",
-        "rollout",
-        write(yard.folder),
-        "north.gate-1",
-        "north.gate-9",
-        "--server",
-        yard.server.url,
-        "--key",
-        yard.folder / "operator.nk",
-    )
-    assert done.returncode == 2
-    assert "north.gate-9 has never been heard; nothing was changed" in done.stderr
-    assert yard.files() == yard.before
-
-
-def write(folder: Path) -> Path:
-    (folder / "change.toml").write_text(HOLIDAY)
-    return folder / "change.toml"

@@ -45,7 +45,7 @@ class FarGateway:
     """A gateway that takes every change. `edits` are the commands that it got, `asked` counts the nonces."""
 
     def __init__(self, broker, name: str) -> None:
-        self._broker, self.name = broker, FleetName(*name.split("."))
+        self._broker, self.name, self.subscription = broker, FleetName(*name.split(".")), None
         self.edits: list[dict] = []
         self.asked = 0
 
@@ -72,7 +72,7 @@ class FarGateway:
 async def two_gateways(broker) -> AsyncIterator[tuple[FarGateway, FarGateway]]:
     found = FarGateway(broker, NAMES[0]), FarGateway(broker, NAMES[1])
     for one in found:
-        await broker.subscribe(one.name.commands, cb=one.take)
+        one.subscription = await broker.subscribe(one.name.commands, cb=one.take)
         await one.beat()
     yield found
 
@@ -109,6 +109,7 @@ async def test_the_next_gateway_is_changed_once_the_first_has_been_well_for_the_
         ({"ready": False}, "is not ready: two lanes"),
         ({"problems": (ALARM,)}, "has a new alarm: two lanes"),
         (None, "is away"),
+        ("gone", "does not answer: it is away"),
     ],
 )
 async def test_a_changed_gateway_that_is_not_well_stops_it_and_the_change_is_taken_back(broker, becomes, said):
@@ -118,22 +119,29 @@ async def test_a_changed_gateway_that_is_not_well_stops_it_and_the_change_is_tak
         await until(lambda: first.edits and first.asked > 3)
         if becomes is None:
             clock.later_seconds = AWAY_SECONDS + 1
+        elif becomes == "gone":
+            await first.subscription.unsubscribe()
         else:
             await first.beat(**becomes)
         with pytest.raises(GatewayError, match="not rolled out"):
             async with asyncio.timeout(10):
                 await rolling
+        assert not second.edits
+        changed, stopped = "north.gate-1: changed", f"stopped: north.gate-1 {said}"
+        if becomes == "gone":
+            assert told[:2] == [changed, stopped]
+            assert told[2].startswith("north.gate-1 could not be taken back, look at it: ")
+            return
         change, back = first.edits
         assert (back["undoes"], back["seal"]) == (change["id"], "of north.gate-1")
         assert [one["remove"] for one in back["edits"]] == [True]
-        assert not second.edits
-    changed = "north.gate-1: changed"
-    assert told == [changed, f"stopped: north.gate-1 {said}", changed, "north.gate-1: taken back"]
+        assert told == [changed, stopped, changed, "north.gate-1: taken back"]
 
 
-async def test_nothing_begins_while_one_of_them_is_not_well(broker):
+async def test_nothing_begins_while_one_of_them_is_not_well_or_was_never_heard(broker):
     async with two_gateways(broker) as (first, second):
         await second.beat(ready=False)
-        with pytest.raises(ConfigError, match=r"north\.gate-2 is not ready: two lanes; nothing was changed"):
-            await rollout(broker, [], SetClock()).run(NAMES)
+        for name, why in (("north.gate-2", "is not ready: two lanes"), ("north.gate-9", "has never been heard")):
+            with pytest.raises(ConfigError, match=f"{name} {why}; nothing was changed"):
+                await rollout(broker, [], SetClock()).run((NAMES[0], name))
         assert not first.edits
