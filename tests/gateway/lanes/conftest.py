@@ -174,6 +174,26 @@ class Script:
         self.wait(1)
         self.gate(GatePosition.CLOSED)
 
+    def is_opened(self) -> None:
+        """A vehicle comes, its card is read, and the gate begins to open."""
+        self.arming(PointState.ON)
+        self.card()
+        self.acknowledge()
+        self.gate(GatePosition.OPENING)
+
+    def let_in(self) -> None:
+        """A vehicle comes, its card is read, and the gate is open."""
+        self.arming(PointState.ON)
+        self.card()
+        self.open_gate()
+
+    def next_arrives(self) -> None:
+        """The vehicle is under the gate, and the next one stands where it stood."""
+        self.closing(PointState.ON)
+        self.arming(PointState.OFF)
+        self.wait(0.5)
+        self.arming(PointState.ON)
+
     def drive_through(self) -> None:
         self.closing(PointState.ON)
         self.wait(0.5)

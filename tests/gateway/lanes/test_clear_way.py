@@ -22,14 +22,8 @@ ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
 OPEN, CLOSE, STOP = GateAction.OPEN, GateAction.CLOSE, GateAction.STOP
 
 
-def let_in(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
-
-
 def under_the_gate(lane):
-    let_in(lane)
+    lane.let_in()
     lane.closing(ON)
     lane.wait(0.5)
     lane.arming(OFF)
@@ -37,7 +31,7 @@ def under_the_gate(lane):
 
 
 def closing_gate(lane):
-    let_in(lane)
+    lane.let_in()
     lane.drive_through()
     assert lane.actions() == [OPEN, CLOSE]
     lane.acknowledge()
@@ -186,7 +180,7 @@ def test_point_that_goes_stale_opens_it_again(lane):
 
 
 def test_close_on_the_wire_is_undone_as_soon_as_it_is_known_to_be_there(lane):
-    let_in(lane)
+    lane.let_in()
     lane.drive_through()
     lane.closing(ON)
     assert lane.actions() == [OPEN, CLOSE], "an open may come before it"
@@ -195,7 +189,7 @@ def test_close_on_the_wire_is_undone_as_soon_as_it_is_known_to_be_there(lane):
 
 
 def test_close_that_may_have_been_heard_is_undone(lane):
-    let_in(lane)
+    lane.let_in()
     lane.drive_through()
     lane.closing(ON)
     lane.do(m.CommandFailed(lane.sent[-1].command_id, "no answer", sent=True))
@@ -259,7 +253,7 @@ def keep_open(request, rules, make_script):
     """A lane whose close is on its way to an open gate, and what has the gate kept open."""
     lane = make_script(changed(rules, fire=POINT))
     lane.ready()
-    let_in(lane)
+    lane.let_in()
     lane.drive_through()
     assert lane.actions() == [OPEN, CLOSE]
     return lane, (lambda: lane.fire(ON)) if request.param == "fire" else (lambda: lane.order(OrderKind.HOLD_OPEN))
@@ -353,7 +347,7 @@ def test_open_of_a_gate_that_stands_open_is_asked_for_again_when_it_did_not_go_o
 
 
 def test_close_that_has_not_moved_the_gate_yet_is_undone_again_when_the_open_did_not_go_out(lane):
-    let_in(lane)
+    lane.let_in()
     lane.drive_through()
     lane.acknowledge()
     lane.safety(ON)
@@ -443,7 +437,7 @@ def test_points_are_polled_closely_while_a_close_is_near(lane):
         return is_close_near(lane.rules, lane.state)
 
     assert not is_near()
-    let_in(lane)
+    lane.let_in()
     assert is_near()
     lane.gate(GatePosition.STOPPED)
     assert is_near()
@@ -567,7 +561,7 @@ def test_flapping_arming_loop_is_no_second_vehicle(lane, both):
 
 
 def test_arming_loop_that_drops_out_under_a_long_vehicle_is_one_vehicle(lane):
-    let_in(lane)
+    lane.let_in()
     lane.closing(ON)
     lane.arming(OFF)
     lane.wait(0.15)
@@ -804,8 +798,6 @@ def test_a_vehicle_that_is_let_in_ends_a_stop(lane):
     lane.wish(STOP)
     lane.acknowledge()
     lane.gate(GatePosition.STOPPED)
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     assert lane.actions()[:2] == [STOP, OPEN]
     assert lane.state.stop.by == ""

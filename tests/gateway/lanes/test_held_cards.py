@@ -65,9 +65,7 @@ def test_a_held_card_opens_once_its_vehicle_is_seen(lane):
 
 
 def test_a_card_that_is_held_while_the_gate_is_open_for_it_is_no_event(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     told = len(lane.events)
     stay(lane, "0007")
     assert lane.events[told:].count(E.CARD_IGNORED) <= 1

@@ -191,9 +191,7 @@ def test_of_open_and_close_thrice_at_once_the_last_alone_may_act(lane):
 
 
 def test_card_takes_the_place_of_the_lanes_own_close_that_waits_for_the_line(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.drive_through()
     lane.wait(5)
     assert lane.actions() == [OPEN, CLOSE]
@@ -231,9 +229,7 @@ def test_lost_answer_to_an_open_that_was_heard_is_an_ordinary_passage(lane):
 
 
 def test_back_out_after_grant_closes_without_a_passage(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.arming(OFF)
     lane.wait(lane.rules.lane.back_out_seconds - 0.5)
     assert lane.actions() == [OPEN]
@@ -243,9 +239,7 @@ def test_back_out_after_grant_closes_without_a_passage(lane):
 
 
 def test_vehicle_between_the_loops_is_not_a_back_out(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.arming(OFF)
     lane.wait(1)
     lane.closing(ON)
@@ -258,9 +252,7 @@ def test_vehicle_between_the_loops_is_not_a_back_out(lane):
 
 
 def test_vehicle_that_touches_the_closing_loop_and_returns_has_not_passed(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.closing(ON)
     lane.closing(OFF)
     assert lane.state.visits.phase is Phase.OPEN
@@ -272,9 +264,7 @@ def test_vehicle_that_touches_the_closing_loop_and_returns_has_not_passed(lane):
 
 @pytest.mark.parametrize(("state", "word"), [(ON, "active"), (UNKNOWN, "unknown")])
 def test_close_waits_for_safety_and_says_so(lane, state, word):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.safety(state)
     lane.drive_through()
     assert CLOSE not in lane.actions()
@@ -291,9 +281,7 @@ def test_close_waits_for_safety_and_says_so(lane, state, word):
 
 
 def test_close_waits_for_stale_inputs(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.closing(ON)
     lane.arming(OFF)
     lane.wait(lane.rules.policy.stale_seconds + 1, refresh=False)
@@ -308,9 +296,7 @@ def test_close_waits_for_stale_inputs(lane):
 
 
 def test_next_vehicle_may_arrive_while_the_gate_closes_and_is_let_in(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.drive_through()
     lane.acknowledge()
     lane.gate(GatePosition.CLOSING)
@@ -323,9 +309,7 @@ def test_next_vehicle_may_arrive_while_the_gate_closes_and_is_let_in(lane):
 
 
 def test_second_vehicle_without_a_decision_is_told(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.drive_through()
     lane.arming(ON)
     lane.closing(ON)
@@ -338,9 +322,7 @@ def test_second_vehicle_without_a_decision_is_told(lane):
 
 
 def test_gate_reopened_by_its_own_safety_is_closed_again_then_a_person_is_called(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.drive_through()
     for _ in range(CLOSE_TRIES):
         lane.acknowledge()
@@ -356,9 +338,7 @@ def test_gate_reopened_by_its_own_safety_is_closed_again_then_a_person_is_called
 
 def test_device_that_closes_itself_is_never_sent_close(lane):
     lane.rules = changed(lane.rules, closes="device")
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.drive_through()
     assert lane.state.shown_phase is Phase.CLOSING
     lane.gate(GatePosition.CLOSED)
@@ -429,9 +409,7 @@ def test_vehicle_that_stands_on_the_loop_at_the_start_may_use_its_card(fresh_lan
 
 
 def test_gate_closed_by_hand_under_a_waiting_vehicle(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.gate(GatePosition.CLOSED)
     assert lane.passages[-1].outcome is PassageOutcome.BACKED_OUT
     assert lane.state.visits.phase is Phase.ARMED

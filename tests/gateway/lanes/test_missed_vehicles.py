@@ -52,9 +52,7 @@ def left_before_the_decision(lane):
 
 
 def let_in_and_not_seen_to_pass(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.wait(1)
     lane.arming(OFF)
     lane.wait(lane.rules.lane.back_out_seconds + 1)

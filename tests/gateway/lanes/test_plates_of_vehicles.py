@@ -230,10 +230,7 @@ def test_plate_that_was_read_beside_the_first_vehicles_is_not_taken_for_the_one_
     assert ignored(lane) == ["plate BBB222 does not count: the vehicle was already read as XXXXXX"]
     lane.card()
     lane.open_gate()
-    lane.closing(ON)
-    lane.arming(OFF)
-    lane.wait(0.5)
-    lane.arming(ON)
+    lane.next_arrives()
     lane.plate("BBB222", 0.97, card=2)
     lane.closing(OFF)
     lane.wait(3)
@@ -241,13 +238,8 @@ def test_plate_that_was_read_beside_the_first_vehicles_is_not_taken_for_the_one_
 
 
 def test_plate_nobody_knows_whose_while_one_passes_opens_for_nobody(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
-    lane.closing(ON)
-    lane.arming(OFF)
-    lane.wait(0.5)
-    lane.arming(ON)
+    lane.let_in()
+    lane.next_arrives()
     lane.plate("BBB222", 0.97, card=2)
     lane.closing(OFF)
     lane.wait(3)

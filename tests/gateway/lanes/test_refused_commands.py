@@ -24,17 +24,12 @@ def refuse(lane, command, reason=REASONS[0]):
 
 
 def let_in(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.wait(lane.rules.lane.clear_seconds + 1)
 
 
 def opening(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.acknowledge()
-    lane.gate(GatePosition.OPENING)
+    lane.is_opened()
 
 
 def at_a_closed_gate(lane):

@@ -19,9 +19,7 @@ def fail(lane, command, *, sent):
 @pytest.fixture
 def twice(lane):
     """A lane whose close was acknowledged, and in whose place a person's close waits for the line."""
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.drive_through()
     lane.acknowledge()
     lane.wish(CLOSE)
@@ -58,9 +56,7 @@ def test_a_stop_that_waits_keeps_the_first_close_watched(twice):
 
 def test_a_first_close_that_never_went_out_is_not_undone(lane):
     """Nor is the second while it waits: beside it, an open would close a gate that moves step by step."""
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.drive_through()
     first = lane.sent[-1]
     lane.wish(CLOSE)
@@ -70,9 +66,7 @@ def test_a_first_close_that_never_went_out_is_not_undone(lane):
 
 
 def test_a_first_close_that_turns_out_to_have_gone_out_is_undone_then(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.drive_through()
     first = lane.sent[-1]
     lane.wish(CLOSE)

@@ -62,9 +62,7 @@ def test_somebody_under_the_gate_or_a_fire_keeps_it(lane):
 def test_a_vehicle_that_leaves_over_the_far_loop_keeps_it(make_script, rules):
     lane = make_script(changed(rules, direction="two-way", far_readers=frozenset({103})))
     lane.ready()
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.closing(ON)
     lane.far(ON)
     lane.arming(OFF)
@@ -97,9 +95,7 @@ def test_a_person_may_say_that_nobody_is_in_it_but_a_command_ends_first(lane):
 
 
 def test_a_close_of_the_gateway_is_watched_to_its_end_whatever_a_person_says(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.drive_through()
     lane.acknowledge()
     lane.gate(GatePosition.CLOSING)

@@ -19,18 +19,12 @@ UNKNOWN_POSITION = GatePosition.UNKNOWN
 OPEN, CLOSE, STOP = GateAction.OPEN, GateAction.CLOSE, GateAction.STOP
 
 
-def let_in(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
-
-
 def outcomes(lane):
     return [passage.outcome for passage in lane.passages]
 
 
 def test_tailgate_by_a_vehicle_that_was_denied_names_its_card(lane):
-    let_in(lane)
+    lane.let_in()
     lane.drive_through()
     lane.arming(ON)
     lane.card("9999")
@@ -45,11 +39,8 @@ def test_tailgate_by_a_vehicle_that_was_denied_names_its_card(lane):
 
 
 def test_bumper_to_bumper_the_second_vehicle_is_a_tailgate_though_the_loop_was_never_free(lane):
-    let_in(lane)
-    lane.closing(ON)
-    lane.arming(OFF)
-    lane.wait(0.5)
-    lane.arming(ON)
+    lane.let_in()
+    lane.next_arrives()
     lane.wait(1)
     lane.arming(OFF)
     lane.wait(1)
@@ -59,11 +50,8 @@ def test_bumper_to_bumper_the_second_vehicle_is_a_tailgate_though_the_loop_was_n
 
 
 def test_next_vehicle_waiting_at_the_loop_is_no_tailgate(lane):
-    let_in(lane)
-    lane.closing(ON)
-    lane.arming(OFF)
-    lane.wait(0.5)
-    lane.arming(ON)
+    lane.let_in()
+    lane.next_arrives()
     lane.wait(0.5)
     lane.closing(OFF)
     assert outcomes(lane) == [P.PASSED]
@@ -71,7 +59,7 @@ def test_next_vehicle_waiting_at_the_loop_is_no_tailgate(lane):
 
 
 def test_wrong_way_is_told_and_its_card_does_not_count(lane):
-    let_in(lane)
+    lane.let_in()
     lane.drive_through()
     lane.wait(1)
     lane.closing(ON)
@@ -90,7 +78,7 @@ def test_wrong_way_is_told_and_its_card_does_not_count(lane):
 
 
 def test_vehicle_that_takes_over_the_loop_of_a_wrong_way_driver_is_noticed_soon(lane):
-    let_in(lane)
+    lane.let_in()
     lane.drive_through()
     lane.wait(1)
     lane.closing(ON)
@@ -166,7 +154,7 @@ def test_key_switch_explains_movement_and_keeps_the_lane_from_closing(rules, mak
 
 
 def test_gate_open_too_long_is_told_once_and_is_over_when_closed(lane):
-    let_in(lane)
+    lane.let_in()
     lane.closing(ON)
     lane.wait(lane.rules.lane.held_open_seconds + 30)
     assert lane.events.count(E.HELD_OPEN) == 1
@@ -179,7 +167,7 @@ def test_gate_open_too_long_is_told_once_and_is_over_when_closed(lane):
 
 def test_steady_traffic_is_not_open_too_long(lane):
     for _ in range(6):
-        let_in(lane)
+        lane.let_in()
         lane.wait(15)
         lane.drive_through()
         lane.gate(GatePosition.OPEN)
@@ -187,7 +175,7 @@ def test_steady_traffic_is_not_open_too_long(lane):
 
 
 def test_vehicle_stuck_under_the_gate(lane):
-    let_in(lane)
+    lane.let_in()
     lane.closing(ON)
     lane.wait(lane.rules.lane.vehicle_stuck_seconds)
     assert E.VEHICLE_STUCK in lane.events
@@ -236,7 +224,7 @@ def test_a_queue_through_a_gate_that_is_held_open_is_not_stuck_after_a_minute(la
 
 
 def test_chattering_input_is_named_forbids_closing_and_is_believed_again_when_quiet(lane):
-    let_in(lane)
+    lane.let_in()
     lane.drive_through()
     lane.gate(GatePosition.OPEN)
     lane.acknowledge()
@@ -255,7 +243,7 @@ def test_chattering_input_is_named_forbids_closing_and_is_believed_again_when_qu
 
 
 def test_closing_waits_while_the_closing_loop_chatters_and_goes_on_by_itself(lane):
-    let_in(lane)
+    lane.let_in()
     lane.arming(OFF)
     for state in [ON, OFF] * 12:
         lane.closing(state)
@@ -267,7 +255,7 @@ def test_closing_waits_while_the_closing_loop_chatters_and_goes_on_by_itself(lan
 
 def test_short_burst_of_a_loop_is_not_believed_as_soon_as_it_rests(lane):
     """A loose contact that rests for a second may hide the vehicle that stands there."""
-    let_in(lane)
+    lane.let_in()
     lane.arming(OFF)
     for state in [ON, OFF] * 4:
         lane.closing(state)
@@ -355,7 +343,7 @@ def test_stop_counts_for_more_than_fire_until_the_next_fire_or_open(burning):
 def test_fire_supersedes_a_close_under_way(rules, make_script):
     lane = make_script(changed(rules, fire=POINT))
     lane.ready()
-    let_in(lane)
+    lane.let_in()
     lane.drive_through()
     lane.acknowledge()
     lane.gate(GatePosition.CLOSING)
@@ -380,7 +368,7 @@ def test_fire_opens_again_soon_when_its_first_open_did_not_go_out(rules, make_sc
 def test_fire_opens_a_gate_that_closes_on_our_word_as_what_comes_into_its_way_does(rules, make_script):
     lane = make_script(changed(rules, fire=POINT))
     lane.ready()
-    let_in(lane)
+    lane.let_in()
     lane.drive_through()
     lane.acknowledge()
     lane.gate(GatePosition.CLOSING)

@@ -46,10 +46,7 @@ def refuse(lane, *, sent=False):
 
 def stopped_half_way(lane):
     """Let in a vehicle that goes away again, and have a person stop the gate half-way."""
-    lane.arming(ON)
-    lane.card()
-    lane.acknowledge()
-    lane.gate(GatePosition.OPENING)
+    lane.is_opened()
     lane.wait(0.5)
     stop_it(lane)
     lane.arming(OFF)
@@ -135,10 +132,7 @@ def test_a_close_that_never_went_out_is_sent_after_a_stop_that_did_not_either(la
 
 
 def test_an_opening_goes_on_over_a_stop_that_is_refused(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.acknowledge()
-    lane.gate(GatePosition.OPENING)
+    lane.is_opened()
     stop = lane.wish(STOP)
     refuse(lane)
     assert lane.reached[stop.command_id] is CommandState.REFUSED
@@ -152,10 +146,7 @@ def test_an_opening_goes_on_over_a_stop_that_is_refused(lane):
 
 
 def test_an_opening_goes_on_over_a_stop_that_nobody_answered(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.acknowledge()
-    lane.gate(GatePosition.OPENING)
+    lane.is_opened()
     stop = lane.wish(STOP)
     refuse(lane, sent=True)
     lane.gate(GatePosition.OPEN)
@@ -191,10 +182,7 @@ def test_a_stop_of_unknown_outcome_holds_when_the_gate_is_found_stopped(lane):
 
 def twice_stopped(lane):
     """A gate that was let open is stopped: the first stop works and is not answered yet, the second is refused."""
-    lane.arming(ON)
-    lane.card()
-    lane.acknowledge()
-    lane.gate(GatePosition.OPENING)
+    lane.is_opened()
     lane.wait(0.3)
     first = lane.wish(STOP)
     lane.gate(GatePosition.STOPPED)
@@ -224,10 +212,7 @@ def test_a_stop_that_nobody_answered_holds_though_the_next_one_was_refused(lane)
 
 
 def test_stops_that_all_fail_hold_nothing(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.acknowledge()
-    lane.gate(GatePosition.OPENING)
+    lane.is_opened()
     lane.wait(0.3)
     stops = [lane.wish(STOP) for _ in range(3)]
     for stop in (stops[1], stops[2], stops[0]):
@@ -272,10 +257,7 @@ def test_an_open_is_not_sent_after_its_deadline(lane):
 
 
 def test_an_opening_that_was_stopped_is_told_when_the_gate_is_seen_stopped(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.acknowledge()
-    lane.gate(GatePosition.OPENING)
+    lane.is_opened()
     lane.wish(STOP)
     assert E.OPENING_TIMED_OUT not in lane.events
     lane.acknowledge()
@@ -401,9 +383,7 @@ def test_a_vehicle_let_in_at_a_gate_that_is_held_open_ends_it(lane):
 
 def test_a_vehicle_let_in_behind_another_of_a_counted_lane_ends_it(rules, make_script):
     lane = lane_of(rules, make_script, vend="counted")
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.closing(ON)
     lane.wait(1)
     lane.wish(STOP)

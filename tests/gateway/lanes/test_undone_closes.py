@@ -26,9 +26,7 @@ def newest(lane, action):
 
 
 def give_close(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.drive_through()
     assert lane.actions() == [OPEN, CLOSE]
 

@@ -45,9 +45,7 @@ def ends(lane):
 
 def test_entry_through_a_two_way_lane_does_not_arm_the_other_side(two_way):
     lane = two_way
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.closing(ON)
     lane.arming(OFF)
     lane.wait(0.5)
@@ -82,9 +80,7 @@ def test_far_loop_reached_only_after_the_passage_still_belongs_to_the_leaver(two
 
 def test_vehicle_that_waited_on_the_other_side_is_next(two_way):
     lane = two_way
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.far(ON)
     lane.wait(1)
     lane.closing(ON)
@@ -98,9 +94,7 @@ def test_vehicle_that_waited_on_the_other_side_is_next(two_way):
 
 def test_loop_that_stays_on_after_the_leaver_is_a_vehicle(two_way):
     lane = two_way
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.closing(ON)
     lane.arming(OFF)
     lane.far(ON)
@@ -132,9 +126,7 @@ def test_the_vehicle_at_the_reader_asks_when_both_sides_wait(two_way):
 
 def test_back_out_of_a_two_way_lane_though_another_waits_opposite(two_way):
     lane = two_way
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.far(ON)
     lane.arming(OFF)
     lane.wait(lane.rules.lane.back_out_seconds + 0.1)
@@ -161,13 +153,8 @@ def test_counted_openings_are_each_owed_a_passage_before_the_gate_closes(make_la
 
 def test_counted_lane_decides_on_the_vehicle_behind_while_the_first_passes(make_lane):
     lane = make_lane(vend="counted")
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
-    lane.closing(ON)
-    lane.arming(OFF)
-    lane.wait(0.5)
-    lane.arming(ON)
+    lane.let_in()
+    lane.next_arrives()
     lane.card()
     assert lane.events.count(E.ACCESS_GRANTED) == 2
     assert lane.actions() == [OPEN], "it is open"
@@ -182,13 +169,8 @@ def test_counted_lane_decides_on_the_vehicle_behind_while_the_first_passes(make_
 def one_behind(make_lane):
     """A counted lane: the decision on the vehicle behind is awaited while the first passes."""
     lane = make_lane(vend="counted")
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
-    lane.closing(ON)
-    lane.arming(OFF)
-    lane.wait(0.5)
-    lane.arming(ON)
+    lane.let_in()
+    lane.next_arrives()
     lane.do(m.CardRead(102, CARD_READ, lane.at))
     assert len(lane.asked) == 2
     return lane
@@ -234,14 +216,9 @@ def test_grant_for_the_vehicle_behind_that_comes_after_a_lock_down_gives_no_righ
 
 def test_lock_down_asks_for_no_decision_on_the_vehicle_behind(make_lane):
     lane = make_lane(vend="counted")
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.order(OrderKind.LOCK_DOWN)
-    lane.closing(ON)
-    lane.arming(OFF)
-    lane.wait(0.5)
-    lane.arming(ON)
+    lane.next_arrives()
     lane.card()
     assert len(lane.asked) == 1
     assert lane.events.count(E.ACCESS_GRANTED) == 1
@@ -261,9 +238,7 @@ def test_counted_back_out_takes_only_its_own_right_back(make_lane):
 
 def test_supervised_gate_stays_open_until_a_person_closes_it(make_lane):
     lane = make_lane(vend="supervised")
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.drive_through()
     lane.wait(200)
     assert lane.actions() == [OPEN]
@@ -368,9 +343,7 @@ def test_lock_down_denies_plates(lane):
 
 
 def test_lock_down_lets_who_has_the_right_of_way_go_on(lane):
-    lane.arming(ON)
-    lane.card()
-    lane.open_gate()
+    lane.let_in()
     lane.order(OrderKind.LOCK_DOWN)
     lane.drive_through()
     assert ends(lane) == [("entry", P.PASSED)]
@@ -446,10 +419,7 @@ def test_late_reading_of_the_vehicle_before_is_not_used_for_the_next(lane):
     lane.plate("ABC123", 0.97)
     lane.answer(granted=True)
     lane.open_gate()
-    lane.closing(ON)
-    lane.arming(OFF)
-    lane.wait(0.5)
-    lane.arming(ON)
+    lane.next_arrives()
     lane.plate("ABC123", 0.99)
     lane.closing(OFF)
     lane.plate("ABC128", 0.99)
