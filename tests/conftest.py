@@ -19,6 +19,7 @@ import structlog
 from aiohttp import web_app
 from blockbuster import BlockBuster
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 # An example that takes long says that the machine is busy: how long things may take is said by the tests that measure.
 _BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -27,6 +28,18 @@ settings.register_profile("fresh", _BUSY, print_blob=True)
 settings.load_profile("fixed")  # the long suite names the other, and so explores anew in each run
 # A traceback with the values of all variables takes a second of processor time; the product never writes one.
 structlog.get_config()["processors"][-1].exception_formatter = structlog.dev.plain_traceback
+
+
+@pytest.hookimpl(trylast=True)  # once `--hypothesis-profile` is heeded
+def pytest_configure() -> None:
+    """Let the fast suite draw no constants of the code: they differ with each change and with the modules loaded.
+
+    In a new checkout, the first property of each of the runner's processes would also parse all modules for them.
+    """
+    if settings.get_current_profile_name() == "fixed":
+        assert providers.is_local_module_file
+        providers.is_local_module_file = lambda _path: False
+
 
 _BEGIN_BY = {
     "tests/system/": 0.5,

@@ -115,7 +115,7 @@ class SmallSite:
 
 
 @asynccontextmanager
-async def small_site(folder, *, line="tcp", travel_seconds=1.2):
+async def small_site(folder, *, line="tcp", travel_seconds=0.5, **lane):
     small = SmallSite(travel_seconds=travel_seconds)
     async with AsyncExitStack() as stack:
         gate_port = await stack.enter_async_context(small.gate_end.tcp())
@@ -125,7 +125,7 @@ async def small_site(folder, *, line="tcp", travel_seconds=1.2):
             path = folder / "port"
             small.port = await stack.enter_async_context(small.inputs_end.serial(path=path, make=HoldingPort))
             url = f"serial:{path}"
-        site, clock = _site(f"tcp://127.0.0.1:{gate_port}", url), SystemClock()
+        site, clock = _site(f"tcp://127.0.0.1:{gate_port}", url, lane), SystemClock()
         field = build_field(
             site, site_path=folder / "site.toml", clock=clock, secrets=Secrets(folder=folder, environ={})
         )
@@ -154,7 +154,7 @@ async def small_site(folder, *, line="tcp", travel_seconds=1.2):
         yield small
 
 
-def _site(gate_url, inputs_url):
+def _site(gate_url, inputs_url, lane):
     return Site.model_validate(
         {
             "site": {"name": "Small"},
@@ -187,6 +187,7 @@ def _site(gate_url, inputs_url):
                     "closed_limit": {"device": 102, "point": "input_7"},
                     "open_limit": {"device": 102, "point": "input_8"},
                     "closes": "gateway",
+                    **lane,
                 }
             ],
         }
@@ -194,7 +195,7 @@ def _site(gate_url, inputs_url):
 
 
 async def test_a_gate_of_unit_255_follows_limit_switches_on_another_module(tmp_path):
-    async with small_site(tmp_path) as small:
+    async with small_site(tmp_path, clear_after_loss_seconds=0.5) as small:
         await small.open()
         await small.ask(CLOSE)
         await until(lambda: small.lane().position is GatePosition.CLOSING)
@@ -202,7 +203,7 @@ async def test_a_gate_of_unit_255_follows_limit_switches_on_another_module(tmp_p
 
 
 async def test_without_the_module_of_its_limits_the_position_is_not_known(tmp_path):
-    async with small_site(tmp_path) as small:
+    async with small_site(tmp_path, clear_after_loss_seconds=0.5) as small:
         await small.open()
         small.inputs_end.misbehave(1, Misbehaviour(deaf=True))
         await until(lambda: small.lane().position is GatePosition.UNKNOWN)
@@ -213,7 +214,7 @@ async def test_without_the_module_of_its_limits_the_position_is_not_known(tmp_pa
 @pytest.mark.long("the two seconds in which a restarted detector sees nothing")
 @pytest.mark.parametrize(("line", "seconds"), [("tcp", 0.05), ("serial", 0.05), ("converter", 0.05)])
 async def test_a_restart_of_a_moment_is_a_loss_and_its_free_loop_is_not_believed(tmp_path, line, seconds):
-    async with small_site(tmp_path, line=line) as small:
+    async with small_site(tmp_path, line=line, travel_seconds=1.2) as small:
         await small.open()
         small.occupy(True)
         await until(lambda: small.lane().phase is Phase.PASSING)
@@ -245,7 +246,7 @@ async def test_a_module_that_falls_silent_has_the_gate_opened_again_within_a_sec
 
 
 async def test_a_module_that_falls_silent_while_the_gate_closes_has_it_opened_again(tmp_path):
-    async with small_site(tmp_path, travel_seconds=2.5) as small:
+    async with small_site(tmp_path, travel_seconds=1.5, clear_after_loss_seconds=0.5) as small:
         await small.open()
         await falls_silent_while_it_closes(small)
         await until(lambda: small.lane().note.startswith("opened again: "))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).with_name("acknowledging_writer.py")
+ROUNDS = 6
 
 
 def acknowledged_until_killed(folder, lines):
@@ -33,13 +34,11 @@ def acknowledged_until_killed(folder, lines):
     return said
 
 
-@pytest.mark.parametrize(
-    ("rounds", "most"), [(2, 60), pytest.param(6, 400, marks=pytest.mark.long("six processes that are killed"))]
-)
-async def test_acknowledged_events_outlive_kill_and_ids_go_on_upwards(opened, tmp_path, rounds, most):
+@pytest.mark.long("six processes that are killed")
+async def test_acknowledged_events_outlive_kill_and_ids_go_on_upwards(opened, tmp_path):
     known: dict[int, str] = {}
-    for number in range(rounds):
-        said = acknowledged_until_killed(tmp_path, random.randint(20, most))
+    for number in range(ROUNDS):
+        said = acknowledged_until_killed(tmp_path, random.randint(20, 400))
         assert said
         assert not known or min(said) > max(known)
         known |= said

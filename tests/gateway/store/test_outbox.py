@@ -302,5 +302,8 @@ class Balanced(RuleBasedStateMachine):
 
 TestBalanced = Balanced.TestCase
 TestBalanced.settings = settings(
-    max_examples=examples(3, of=8), stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(3, of=8),
+    stateful_step_count=examples(12, of=20),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
