@@ -261,10 +261,15 @@ class Bus:
             told()
 
     async def _await_request(self) -> None:
-        """Wait until a request wants a connection."""
-        while not self._queue:
-            self._wake.clear()
-            await self._wake.wait()
+        """Wait until a request wants a connection. If cancelled, refuse all requests: the line is not opened again."""
+        try:
+            while not self._queue:
+                self._wake.clear()
+                await self._wake.wait()
+        except asyncio.CancelledError:
+            self._is_between, self._down_reason = False, f"line {self._name} is closed"
+            self._lose(was_open=True)
+            raise
 
     async def _serve_until_lost(self, connection: Connection) -> bool:
         """Serve until the line is lost, or has its one answer; return whether any unit answered meanwhile."""

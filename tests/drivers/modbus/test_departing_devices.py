@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from drivers.contract import (
     Cause,
     DeviceConnected,
     DeviceLost,
+    DriverError,
     GateMoved,
     GatePosition,
     LineDown,
@@ -23,6 +25,8 @@ from drivers.contract import (
 )
 from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate
+from drivers.modbus.messages import Read, Table
+from drivers.modbus.unit_requests import UnitRequests
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
 from simulation.far_ends.modbus_wiring import RelayWiring
@@ -99,6 +103,30 @@ async def test_a_device_that_hangs_up_after_each_answer_and_goes_is_lost(running
             polls = len(far_end.received)
             await until(lambda: len(listener.of(DeviceConnected)) > connected and len(far_end.received) > polls + 5)
             await opens_and_closes(listener, it)
+
+
+async def test_a_line_that_ends_between_two_connections_refuses_whoever_waits_and_comes_later():
+    far_end = ModbusFarEnd(units={1: RelayWiring(barrier=Barrier(travel_seconds=0.2, closes_itself=False))})
+    far_end.misbehave(1, Misbehaviour(hangs_up_behind=1))
+    async with far_end.tcp() as port, asyncio.TaskGroup() as group:
+        bus = Bus(name="yard", spec=LinkSpec(f"tcp://127.0.0.1:{port}"))
+        unit = UnitRequests(bus=bus, unit=1, framing="tcp", timeout=0.5)
+
+        async def is_refused() -> None:
+            with pytest.raises(LineDown):
+                await unit.read(Read(Table.COIL, 0, 1), deadline=soon())
+
+        running = group.create_task(bus.run())
+        await until(lambda: bus.down_reason is None)
+        while len(far_end.received) < 6:  # the first ones may be cut off
+            with contextlib.suppress(DriverError):
+                await unit.read(Read(Table.COIL, 0, 1), deadline=soon())
+            await asyncio.sleep(0)
+        group.create_task(is_refused())
+        await asyncio.sleep(0)  # it waits for a connection
+        running.cancel()
+        await asyncio.wait([running])
+        await is_refused()
 
 
 async def test_a_device_that_hangs_up_now_and_then_has_one_connection_for_all_requests(gate, listener):
