@@ -10,7 +10,7 @@ from pathlib import Path
 
 from waiting import until
 
-from drivers.contract import CardPresented
+from drivers.contract import CardPresented, GatePosition, PointState
 from drivers.modbus.profile import load_profile, load_unit_profile
 from drivers.profile_file import SHIPPED_PROFILES
 from gateway.app.devices import build_field
@@ -97,6 +97,26 @@ class FarEndLane:
     def present(self, number: str) -> None:
         """Hold a card before the reader."""
         self.lanes.report(CardPresented(READER, 0, 0, number, time.monotonic()))
+
+    async def arrives(self, number: str) -> None:
+        """A vehicle comes, and its card is held before the reader."""
+        self.arming(occupied=True)
+        await self.sees(lambda shown: shown.vehicle is PointState.ON)
+        self.present(number)
+
+    async def let_in(self, number: str) -> None:
+        """A vehicle comes, and the gate opens for its card."""
+        await self.arrives(number)
+        await self.sees(lambda shown: shown.position is GatePosition.OPEN)
+
+    async def drives_through(self) -> None:
+        """A vehicle that stands on the arming loop drives under the open gate and away."""
+        self.under(occupied=True)
+        await self.sees(lambda shown: shown.under is PointState.ON)
+        self.arming(occupied=False)
+        await self.sees(lambda shown: shown.vehicle is PointState.OFF)
+        self.under(occupied=False)
+        await self.sees(lambda shown: shown.under is PointState.OFF)
 
     def shown(self) -> LaneSnapshot:
         """The lane as people see it."""

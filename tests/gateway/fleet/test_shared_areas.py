@@ -178,25 +178,15 @@ async def opened(lane) -> bool:
 async def passes(lane) -> None:
     """The vehicle drives through the gate."""
     await lane.sees(lambda one: one.position == "open")
-    lane.under(occupied=True)
-    await lane.sees(lambda one: one.under == "on")
-    lane.arming(occupied=False)
-    await lane.sees(lambda one: one.vehicle == "off")
-    lane.under(occupied=False)
+    await lane.drives_through()
     await lane.passed(1)
-
-
-async def arrives(lane, number: str) -> None:
-    lane.arming(occupied=True)
-    await lane.sees(lambda one: one.vehicle == "on")
-    lane.present(number)
 
 
 async def test_a_lane_claims_before_it_opens_and_tells_the_passage(areas, tmp_path):
     other = Member("gate-2")
     async with a_lane(tmp_path, areas.url) as lane, sharing(other, url=areas.url):
         await until(lambda: not lane.lanes.areas.is_apart)
-        await arrives(lane, "1")
+        await lane.arrives("1")
         assert "claim: passed (card:1 into garage, " in await trace_of(lane, EventKind.ACCESS_GRANTED)
         assert [(one.lane_id, one.holder) for one in other.shared.coming()] == [("gate-1", "card:1")]
         await passes(lane)
@@ -210,7 +200,7 @@ async def test_who_is_inside_through_another_gateway_is_refused(areas, tmp_path)
         await until(lambda: not lane.lanes.areas.is_apart)
         other.passes("card:1")
         await until(lambda: lane.lanes.areas.counts() == {"garage": 1})
-        await arrives(lane, "1")
+        await lane.arrives("1")
         assert "anti-passback: FAILED" in await trace_of(lane, EventKind.ACCESS_DENIED)
         assert not await opened(lane)
 
@@ -219,7 +209,7 @@ async def test_a_vehicle_that_backs_out_gives_its_claim_back(areas, tmp_path):
     other = Member("gate-2")
     async with a_lane(tmp_path, areas.url) as lane, sharing(other, url=areas.url):
         await until(lambda: not lane.lanes.areas.is_apart)
-        await arrives(lane, "1")
+        await lane.arrives("1")
         await lane.sees(lambda one: one.position == "open")
         assert list(other.shared.coming())
         lane.arming(occupied=False)
@@ -235,7 +225,7 @@ async def test_no_gate_opens_for_a_vehicle_that_left_while_it_was_claimed(areas,
         lane.lanes.areas.shared.claim_seconds = 20.0
         areas.hang()
         try:
-            await arrives(lane, "1")
+            await lane.arrives("1")
             await lane.sees(lambda one: one.phase == "deciding")
             lane.arming(occupied=False)
             await lane.sees(lambda one: one.phase == "idle")
@@ -252,7 +242,7 @@ async def test_with_a_server_that_hangs_the_rule_of_the_area_holds(areas, tmp_pa
         await until(lambda: not lane.lanes.areas.is_apart)
         areas.hang()
         try:
-            await arrives(lane, "1")
+            await lane.arrives("1")
             kind = EventKind.ACCESS_DENIED if apart == "deny" else EventKind.ACCESS_GRANTED
             trace = await trace_of(lane, kind)
             assert "the other gateways cannot be asked" in trace
@@ -268,8 +258,8 @@ async def test_with_a_server_that_hangs_the_rule_of_the_area_holds(areas, tmp_pa
 
 async def test_without_a_server_the_gate_opens_at_once_by_local_knowledge(tmp_path):
     async with a_lane(tmp_path, "nats://127.0.0.1:9") as lane:
-        await arrives(lane, "1")
+        await lane.arrives("1")
         assert "local knowledge alone" in await trace_of(lane, EventKind.ACCESS_GRANTED)
         await passes(lane)
-        await arrives(lane, "1")
+        await lane.arrives("1")
         assert "anti-passback: FAILED" in await trace_of(lane, EventKind.ACCESS_DENIED)

@@ -49,11 +49,7 @@ async def test_boom_half_way_at_the_start_is_told_with_the_way_out_and_whoever_p
         assert LaneTrouble(ProblemKind.GATE_POSITION_UNKNOWN, text) in lane.shown().troubles
         lane.arming(occupied=True)
         await lane.sees(lambda shown: shown.vehicle is PointState.ON)
-        lane.under(occupied=True)
-        await lane.sees(lambda shown: shown.under is PointState.ON)
-        lane.arming(occupied=False)
-        await lane.sees(lambda shown: shown.vehicle is PointState.OFF)
-        lane.under(occupied=False)
+        await lane.drives_through()
         assert "position was not known" in await lane.told(E.UNAUTHORISED_PASSAGE)
         assert [one.passage.outcome for one in await lane.passages()] == [P.UNAUTHORISED]
         with pytest.raises(CommandRefused, match="open it first, then close it"):
@@ -80,9 +76,7 @@ async def test_step_of_an_untrusted_clock_expires_no_card(far_end, tmp_path, lif
     cards = (card("7", valid_until=trusted.at + DAY), card("8", valid_until=trusted.at - DAY))
     async with alive(tmp_path, barrier=barrier, port=port, clock=clock, cards=cards) as lane:
         await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
-        lane.arming(occupied=True)
-        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
-        lane.present("8")
+        await lane.arrives("8")
         assert "expired" in await lane.told(E.ACCESS_DENIED), "what had ended by the last trusted time stays so"
         lane.present("7")
         assert "card 7" in await lane.told(E.ACCESS_GRANTED)
@@ -95,9 +89,7 @@ async def test_card_does_not_count_while_a_vehicle_that_came_the_other_way_is_be
         await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
         lane.under(occupied=True)
         await lane.sees(lambda shown: shown.under is PointState.ON)
-        lane.arming(occupied=True)
-        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
-        lane.present("7")
+        await lane.arrives("7")
         assert "came the other way" in await lane.told(E.CARD_IGNORED)
         assert E.ACCESS_GRANTED not in await lane.kinds()
         lane.under(occupied=False)
@@ -134,16 +126,6 @@ SECOND = card("8", owner="Ben", first_person=True)
 THIRD = card("9", owner="Cid")
 
 
-async def drives_through(lane) -> None:
-    """A vehicle that stands on the arming loop drives under the open gate and away."""
-    lane.under(occupied=True)
-    await lane.sees(lambda shown: shown.under is PointState.ON)
-    lane.arming(occupied=False)
-    await lane.sees(lambda shown: shown.vehicle is PointState.OFF)
-    lane.under(occupied=False)
-    await lane.sees(lambda shown: shown.under is PointState.OFF)
-
-
 @pytest.mark.parametrize("restarts", [False, True])
 async def test_two_are_let_in_before_the_first_passes_and_each_movement_is_its_own_holders(far_end, tmp_path, restarts):
     barrier, _, port = far_end
@@ -151,15 +133,10 @@ async def test_two_are_let_in_before_the_first_passes_and_each_movement_is_its_o
     wishes = {"barrier": barrier, "port": port, "lane": {"vend": "counted", "inside": "garage"}, **GARAGE}
     async with alive(tmp_path, cards=cards, **wishes) as lane:
         await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
-        lane.arming(occupied=True)
-        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
-        lane.present("7")
-        await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
+        await lane.let_in("7")
         lane.arming(occupied=False)
         await lane.sees(lambda shown: shown.vehicle is PointState.OFF)
-        lane.arming(occupied=True)
-        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
-        lane.present("8")
+        await lane.arrives("8")
         await lane.granted(2)
         if not restarts:
             await both_pass(lane)
@@ -170,14 +147,14 @@ async def test_two_are_let_in_before_the_first_passes_and_each_movement_is_its_o
 
 
 async def both_pass(lane) -> None:
-    await drives_through(lane)
+    await lane.drives_through()
     await lane.passed(1)
     presence = lane.lanes.areas.presence
     assert presence.whereabouts("owner:Ann").area_id == "garage"
     assert presence.whereabouts("owner:Ben") is None
     lane.arming(occupied=True)
     await lane.sees(lambda shown: shown.vehicle is PointState.ON)
-    await drives_through(lane)
+    await lane.drives_through()
     await lane.passed(2)
     assert presence.whereabouts("owner:Ben").area_id == "garage"
 
@@ -187,18 +164,13 @@ async def test_first_person_who_passes_after_a_restart_opens_the_area_to_others(
     wishes = {"barrier": barrier, "port": port, "lane": {"inside": "garage"}, **GARAGE}
     async with alive(tmp_path, cards=(FIRST, THIRD), **wishes) as lane:
         await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
-        lane.arming(occupied=True)
-        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
-        lane.present("7")
-        await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
+        await lane.let_in("7")
     async with alive(tmp_path, **wishes) as lane:
         await lane.sees(lambda shown: PointState.UNKNOWN not in {shown.vehicle, shown.under})
-        await drives_through(lane)
+        await lane.drives_through()
         await lane.passed(1)
         await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
-        lane.arming(occupied=True)
-        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
-        lane.present("9")
+        await lane.arrives("9")
         await lane.granted(2)
     async with alive(tmp_path, **wishes) as lane:
         presence = lane.lanes.areas.presence
@@ -243,11 +215,8 @@ async def test_gate_that_warns_before_it_closes_is_opened_again_though_the_first
         alive(tmp_path, barrier=barrier, port=port, cards=(card("7"),)) as lane,
     ):
         await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
-        lane.arming(occupied=True)
-        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
-        lane.present("7")
-        await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
-        await drives_through(lane)
+        await lane.let_in("7")
+        await lane.drives_through()
         await commanded(modbus, [Wish.OPEN, Wish.CLOSE])
         modbus.misbehave(1, Misbehaviour(loses_commands=True))
         await lane.lanes.order(lane_id="entry", kind=OrderKind.HOLD_OPEN, reason="market day", source="user:guard")
@@ -265,11 +234,8 @@ async def test_lanes_end_only_when_a_gate_that_closes_has_closed(tmp_path):
         alive(tmp_path, barrier=barrier, port=port, cards=(card("7"),)) as lane,
     ):
         await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
-        lane.arming(occupied=True)
-        await lane.sees(lambda shown: shown.vehicle is PointState.ON)
-        lane.present("7")
-        await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
-        await drives_through(lane)
+        await lane.let_in("7")
+        await lane.drives_through()
         await commanded(modbus, [Wish.OPEN, Wish.CLOSE])
         assert lane.shown().position is not GatePosition.CLOSED
         await lane.lanes.until_no_gate_closes()
@@ -298,10 +264,7 @@ async def test_shared_threads_that_all_hang_delay_no_vehicle(far_end, tmp_path):
             loop.set_default_executor(shared)
             hanging = [loop.run_in_executor(None, over.wait, 50) for _ in range(40)]
             try:
-                lane.arming(occupied=True)
-                await lane.sees(lambda shown: shown.vehicle is PointState.ON)
-                lane.present("1")
-                await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
+                await lane.let_in("1")
                 lane.under(occupied=True)
                 await lane.sees(lambda shown: shown.under is PointState.ON)
                 lane.arming(occupied=False)
