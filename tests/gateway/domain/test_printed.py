@@ -9,7 +9,6 @@ from gateway.domain.credentials import Credential, h10301_bits
 from gateway.domain.printed import enrolment, readings_of
 from gateway.domain.wiegand import CORPORATE_1000, H10302, H10306
 
-H10301_77 = Credential(26, h10301_bits(77, 30211))
 READINGS = {
     "26 bits": Credential(26, h10301_bits(1, 11572)),
     "34 bits with a format": Credential(34, H10306.build(12, 345)),

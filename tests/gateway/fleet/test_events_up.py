@@ -19,7 +19,7 @@ from gateway.fleet.line import FleetLine
 from gateway.fleet.messages import Outgoing
 from gateway.fleet.names import STREAM, STREAM_SUBJECTS, FleetName
 from gateway.runtime.clock import SystemClock
-from gateway.store import Consumer, Entry, EventFilter, ReadCursor
+from gateway.store import Consumer, Entry, ReadCursor
 
 SUBJECT = NAME.events("event")
 
@@ -36,11 +36,6 @@ async def in_stream(broker, subject: str = SUBJECT) -> list[int]:
         ]
     finally:
         await sub.unsubscribe()
-
-
-async def all_ids(store) -> list[int]:
-    page = await store.events.page(EventFilter(), limit=5000)
-    return sorted(event.id for event in page.events)
 
 
 async def mark_of(store) -> int:

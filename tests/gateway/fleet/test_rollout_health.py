@@ -42,22 +42,35 @@ class SetClock(SystemClock):
 
 
 class FarGateway:
-    """A gateway that takes every change. `edits` are the commands that it got, `asked` counts the nonces."""
+    """A gateway that takes every change. `edits` are the commands that it got, `asked` counts the nonces.
+
+    If it `goes`, it is not there any more for the question after the next one.
+    """
 
     def __init__(self, broker, name: str) -> None:
         self._broker, self.name, self.subscription = broker, FleetName(*name.split(".")), None
         self.edits: list[dict] = []
         self.asked = 0
+        self.goes = False
+        self._going: asyncio.Task[None] | None = None
 
     async def take(self, message) -> None:
         command = json.loads(message.data)
         if command["action"] == "nonce":
             self.asked += 1
-            await self._broker.publish(message.reply, b'{"nonce": "one"}')
+            if self.goes:
+                self._going = asyncio.get_running_loop().create_task(self._go(message))
+            else:
+                await self._broker.publish(message.reply, b'{"nonce": "one"}')
             return
         self.edits.append(command)
         done = Reply(id=command["id"], state="done", final=True, detail="changed", result=BACK, seal=f"of {self.name}")
         await self._broker.publish(message.reply, done.model_dump_json().encode())
+
+    async def _go(self, message) -> None:
+        await self.subscription.unsubscribe()
+        await self._broker.flush()
+        await self._broker.publish(message.reply, b'{"nonce": "one"}')
 
     async def beat(self, *, ready: bool = True, problems: tuple[ProblemTold, ...] = ()) -> None:
         beat = Beat(
@@ -120,7 +133,7 @@ async def test_a_changed_gateway_that_is_not_well_stops_it_and_the_change_is_tak
         if becomes is None:
             clock.later_seconds = AWAY_SECONDS + 1
         elif becomes == "gone":
-            await first.subscription.unsubscribe()
+            first.goes = True
         else:
             await first.beat(**becomes)
         with pytest.raises(GatewayError, match="not rolled out"):

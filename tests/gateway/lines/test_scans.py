@@ -24,7 +24,6 @@ from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
 from simulation.far_ends.modbus_wiring import RelayWiring
 
 USED, NEW = 1, 5
-WITHIN = 30.0
 
 
 async def keep_polling(bus):
