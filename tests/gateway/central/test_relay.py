@@ -22,12 +22,12 @@ from simulation.far_ends.central import Central
 SMALL = RelayLimits(
     at_once=3, at_once_of_one=2, body_bytes=1_000_000, connect_seconds=2.0, idle_seconds=0.3, whole_seconds=2.0
 )
-PATIENT = replace(SMALL, idle_seconds=30.0, whole_seconds=30.0)
+PATIENT = replace(SMALL, connect_seconds=30.0, idle_seconds=30.0, whole_seconds=30.0)
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 @asynccontextmanager
-async def relaying(url: str, limits: RelayLimits = SMALL) -> AsyncIterator[CentralRelay]:
+async def relaying(url: str, limits: RelayLimits = PATIENT) -> AsyncIterator[CentralRelay]:
     client = CentralClient(url=url, username="gateway", password="right horse", clock=SystemClock())
     relay = CentralRelay(client=client, url=url, limits=limits)
     running = asyncio.get_running_loop().create_task(relay.run())
@@ -225,7 +225,7 @@ async def told_when_to_answer() -> AsyncIterator[tuple[str, asyncio.Event]]:
 
 
 async def test_only_so_many_are_on_their_way_and_nobody_has_all_places():
-    async with told_when_to_answer() as (url, told), relaying(url, PATIENT) as relay:
+    async with told_when_to_answer() as (url, told), relaying(url) as relay:
         async with asyncio.TaskGroup() as group:
             waiting = [group.create_task(whole(relay, asked(owner=owner))) for owner in ("ada", "ada", "bruno")]
             await until(lambda: relay.on_their_way >= 3)
@@ -237,7 +237,7 @@ async def test_only_so_many_are_on_their_way_and_nobody_has_all_places():
 
 
 async def test_the_share_of_one_caller_is_bounded():
-    async with told_when_to_answer() as (url, told), relaying(url, PATIENT) as relay, asyncio.TaskGroup() as group:
+    async with told_when_to_answer() as (url, told), relaying(url) as relay, asyncio.TaskGroup() as group:
         waiting = [group.create_task(whole(relay, asked())) for _ in range(2)]
         await until(lambda: relay.on_their_way >= 2)
         assert await refusal(relay, asked()) is RelayRefusal.BUSY
