@@ -20,6 +20,12 @@ async def sign_in(port: int) -> int:
         return answer.status
 
 
+@pytest.fixture(autouse=True)
+def _cheap_passphrase(monkeypatch):
+    """Derive keys at little cost: a third of a second for each backup is meant for those who guess."""
+    monkeypatch.setattr("gateway.backup.archive.SCRYPT_COST", 2**6)
+
+
 @pytest.fixture
 def box(tmp_path):
     """A box whose secrets are files, as a real one's are."""

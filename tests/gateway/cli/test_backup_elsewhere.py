@@ -19,6 +19,12 @@ secret_key = "store-secret"
 """
 
 
+@pytest.fixture(autouse=True)
+def _cheap_passphrase(monkeypatch):
+    """Derive keys at little cost: a third of a second for each backup is meant for those who guess."""
+    monkeypatch.setattr("gateway.backup.archive.SCRYPT_COST", 2**6)
+
+
 @pytest.fixture
 def store():
     with S3Store().served() as store:

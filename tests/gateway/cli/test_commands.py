@@ -3,6 +3,7 @@
 import json
 import signal
 import socket
+from pathlib import Path
 
 import pytest
 from running_gateway import BARE_SITE, RunningGateway, typed, typed_here
@@ -89,12 +90,19 @@ def test_wrong_usage_is_status_2(tmp_path):
     assert "Missing argument" in result.stderr
 
 
+@pytest.fixture
+def daemon(monkeypatch):
+    """Sets what runs instead of the daemon, in this process."""
+    monkeypatch.setattr("gateway.cli.run.do_without_rich", lambda: None)  # others of this process need it
+    return lambda instead: monkeypatch.setattr("gateway.app.run.run", instead)
+
+
 @pytest.mark.parametrize("options", [(), ("--debug",)])
-def test_an_unexpected_error_is_one_sentence_unless_debugging(options, tmp_path, monkeypatch):
+def test_an_unexpected_error_is_one_sentence_unless_debugging(options, daemon, tmp_path):
     def broken(**_):
         raise ExceptionGroup("of one", [ZeroDivisionError("by rtsp://viewer:hunter2@camera/")])
 
-    monkeypatch.setattr("gateway.app.run.run", broken)
+    daemon(broken)
     result = typed_here(*options, "run", "site.toml", cwd=tmp_path)
     lines = result.stderr.splitlines()
     assert result.returncode == 1
@@ -137,10 +145,17 @@ def test_run_is_ready_refuses_a_second_feeds_the_watchdog_and_stops_when_told(si
     assert (tmp_path / "state" / "lock").exists()
 
 
-def test_run_keeps_its_data_beside_the_site_file_otherwise(site, tmp_path):
-    with Running(tmp_path) as running:
-        running.hear("READY=1")
-        assert (tmp_path / "data" / "lock").exists()
+def test_run_keeps_its_data_where_it_is_told_or_beside_the_site_file(site, daemon, tmp_path):
+    kept = []
+    daemon(lambda *, site_path, data: kept.append((site_path, data)))
+    state = str(tmp_path / "state")
+    for options, environ in (
+        (("--data", "kept"), {"STATE_DIRECTORY": state}),
+        ((), {"STATE_DIRECTORY": state}),
+        ((), {}),
+    ):
+        assert typed_here("run", site, *options, cwd=tmp_path, **environ).returncode == 0
+    assert kept == [(site, folder) for folder in (Path("kept"), tmp_path / "state", tmp_path / "data")]
 
 
 def test_a_report_without_a_place_is_told_before_the_run(tmp_path):
