@@ -44,6 +44,7 @@ def test_a_start_on_the_loop_is_found_however_it_is_written():
 NO_LUCK_IN = {
     "tests/simulation/virtual_site/": "its time is virtual",
     "tests/drivers/bus/test_late_answers.py": "its time is virtual",
+    "tests/drivers/modbus/test_poll_rate.py": "its time is virtual",
     "tests/benchmarks/": "they measure real time",
 }
 PLANT_FAULTS = {"tests/simulation/virtual_site/test_outage.py", "tests/simulation/virtual_site/test_planted_bugs.py"}

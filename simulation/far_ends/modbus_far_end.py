@@ -135,6 +135,10 @@ class ModbusFarEnd:
         for connection in tuple(self.connections):
             connection.hang_up()
 
+    def caller(self) -> asyncio.Protocol:
+        """Make the far end of one connection."""
+        return _TcpCaller(self)
+
     @asynccontextmanager
     async def tcp(
         self, *, host: str = "127.0.0.1", port: int = 0, listening: socket.socket | None = None
@@ -143,7 +147,7 @@ class ModbusFarEnd:
 
         `listening` is a socket that is bound already, instead of `host` and `port`.
         """
-        create_server = partial(asyncio.get_running_loop().create_server, partial(_TcpCaller, self))
+        create_server = partial(asyncio.get_running_loop().create_server, self.caller)
         server = await (create_server(host, port) if listening is None else create_server(sock=listening))
         try:
             yield int(server.sockets[0].getsockname()[1])

@@ -193,10 +193,16 @@ class _End(asyncio.Transport):
         if self._protocol is not None:
             self._loop.call_soon(self._protocol.connection_lost, error)
 
+    def hung_up(self) -> None:
+        """Close this end since the other end has closed."""
+        if self._protocol is not None and not self._is_closing:
+            self._protocol.eof_received()
+        self.end(None)
+
     def _hang_up_other(self) -> None:
         other = self._other
         if other is not None and _back_at(self._peer.troubles) <= self._loop.time():
-            self._loop.call_later(self._peer.dice.uniform(*_LATENCY), other.end, None)
+            self._loop.call_later(self._peer.dice.uniform(*_LATENCY), other.hung_up)
 
 
 def _back_at(troubles: Troubles) -> float:

@@ -26,6 +26,14 @@ class Injected(Observation):
 
 
 @dataclass(frozen=True, slots=True)
+class Polled(Observation):
+    """A gate's controller was polled. `idle`: nothing has happened at its lane for a while, so no poll need be fast."""
+
+    lane: str
+    idle: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Started(Observation):
     """A gateway has started: the boot that marks its ids, and the unfinished commands that it found."""
 

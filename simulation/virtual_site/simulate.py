@@ -75,6 +75,7 @@ def simulate(
     checks = all_checks(
         stale=site.policy.stale_seconds,
         command_life=site.policy.command_seconds,
+        poll=plan.poll,
         clear=lane.clear_seconds,
         clear_after_loss=lane.clear_after_loss_seconds,
         fire_lanes=frozenset(one.id for one in site.lanes if one.fire is not None),
@@ -142,9 +143,8 @@ async def _run(
     wired = {field.lane_id for number, field in fields.items() if is_wired(number)}
 
     def gate(*, field: LaneField, **of_a_life: Any) -> Gate:
-        if field.lane_id in wired:
-            return WiredGate(field=field, monotonic=loop.time, poll=plan.poll, network=network, **of_a_life)
-        return parts.gate(field=field, monotonic=loop.time, poll=plan.poll, rest=SETTLE, **of_a_life)
+        of_a_life |= {"field": field, "monotonic": loop.time, "poll": plan.poll, "rest": SETTLE}
+        return WiredGate(network=network, **of_a_life) if field.lane_id in wired else parts.gate(**of_a_life)
 
     world = World(
         plan=plan,

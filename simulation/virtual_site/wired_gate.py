@@ -147,15 +147,21 @@ class WiredGate:
         witness: Witness,
         monotonic: Callable[[], float],
         poll: float,
+        rest: float,
         dice: random.Random,
         alive: Callable[[], bool],
         network: Network,
     ) -> None:
-        """Make the driver of one life. `alive` returns whether that life goes on; reports of a dead one are dropped."""
+        """Make the driver of one life.
+
+        `rest` is the seconds without a happening after which the lane is idle. `alive` returns whether that life goes
+        on; reports of a dead one are dropped.
+        """
         self._field = field
         field.read_at.clear()
         self._witness = witness
         self._monotonic = monotonic
+        self._rest = rest
         self._alive = alive
         self._reported: dict[str, object] = {}
         self._deadlines: Mapping[GateAction, float] = {}
@@ -246,9 +252,12 @@ class WiredGate:
         return Controller(field=self._field, see=self._witness.see, monotonic=self._monotonic)
 
     def _traced(self, direction: Direction, data: bytes, at: float) -> None:
-        """Report to the witness when a command's bytes go out."""
+        """Report to the witness when the bytes of a poll or a command go out."""
         if direction is not Direction.SENT or (asked := decode_request("tcp", data)) is None or asked.unit != _UNIT:
             return
+        if isinstance(asked.request, Read):
+            is_idle = self._field.is_quiet(at, self._rest)
+            self._see(seen.Polled(at, self._field.lane_id, is_idle), taped=False)
         wish = self._wiring.wish_of(asked.request) if isinstance(asked.request, Write | WriteMany) else None
         if wish is None:
             return

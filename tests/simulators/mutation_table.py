@@ -483,6 +483,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "_RECORDED_WITHIN = 4.5",
     ),
     Mutation(6, "a lane's inbox too small", _RUNNER, "_INBOX = 1000", "_INBOX = 2"),
+    Mutation(
+        6,
+        "a line whose far end hangs up without an answer opened again without a pause",
+        _BUS,
+        "self._opens_at_once = answers > 0",
+        "self._opens_at_once = True",
+        tests=("tests/drivers/modbus/test_poll_rate.py",),
+    ),
     # 7: a bad list never shrinks the card list
     Mutation(
         7,

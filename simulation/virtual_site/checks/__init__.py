@@ -8,6 +8,7 @@ from simulation.virtual_site.checks.closing import ClosingCheck, ReopeningCheck
 from simulation.virtual_site.checks.commands import ArrivalsCheck, CommandsCheck, DeadlinesCheck
 from simulation.virtual_site.checks.decisions import AccessCheck, DelayCheck
 from simulation.virtual_site.checks.passages import PassagesCheck
+from simulation.virtual_site.checks.polls import PollsCheck
 from simulation.virtual_site.checks.records import BooksCheck, DurableCheck
 from simulation.virtual_site.checks.stopping import StoppingCheck
 from simulation.virtual_site.witness import Check
@@ -28,6 +29,7 @@ def all_checks(
     *,
     stale: float,
     command_life: float,
+    poll: float,
     clear: float = 1.0,
     clear_after_loss: float = 3.0,
     fire_lanes: frozenset[str] = frozenset(),
@@ -51,6 +53,7 @@ def all_checks(
         ClockCheck(sure_time_lanes=sure_time_lanes, cards_with_days=cards_with_days),
         AccessCheck(),
         PassagesCheck(command_life=command_life),
+        PollsCheck(poll=poll),
         TasksCheck(),
     )
 
@@ -66,6 +69,7 @@ __all__ = [
     "DelayCheck",
     "DurableCheck",
     "PassagesCheck",
+    "PollsCheck",
     "ReopeningCheck",
     "StoppingCheck",
     "TasksCheck",

@@ -22,6 +22,7 @@ from simulation.virtual_site.checks import (
     DelayCheck,
     DurableCheck,
     PassagesCheck,
+    PollsCheck,
     ReopeningCheck,
     StoppingCheck,
 )
@@ -665,3 +666,12 @@ def test_decisions_against_the_list():
     check.see(seen.CardJudged(100.0, 1, good=False))
     assert check.see(acknowledged(130.0, event(EventKind.ACCESS_GRANTED, card_id=1))) == ""
     assert check.see(acknowledged(161.0, event(EventKind.ACCESS_GRANTED, card_id=1))) != ""
+
+
+@pytest.mark.parametrize(
+    ("pause", "idle", "is_broken"), [(0.3, True, False), (0.02, False, False), (0.02, True, True), (0.15, True, True)]
+)
+def test_polls_of_an_idle_lane(pause, idle, is_broken):
+    check = PollsCheck(poll=0.3)
+    said = {check.see(seen.Polled(number * pause, LANE, idle)) for number in range(1, 100)} - {""}
+    assert said == ({"lane-1 was polled more than 25 times within 5 s while idle"} if is_broken else set())

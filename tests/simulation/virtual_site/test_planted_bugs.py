@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from drivers.contract import CardPresented
+from drivers.gates.pace import PollPace
 from gateway.domain.access import decide
 from gateway.domain.credentials import CardStatus
 from gateway.lanes import Lanes, decisions, runner
@@ -235,6 +236,14 @@ def test_a_stop_that_a_lost_controller_ends_is_found(monkeypatch):
     assert not simulate(plan).violated
     monkeypatch.setattr(closing, "gate_lost", forgetful)
     assert "what a person stopped is not moved" in simulate(plan, enough=broken("what a person")).violated
+
+
+@pytest.mark.long("up to a day of a site")
+def test_a_lane_that_stays_polled_fast_is_found(monkeypatch):
+    watched = PollPace.watch_closely
+    monkeypatch.setattr(PollPace, "watch_closely", lambda pace, *, until: watched(pace, until=until + 60.0))
+    report = simulate(Plan(days=1, lanes=2, seed=7), enough=broken("an idle lane"))
+    assert list(report.violated) == ["an idle lane is polled at its pace"]
 
 
 def test_a_task_that_fails_is_found(monkeypatch):
