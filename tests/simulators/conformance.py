@@ -44,7 +44,7 @@ import pytest
 from faulty_line import Fault, FaultyLine
 from loop_watch import watch_callbacks
 from stopwatch import Stopwatch
-from waiting import GENEROUS
+from waiting import GENEROUS, Patience
 
 from drivers.contract import (
     DeadlinePassed,
@@ -63,6 +63,7 @@ from drivers.contract import (
 )
 from drivers.link import LinkSpec
 
+_LOOK_SECONDS = 0.2
 _OTHER = {PointState.ON: PointState.OFF, PointState.OFF: PointState.ON}
 
 
@@ -94,12 +95,13 @@ class Heard:
         await self._changed.wait()
 
     async def until(self, condition: Callable[[], object], *, within: float, what: str) -> None:
-        try:
-            async with asyncio.timeout(within):
-                while not condition():
+        patience = Patience(within, clock=time.monotonic)
+        while not condition():
+            if patience.is_over():
+                pytest.fail(f"{what}: not within {within:g} s; the last reports: {self.reports[-8:]}")
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
                     await self.next()
-        except TimeoutError:
-            pytest.fail(f"{what}: not within {within:g} s; the last reports: {self.reports[-8:]}")
 
 
 @dataclass

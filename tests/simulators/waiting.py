@@ -25,7 +25,7 @@ _PAUSES_PER_LOOK = 4
 Answer = TypeVar("Answer")
 
 
-class _Patience:
+class Patience:
     """The time that is left to a condition, and the pauses between two looks at it."""
 
     def __init__(self, within: float, *, clock: Callable[[], float]) -> None:
@@ -34,6 +34,7 @@ class _Patience:
         self._stalled = _stalled()
 
     def is_over(self) -> bool:
+        """Return whether the condition has had its time, and what the machine's processors were taken for longer."""
         over_by = self._clock() - self._end
         return over_by > 0 and over_by > min(_stalled() - self._stalled, GENEROUS)
 
@@ -64,7 +65,7 @@ async def until(condition: Callable[[], Answer | Awaitable[Answer]], *, within: 
         if answer:
             return answer
         assert not late, f"not within {within:g} s: {_text(condition)}"
-        patience = patience or _Patience(within, clock=clock)
+        patience = patience or Patience(within, clock=clock)
         await asyncio.sleep(patience.pause_after(began))  # looks again; nothing depends on how long this is
 
 
@@ -77,7 +78,7 @@ def wait_until(condition: Callable[[], Answer], why: str = "", *, within: float 
         if answer := condition():
             return answer
         assert not late, f"not within {within:g} s: {why or _text(condition)} (the last answer: {answer!r})"
-        patience = patience or _Patience(within, clock=time.monotonic)
+        patience = patience or Patience(within, clock=time.monotonic)
         time.sleep(patience.pause_after(began))  # noqa: TID251  # looks again, as above
 
 
