@@ -43,7 +43,6 @@ from gateway.web.auth.site_file_accounts import Accounts
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.http.forwarded import TRUSTED_PROXIES, is_trusted
 from gateway.web.http.public_address import HOST_NAMES, PUBLIC_URL, served_names
-from gateway.web.http.segments import SegmentFiles
 from gateway.web.http.server import BOUNDS, assembled
 from gateway.web.http.times import Moments
 from gateway.web.legacy.routes import legacy_routes
@@ -169,7 +168,6 @@ class Interface:
         app[PUBLIC_URL] = self.site.api.public_url or ""
         app.cleanup_ctx.append(self._while_served)
         app.on_shutdown.append(self._release)
-        app.on_cleanup.append(self._segments.close)
         return app
 
     async def _release(self, _: web.Application) -> None:
@@ -198,10 +196,6 @@ class Interface:
     @cached_property
     def _views(self) -> OpenViews:
         return OpenViews(viewing=self.recording.viewing, viewers=self._auth.viewers)
-
-    @cached_property
-    def _segments(self) -> SegmentFiles:
-        return SegmentFiles(monotonic=self.clock.monotonic)
 
     @cached_property
     def _central_status(self) -> Callable[[], CentralStatus] | None:
@@ -267,7 +261,6 @@ class Interface:
                 moments=moments,
                 viewers=self._auth.viewers,
                 views=self._views,
-                segments=self._segments,
             ),
         )
 

@@ -192,10 +192,7 @@ class Events:
     async def json_page(
         self, wanted: EventFilter, *, before: int = 0, offset: int = 0, limit: int = 25
     ) -> EventPage[tuple[bytes, ...]]:
-        """Return the page that `page` returns as JSON text of its records with commas between them, in parts.
-
-        As long as nothing is recorded, repeated calls return the same object, which callers may compare by identity.
-        """
+        """Return the page that `page` returns as JSON text of its records with commas between them, in parts."""
         return await self._page(self._json_pages, JSON_TEXTS, _Place(wanted, before, offset, max(limit, 0)))
 
     async def _page(self, kept: QueryCache[_Place, EventPage[E]], form: Form[E], place: _Place) -> EventPage[E]:

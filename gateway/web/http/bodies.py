@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from aiohttp import web
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
@@ -27,8 +26,6 @@ MOST_VALUES = 10_000
 """The most values in one body. Parsing blocks the loop: at most 5 ms for this number, 150 ms for 1 MiB of values."""
 _READ_SECONDS = 15.0
 _LARGEST_PAGE = 1_000_000_000
-_LARGEST_KNOWN = 1024
-_MOST_KNOWN = 16
 _CAP = 500
 _NOT_BLANK = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
 _PATH_ID = re.compile(r"[0-9]{1,19}")
@@ -56,7 +53,6 @@ Name = Annotated[
 ShortName = Annotated[Name, Field(max_length=120)]
 """A name of at most 120 characters that is not blank."""
 M = TypeVar("M", bound=BaseModel)
-T = TypeVar("T")
 
 
 class Body(BaseModel):
@@ -199,34 +195,6 @@ def _of_bounded_size(fields: Fields) -> Fields:
 def _refuse_unpublished(request: web.Request, model: type[BaseModel]) -> None:
     if request.get(PUBLISHED, model) is not model:
         raise AssertionError(f"{model.__name__} is not what the interface's description says")
-
-
-class BodyCache(Generic[M, T]):
-    """A cache of parsed bodies, for requests that send the same bytes again and again.
-
-    The result of `made` must depend on the model alone.
-    """
-
-    def __init__(self, model: type[M], *, made: Callable[[M], T]) -> None:
-        self._model = model
-        self._made = made
-        self._known: OrderedDict[bytes, T] = OrderedDict()
-
-    async def read(self, request: web.Request) -> T:
-        """Parse the request's body, or return the cached result for the same bytes.
-
-        Raises what `read_body` and `made` raise.
-        """
-        _refuse_unpublished(request, self._model)
-        raw = await read_bytes(request)
-        if (known := self._known.get(raw)) is not None:
-            return known
-        asked = self._made(validated(_object(raw), self._model))
-        if len(raw) <= _LARGEST_KNOWN:
-            self._known[raw] = asked
-        if len(self._known) > _MOST_KNOWN:
-            self._known.popitem(last=False)
-        return asked
 
 
 async def _read_object(request: web.Request) -> Fields:

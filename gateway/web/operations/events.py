@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
@@ -13,11 +11,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Category, EventKind, RecordedEvent, Severity
 from gateway.runtime.clock import iso_utc
-from gateway.store import EventFilter, EventPage
+from gateway.store import EventFilter
 from gateway.store.events.events import Events
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import BodyCache, ById, Cursored, Id, Text, read_body
+from gateway.web.http.bodies import ById, Cursored, Id, Text, read_body
 from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import in_parts, joined_parts, success
 from gateway.web.operation import Operation, needs
@@ -100,56 +98,30 @@ EVENT = Operation(
 )
 
 
-_MOST_KEPT = 16
 _OF_NO_EVENT = 2**62
-_LARGEST_KEPT = 1024 * 1024
-
-Page = EventPage[tuple[bytes, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class _PageRequest:
-    """A page of the list."""
-
-    which: EventFilter
-    cursor: int
-    offset: int
-    limit: int
 
 
 class EventsFamily:
-    """The handlers of `/v1/event`. Repeated requests for a page get cached bytes as long as nothing is recorded."""
+    """The handlers of `/v1/event`."""
 
     def __init__(self, *, events: Events, zone: ZoneInfo) -> None:
         self._events = events
         self._zone = zone
-        self._bodies = BodyCache(EventListBody, made=self._page_request)
-        self._answered: OrderedDict[int, tuple[Page, tuple[bytes, ...]]] = OrderedDict()
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
         return (Route(EVENT_LIST, self._list), Route(EVENT, self._get))
 
     async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        asked = await self._bodies.read(request)
-        page = await self._events.json_page(asked.which, before=asked.cursor, offset=asked.offset, limit=asked.limit)
-        return await in_parts(request, self._as_json(page))
-
-    def _as_json(self, page: Page) -> tuple[bytes, ...]:
-        """Return the JSON of a page, from a cache: the store returns the same object until something is recorded."""
-        answered = self._answered.get(id(page))
-        if answered is not None and answered[0] is page:
-            return answered[1]
+        wanted = await read_body(request, EventListBody)
+        page = await self._events.json_page(
+            self._filter(wanted), before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
+        )
         following = page.next_cursor or page.last
         more: dict[str, object] = {} if following is None else {"next_cursor": following}
         if not page.complete:
             more["complete"] = False
-        parts = joined_parts("events", page.events, count=page.count, **more)
-        if sum(len(part) for part in parts) <= _LARGEST_KEPT:
-            self._answered[id(page)] = page, parts
-        if len(self._answered) > _MOST_KEPT:
-            self._answered.popitem(last=False)
-        return parts
+        return await in_parts(request, joined_parts("events", page.events, count=page.count, **more))
 
     async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, ById)
@@ -158,16 +130,15 @@ class EventsFamily:
             raise NotFoundError(f"there is no event {wanted.id}")
         return success(event=event_record(event))
 
-    def _page_request(self, wanted: EventListBody) -> _PageRequest:
+    def _filter(self, wanted: EventListBody) -> EventFilter:
         start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
-        which = EventFilter(
+        return EventFilter(
             device_ids=wanted.device_ids,
             types=_types(wanted),
             search=wanted.search,
             date_from=start,
             date_until=end,
         )
-        return _PageRequest(which, wanted.cursor_id, wanted.offset, wanted.limit)
 
 
 def _types(wanted: EventListBody) -> tuple[int, ...]:

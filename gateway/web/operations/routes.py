@@ -20,7 +20,6 @@ from gateway.web.auth.admission import Route
 from gateway.web.auth.authentication import Authentication
 from gateway.web.auth.viewers import Viewers
 from gateway.web.catalogue import PUBLIC
-from gateway.web.http.segments import SegmentFiles
 from gateway.web.http.times import Moments
 from gateway.web.operations.camera_events.handlers import CameraEventsFamily
 from gateway.web.operations.cameras.handlers import Cameras
@@ -116,7 +115,6 @@ def camera_routes(
     moments: Moments,
     viewers: Viewers,
     views: OpenViews,
-    segments: SegmentFiles,
 ) -> tuple[Route, ...]:
     """Build the routes of cameras, live views, camera events and evidence from the parts of the interface."""
     return (
@@ -126,7 +124,6 @@ def camera_routes(
             recording=recording,
             viewers=viewers,
             writes=writes,
-            segments=segments,
         ).routes(),
         *Whep(
             viewing=recording.viewing,
@@ -145,7 +142,6 @@ def camera_routes(
             writes=writes,
             clock=clock,
             moments=moments,
-            segments=segments,
             viewers=viewers,
         ).routes(),
         *EvidenceFamily(

@@ -34,7 +34,7 @@ from gateway.web.http.dates import from_micros, until_micros
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import JPEG, MP4, as_file, as_playlist, in_time
-from gateway.web.http.segments import SegmentFiles
+from gateway.web.http.segments import as_segment
 from gateway.web.http.times import Moments
 from gateway.web.operation import ViewKind
 from gateway.web.operations.camera_events.operations import (
@@ -84,11 +84,9 @@ class CameraEventsFamily:
         writes: RecordWriter,
         clock: Clock,
         moments: Moments,
-        segments: SegmentFiles,
         viewers: Viewers,
     ) -> None:
         self._viewers = viewers
-        self._segments = segments
         self._camera_events = camera_events
         self._evidence = evidence
         self._journal = journal
@@ -225,8 +223,7 @@ class CameraEventsFamily:
                 text = await self._recording.vod_media(known)
                 return await as_playlist(request, text, lasting="#EXT-X-ENDLIST" in text)
             if segment := _SEGMENT_FILE.fullmatch(file):
-                path = await self._recording.vod_segment(known, int(segment[1]))
-                return await self._segments.answer(request, path)
+                return await as_segment(await self._recording.vod_segment(known, int(segment[1])))
         raise NotFoundError(f"camera event {known.id} has no such file")
 
     async def _shown(self, known: CameraEvent, request: web.Request, caller: Caller) -> CameraEventRecord:

@@ -30,7 +30,7 @@ from gateway.web.http.bodies import Body, ById, path_id, read_body, read_change,
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import JPEG, as_file, as_playlist, in_time
-from gateway.web.http.segments import SegmentFiles
+from gateway.web.http.segments import as_part, as_segment
 from gateway.web.operation import ViewKind
 from gateway.web.operations.answers import Status
 from gateway.web.operations.cameras.operations import (
@@ -66,7 +66,6 @@ class Cameras:
     recording: Recording
     viewers: Viewers
     writes: RecordWriter
-    segments: SegmentFiles
 
     def routes(self) -> tuple[Route, ...]:
         """Return the operations of this family."""
@@ -141,8 +140,7 @@ class Cameras:
     async def _live(self, request: web.Request, _: Caller) -> web.StreamResponse:
         camera_id, file = path_id(request), request.match_info["file"]
         if segment := _SEGMENT_FILE.fullmatch(file):
-            path = await self.recording.live.segment(camera_id, int(segment[1]))
-            return await self.segments.answer(request, path)
+            return await as_segment(await self.recording.live.segment(camera_id, int(segment[1])))
         async with in_time():
             if file == "master.m3u8":
                 return await as_playlist(request, await self.recording.live.master(camera_id))
@@ -152,7 +150,7 @@ class Cameras:
                 return await as_playlist(request, await self.recording.live.classic(camera_id))
             if named := _PART_FILE.fullmatch(file):
                 part = await self.recording.live.part(camera_id, int(named[1]), int(named[2]))
-                return self.segments.part(request, part)
+                return as_part(request, part)
         raise NotFoundError(f"camera {camera_id} has no such file")
 
     async def _live_playlist(self, request: web.Request, camera_id: int) -> str:
