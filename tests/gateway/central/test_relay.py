@@ -20,9 +20,9 @@ from gateway.runtime.clock import SystemClock
 from simulation.far_ends.central import Central
 
 SMALL = RelayLimits(
-    at_once=3, at_once_of_one=2, body_bytes=1_000_000, connect_seconds=2.0, idle_seconds=0.3, whole_seconds=2.0
+    at_once=3, at_once_of_one=2, body_bytes=1_000_000, connect_seconds=30.0, idle_seconds=0.3, whole_seconds=2.0
 )
-PATIENT = replace(SMALL, connect_seconds=30.0, idle_seconds=30.0, whole_seconds=30.0)
+PATIENT = replace(SMALL, idle_seconds=30.0, whole_seconds=30.0)
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
