@@ -14,8 +14,9 @@ from contextlib import asynccontextmanager
 
 import nats
 import pytest
+from at_work import running
 from figures import show
-from fleet_scene import connection, running
+from fleet_scene import connection
 from nats.js.api import KeyValueConfig
 from nats_server import nats_server
 from shared_area_gateway import GateInMemory, Log, Reader, TrustedClock

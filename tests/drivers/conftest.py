@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
+import at_work
 import pytest
 
 from drivers.contract import Report
@@ -48,21 +48,10 @@ def listener() -> Listener:
     return Listener()
 
 
-@asynccontextmanager
-async def _running(*bodies: Awaitable[None]) -> AsyncIterator[None]:
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(body) for body in bodies]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-
-
 @pytest.fixture
 def running():
     """A context in which the given coroutines run; they are cancelled at its end."""
-    return _running
+    return at_work.running
 
 
 @pytest.fixture

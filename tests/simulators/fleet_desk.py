@@ -9,8 +9,9 @@ from functools import cache, partial
 
 import nats
 import nkeys
+from at_work import running
 from far_end_site import a_barrier, alive
-from fleet_scene import NAME, connection, running
+from fleet_scene import NAME, connection
 
 from drivers.contract import GatePosition
 from gateway.fleet.commands_down import CommandsDown

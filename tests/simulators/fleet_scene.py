@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 from gateway.domain.events import Event, EventKind
 from gateway.fleet.connection import FleetConnection, FleetServer
 from gateway.fleet.events_up import EventsUp
@@ -16,29 +12,6 @@ from gateway.store import Entry, Store
 
 NAME = FleetName("north", "gate-1")
 SOON = Backoff(first=0.02, longest=0.1)
-
-
-@asynccontextmanager
-async def opened(folder) -> AsyncIterator[Store]:
-    store = Store(folder=folder, site_name="North", sends=False)
-    await store.open()
-    try:
-        async with running(store.run()):
-            yield store
-    finally:
-        await store.close()
-
-
-@asynccontextmanager
-async def running(*bodies) -> AsyncIterator[None]:
-    """Run these while the context lasts."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(body) for body in bodies]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
 
 
 def gate_opened(text: str) -> Event:

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from fleet_scene import connection, running
+from at_work import running
+from fleet_scene import connection
 from waiting import until
 
 from gateway.domain.presence import Movement, Presence, Way

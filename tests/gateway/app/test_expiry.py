@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import suppress
 
 import pytest
+from at_work import opened_store
 
 from gateway.app.expiry import EventKeeping
 from gateway.domain.events import Event, EventKind
@@ -77,14 +76,8 @@ class House:
 @pytest.fixture
 async def house(tmp_path) -> AsyncIterator[House]:
     clock = Days()
-    store = Store(folder=tmp_path, site_name="North", sends=True, now=lambda: clock.wall().micros)
-    await store.open()
-    tending = asyncio.get_running_loop().create_task(store.run())
-    yield House(store, clock)
-    tending.cancel()
-    with suppress(asyncio.CancelledError):
-        await tending
-    await store.close()
+    async with opened_store(tmp_path, sends=True, now=lambda: clock.wall().micros) as store:
+        yield House(store, clock)
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+import at_work
 import pytest
 from fresh_ids import fresh_ids
 from waiting import until
@@ -70,27 +70,14 @@ def client(connect: Callable[..., CentralClient]) -> CentralClient:
 @pytest.fixture
 async def store(tmp_path) -> AsyncIterator[Store]:
     """An open store whose writers run."""
-    opened = Store(folder=tmp_path, site_name="Test site", sends=True)
-    await opened.open()
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(opened.run())
+    async with at_work.opened_store(tmp_path, site_name="Test site", sends=True) as opened:
         yield opened
-        running.cancel()
-    await opened.close()
 
 
 @pytest.fixture
 def running() -> Callable[..., contextlib.AbstractAsyncContextManager[None]]:
     """Runs something that never ends, for as long as the context lasts."""
-
-    @contextlib.asynccontextmanager
-    async def run(endless) -> AsyncIterator[None]:
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(endless)
-            yield
-            task.cancel()
-
-    return run
+    return at_work.running
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import nats
 import pytest
-from fleet_scene import opened
+from at_work import opened_store
 from nats.js.api import KeyValueConfig, StreamConfig
 from nats_far_end import NatsFarEnd, nats_far_end
 from nats_server import NatsServer, Relay, nats_server
@@ -58,7 +58,7 @@ async def areas(server, broker) -> NatsFarEnd | NatsServer:
 
 @pytest.fixture
 async def store(tmp_path) -> AsyncIterator[Store]:
-    async with opened(tmp_path) as store:
+    async with opened_store(tmp_path) as store:
         yield store
 
 

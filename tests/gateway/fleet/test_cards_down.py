@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from fleet_scene import NAME, connection, running
+from at_work import running
+from fleet_scene import NAME, connection
 from waiting import until
 
 from gateway.domain.server_lines import ConnectionState

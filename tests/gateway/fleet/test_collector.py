@@ -12,7 +12,8 @@ from pathlib import Path
 
 import nats
 import pytest
-from fleet_scene import NAME, connection, events_up, happen, running
+from at_work import running
+from fleet_scene import NAME, connection, events_up, happen
 from forked import Forked
 from nats_server import NatsServer
 from postgres_server import PostgresServer, postgres_server

@@ -6,9 +6,10 @@ import asyncio
 import json
 
 import pytest
+from at_work import running
 from far_end_site import GATE, a_barrier, alive
 from fleet_desk import ANNA, GONE, GUARD, Desk, desk_at, key, listens
-from fleet_scene import NAME, connection, running
+from fleet_scene import NAME, connection
 from waiting import until
 
 from drivers.contract import GatePosition

@@ -6,8 +6,9 @@ import asyncio
 
 import nkeys
 import pytest
+from at_work import running
 from certificates import write_pair
-from fleet_scene import NAME, connection, running
+from fleet_scene import NAME, connection
 from free_ports import free_port
 from nats_server import nats_server
 from waiting import until

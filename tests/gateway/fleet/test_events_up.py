@@ -7,7 +7,8 @@ import json
 
 import nats
 import pytest
-from fleet_scene import NAME, connection, events_up, gate_opened, happen, opened, running
+from at_work import opened_store, running
+from fleet_scene import NAME, connection, events_up, gate_opened, happen
 from nats.js.api import StreamConfig
 from nats_server import nats_server
 from waiting import until
@@ -218,7 +219,7 @@ async def test_a_message_that_is_too_long_with_its_headers_keeps_the_line(tmp_pa
 async def test_gateways_of_one_stream_do_not_take_each_others_events_for_their_own(server, broker, store, tmp_path):
     other = FleetName("north", "gate-2")
     (tmp_path / "other").mkdir()
-    async with opened(tmp_path / "other") as second:
+    async with opened_store(tmp_path / "other") as second:
         ups = (events_up(store), events_up(second, other))
         mine, theirs = await happen(store, 90), await happen(second, MOST_IN_FLIGHT + 1)
         async with running(connection(server.url, ups[0]).run(), connection(server.url, ups[1], name=other).run()):
@@ -234,7 +235,7 @@ async def test_a_replaced_box_whose_ids_begin_anew_sends_all_of_its_events(serve
         await until(lambda: up.sent_to > 0 and not up.waiting)
         await until(lambda: counted(up))
     (tmp_path / "new").mkdir()
-    async with opened(tmp_path / "new") as replaced:
+    async with opened_store(tmp_path / "new") as replaced:
         again = events_up(replaced)
         made = await happen(replaced, 3)
         async with running(connection(server.url, again).run()):

@@ -11,10 +11,11 @@ from functools import partial
 from itertools import groupby
 
 import pytest
+from at_work import running
 from cut_footage import CAMERA, CutFootage, cut_footage
 from far_end_site import a_barrier, alive
 from fleet_desk import ANNA, BUNDLE, GUARD, RIGHTS, Desk, listens
-from fleet_scene import NAME, SOON, connection, running
+from fleet_scene import NAME, SOON, connection
 from typer.testing import CliRunner
 from waiting import until
 

@@ -6,7 +6,8 @@ import asyncio
 import json
 
 import pytest
-from fleet_scene import NAME, connection, happen, running
+from at_work import running
+from fleet_scene import NAME, connection, happen
 from running_gateway import typed
 from waiting import until
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from fleet_scene import connection, running
+from at_work import running
+from fleet_scene import connection
 from nats.js.api import KeyValueConfig
 from shared_area_scene import Member, sharing
 from waiting import until

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from at_work import running
 from fleet_desk import ANNA
-from fleet_scene import running
 from waiting import until
 
 from gateway.domain.errors import ConfigError, GatewayError

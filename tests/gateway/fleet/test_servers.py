@@ -12,9 +12,10 @@ from pathlib import Path
 
 import nats
 import pytest
+from at_work import running
 from certificates import write_pair
 from fleet_desk import ANNA, BUNDLE, desk_at, key, listens
-from fleet_scene import NAME, connection, events_up, happen, running
+from fleet_scene import NAME, connection, events_up, happen
 from free_ports import free_port
 from nats_server import NatsServer, nats_server
 from shared_area_scene import Member

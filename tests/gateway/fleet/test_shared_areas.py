@@ -7,8 +7,9 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
+from at_work import running
 from far_end_site import a_barrier, alive
-from fleet_scene import connection, running
+from fleet_scene import connection
 from shared_area_scene import INWARD, Member, sharing
 from waiting import until
 

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 
 import nats
 import pytest
+from at_work import running
 from fleet_desk import desk_at, key
-from fleet_scene import NAME, connection, events_up, happen, running
+from fleet_scene import NAME, connection, events_up, happen
 from nats_server import nats_server
 from shared_area_scene import Member
 from waiting import until

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
-from fleet_scene import opened
+from at_work import opened_store
 
 from gateway.store import Store
 
@@ -14,5 +14,5 @@ from gateway.store import Store
 async def store(tmp_path) -> AsyncIterator[Store]:
     folder = tmp_path / "store"
     folder.mkdir()
-    async with opened(folder) as store:
+    async with opened_store(folder) as store:
         yield store

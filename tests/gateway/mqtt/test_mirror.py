@@ -7,8 +7,9 @@ import json
 from dataclasses import replace
 
 import pytest
+from at_work import running
 from certificates import write_pair
-from fleet_scene import happen, running
+from fleet_scene import happen
 from free_ports import free_port
 from mirror_scene import BAD, TOPICS, Shown, lane, mirror
 from mosquitto import listener, mosquitto

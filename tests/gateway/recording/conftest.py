@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from at_work import opened_store
 from lacks import lacks
 
 from drivers.rtsp.server.fanout import Fanout
@@ -22,27 +23,13 @@ from gateway.recording import Recording
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Progress
 from gateway.site import Secrets, Site
-from gateway.store import Entry, EventFilter, Store
-
-
-@contextlib.asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Store]:
-    """A store at work; closed cleanly at the end."""
-    store = Store(folder=folder, site_name="Site", sends=True)
-    await store.open()
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(store.run())
-        try:
-            yield store
-        finally:
-            running.cancel()
-    await store.close()
+from gateway.store import Entry, EventFilter
 
 
 @pytest.fixture
 async def store(tmp_path):
     (tmp_path / "store").mkdir()
-    async with opened(tmp_path / "store") as store:
+    async with opened_store(tmp_path / "store", site_name="Site", sends=True) as store:
         yield store
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from pathlib import Path
+from functools import partial
 
 import pytest
+from at_work import opened_store
 
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
@@ -20,21 +20,7 @@ NOON = 1_767_268_800_000_000
 @pytest.fixture
 def opened() -> Callable[..., object]:
     """`async with opened(folder) as store`: open, tended and closed. `boot`: that of the machine, "" if unknown."""
-
-    @asynccontextmanager
-    async def opening(folder: Path, *, sends: bool = True, boot: str = "") -> AsyncIterator[Store]:
-        store = Store(folder=folder, site_name="North", sends=sends, boot=boot)
-        await store.open()
-        tending = asyncio.get_running_loop().create_task(store.run())
-        try:
-            yield store
-        finally:
-            tending.cancel()
-            with suppress(asyncio.CancelledError):
-                await tending
-            await store.close()
-
-    return opening
+    return partial(opened_store, sends=True, boot="")
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from fleet_scene import NAME, connection, running
+from at_work import running
+from fleet_scene import NAME, connection
 from nats_server import nats_server
 from playwright.async_api import expect
 from waiting import until
