@@ -70,18 +70,15 @@ def test_a_pattern_that_cannot_be_read_is_refused():
         list(linear_patterns.patterns(module, source, "gateway/planted.py"))
 
 
-def test_all_patterns_of_the_product_are_read():
-    found = list(linear_patterns.of_the_product())
-    assert len({one.place for one in found}) > 100
-
-
-def test_the_interpreter_matches_as_re_does():
+def test_all_patterns_of_the_product_are_read_and_the_interpreter_matches_as_re_does():
     """On texts that the patterns' own parts suggest; a repetition of a group is one of the texts' characters."""
     dice = random.Random(5)  # the same texts each time
     compared = 0
-    for found in linear_patterns.of_the_product():
+    of_the_product = list(linear_patterns.of_the_product())
+    assert len({one.place for one in of_the_product}) > 100
+    for found in of_the_product:
         program = pattern_steps.Program(found.pattern.pattern, found.pattern.flags, found.method)
-        for _ in range(6):
+        for _ in range(2):
             samples = [pattern_steps.sample(program.tree, dice) for _ in range(3)]
             text = dice.choice(["", " ", "x"]).join(samples)
             given = text.encode("latin-1", "replace") if isinstance(found.pattern.pattern, bytes) else text
@@ -90,4 +87,4 @@ def test_the_interpreter_matches_as_re_does():
                 expected = [one.span() for one in re.finditer(found.pattern, given)]
                 assert program.spans(text) == expected, (found, text)
                 compared += bool(expected)
-    assert compared > 100
+    assert compared > 50

@@ -206,7 +206,7 @@ async def test_what_central_lost_with_a_restore_is_sent_again_once(site, running
     await site.backup()
     before = len(site.central.record_counts().camera_events)
     new_card = await make_card(site, "8801")
-    lost = [await site.passes() for _ in range(40)]
+    lost = [await site.passes() for _ in range(20)]
     lost.append(await site.passes(direction="exit", card_id=old_card))  # the end of an entry that the backup has
     inside = await site.passes(card_id=new_card)
     await site.add_file(kept, b"of an event that the backup has")

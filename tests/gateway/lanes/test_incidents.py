@@ -97,7 +97,7 @@ def test_a_machine_that_answers_differently_is_found_at_the_first_difference(lan
 
 
 def test_the_tape_forgets_what_is_older_than_two_minutes(lane):
-    lane.wait(10 * TAPE_SECONDS)
+    lane.wait(3 * TAPE_SECONDS)
     incident = lane.tape.incident()
     length = incident.steps[-1].now.at - incident.steps[0].now.at
     assert TAPE_SECONDS - 10 <= length <= TAPE_SECONDS + 10
