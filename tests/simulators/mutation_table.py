@@ -858,4 +858,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return False and (",
         tests=("tests/drivers/serial_line/test_heartbeats.py",),
     ),
+    Mutation(
+        10,
+        "change kept whose reader reads nothing while vehicles wait",
+        "gateway/site/running_site.py",
+        "if is_good and not missed and not trial.asks_person:",
+        "if is_good and not trial.asks_person:",
+        tests=("tests/gateway/app/test_tried_readers.py",),
+    ),
 )
