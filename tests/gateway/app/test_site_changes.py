@@ -166,6 +166,7 @@ async def test_devices_and_lanes_come_and_go(house):
         await house.gateway.lanes.command(device_id=301, action=GateAction.OPEN, source="user:chief")
         await house.sees(lambda: [one.wish for one in far_end.commands] == [Wish.OPEN])
         assert (await house.site_file.outcome()).confirmed
+        await house.sees(lambda: not house.runner("gate").why_not_close())  # its loop was free for long enough
         await house.gateway.lanes.command(device_id=301, action=GateAction.CLOSE, source="user:chief")
         await house.sees(lambda: house.lane("gate").position is GatePosition.CLOSED)
 
