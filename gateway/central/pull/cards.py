@@ -28,7 +28,7 @@ from gateway.store.outbox.delivered_records import DeliveredRecords
 from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.record_kinds import record_text
 
-_CARDS_BETWEEN_YIELDS = 25  # about 1 ms of work where they are mapped
+_CARDS_BETWEEN_YIELDS = 20  # less than 1 ms of work where they are mapped
 _CARDS_IN_A_COMMIT = 500  # about 20 ms of the writer's time
 _PENDING = "pending_removal"
 _MAP = "field_map"
@@ -263,7 +263,7 @@ class CardPull:
         """Make listed cards of a page's records."""
         mapper = self._mapper if self._wants_all(walk) else None
         made: list[ListedCard] = []
-        for place, (card_id, record) in enumerate(page, start=1):
+        for place, (card_id, record) in enumerate(page):
             if place % _CARDS_BETWEEN_YIELDS == 0:
                 await asyncio.sleep(0)  # lanes come first
             made.append(listed(card_id, record, mapper))
@@ -280,7 +280,7 @@ class CardPull:
             known = await self._cards.records_of(numbers)
             put: list[ReadyCard] = []
             in_step = True
-            for place, theirs in enumerate(page, start=1):
+            for place, theirs in enumerate(page):
                 if place % _CARDS_BETWEEN_YIELDS == 0:
                     await asyncio.sleep(0)
                 card_id, shown = theirs.card_id, theirs
