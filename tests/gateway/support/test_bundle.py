@@ -115,6 +115,7 @@ async def test_none_of_what_is_planted_in_the_store_and_the_log_is_in_it(open_ga
     assert "2026-01-01T12:00:00Z" in files["log.txt"]
 
 
+@pytest.mark.long("starts a gateway; the test before asks one in this process")
 async def test_a_running_gateway_gives_none_away(tmp_path):
     (tmp_path / "site.toml").write_text(SITE)
     with RunningGateway(tmp_path, "--data", "data", **SECRETS) as running:
