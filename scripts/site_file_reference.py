@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
-from pydantic import AfterValidator, BaseModel
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from gateway.site.fields import SecretName
+from gateway.site.fields import NamesSecret
 from gateway.site.formats import FORMAT
 from gateway.site.models import Site
 
@@ -50,7 +50,6 @@ def page() -> str:
     return "\n".join(parts)
 
 
-_SECRET = SecretName.__metadata__[0]
 _named: dict[type[BaseModel], None] = {}
 """Tables inside sections, in the order in which they are met."""
 
@@ -127,7 +126,7 @@ def _bounds(metadata: object) -> Iterator[str]:
         match one:
             case FieldInfo():
                 yield from _bounds(one.metadata)
-            case AfterValidator() if one == _SECRET:
+            case NamesSecret():
                 yield "the name of a *secret*"
             case Ge():
                 yield f"from {one.ge}"

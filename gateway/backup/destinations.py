@@ -38,7 +38,7 @@ def far_place(address: SftpAddress | S3Address, section: BackupSection, secret: 
     if fault := section.fault_for(address):
         raise ConfigError(f"[backup]: {fault}")
     _expect_network()
-    found = {key: secret(name) for key, name in section.secrets()}
+    found = {key: secret(name) for key, name in section.secrets().items()}
     if isinstance(address, SftpAddress):
         from gateway.backup.sftp import SftpPlace  # noqa: PLC0415  # a backup to a folder needs no SSH
 

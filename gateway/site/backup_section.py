@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Self
@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 
 from gateway.domain.validation_messages import following
 from gateway.site.addresses import endpoint_of
-from gateway.site.fields import SecretName, Section
+from gateway.site.fields import NamesAuthorities, NamesSecret, SecretName, Section, marked
 
 _SFTP, _S3 = "sftp://", "s3://"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -101,7 +101,9 @@ class BackupSection(Section):
     )
     access_key: SecretName | None = Field(default=None, description="S3: the access key's id")
     secret_key: SecretName | None = Field(default=None, description="S3: the secret of the access key")
-    ca_file: str | None = Field(default=None, description="S3: authorities to trust instead of the usual ones")
+    ca_file: Annotated[str, NamesAuthorities(loss="no backup is sent to the S3 store")] | None = Field(
+        default=None, description="S3: authorities to trust instead of the usual ones"
+    )
 
     @field_validator("target")
     @classmethod
@@ -156,8 +158,6 @@ class BackupSection(Section):
             return "an S3 store needs 'access_key' and 'secret_key', the names of secrets"
         return ""
 
-    def secrets(self) -> Iterator[tuple[str, str]]:
-        """Yield the keys that name secrets, with those names."""
-        for key in ("password", "key", "access_key", "secret_key"):
-            if (name := getattr(self, key)) is not None:
-                yield key, name
+    def secrets(self) -> Mapping[str, str]:
+        """Map the keys that name secrets to those names."""
+        return {key: name for key, name, _ in marked(self, NamesSecret)}

@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, field_validator, model_validator
 
 from gateway.site.addresses import PLACE, Endpoint, endpoint_of
-from gateway.site.fields import Name, RecordId, SecretName, Section
+from gateway.site.fields import DevicePassword, Name, RecordId, SecretName, Section
 
 _RTSP = ("rtsp", "rtsps")
 _WHEP = ("whep", "wheps")
@@ -24,7 +24,7 @@ class Camera(Section):
     url: str = Field(description="`{username}` and `{password}` stand for an account that its path or query holds")
     live_url: str | None = Field(default=None, description="a smaller H.264 stream of the same camera, for live view")
     username: str | None = None
-    password: SecretName | None = None
+    password: DevicePassword | None = None
     token: SecretName | None = Field(default=None, description="what a WebRTC camera asks for in place of an account")
     transport: Literal["tcp", "udp"] = "tcp"
     audio: Literal["off", "on"] = Field(default="off", description="record its sound too: AAC as it is, G.711 as AAC")

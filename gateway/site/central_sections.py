@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
 from gateway.site.addresses import Endpoint, endpoint_of
-from gateway.site.fields import Name, Permission, SecretName, Section
+from gateway.site.fields import Name, NamesAuthorities, Permission, SecretName, Section
 
 
 class CentralAccountsSection(Section):
@@ -62,7 +62,7 @@ class CentralSection(Section):
     username: Name
     password: SecretName
     totp: SecretName | None = Field(default=None, description="the authenticator's secret, if the account has one")
-    ca_file: str | None = None
+    ca_file: Annotated[str, NamesAuthorities(loss="there is no line to central")] | None = None
     pull_seconds: float = Field(default=60, ge=0.5, le=86_400)
     card_delay_seconds: float | None = Field(
         default=None,

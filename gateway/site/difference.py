@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from gateway.site.fields import Section
+from gateway.site.fields import NamesSecret, Section, marked
 from gateway.site.loaded import LoadedSite, profile_of, secrets_of
 from gateway.site.models import Device, LaneSection, OsdpReaderDevice, PointRef, Site
 
@@ -106,12 +107,11 @@ def difference(before: LoadedSite, after: LoadedSite) -> Difference:
     )
     accounts = {account.password for account in after.site.api.accounts}
     secrets = {change.id for change in changes if change.part == "secret"}
-    line_to_central = _secrets_of_central(after.site)
-    central = before.site.central != after.site.central or bool(secrets & line_to_central)
+    central = before.site.central != after.site.central or bool(secrets & _secrets_of_central(after.site))
     fleet, now = before.site.fleet, after.site.fleet
     return Difference(
         changes=changes,
-        refused=tuple(_refused(before.site, after.site)),
+        refused=tuple(_refused(before.site, after.site, secrets)),
         links=links,
         devices=devices,
         lanes=lanes,
@@ -204,9 +204,11 @@ def _with_effects(change: Change, before: Site, after: Site, devices: frozenset[
     return replace(change, devices=tuple(sorted(kept)), lanes=tuple(lane.id for lane in users if lane.id in lanes))
 
 
-def _refused(before: Site, after: Site) -> Iterator[str]:
+def _refused(before: Site, after: Site, secrets: AbstractSet[str]) -> Iterator[str]:
     for name in sorted(_NEEDS_RESTART):
-        if getattr(before, name) != getattr(after, name):
+        section = getattr(after, name)
+        named = set() if section is None else {secret for _, secret, _ in marked(section, NamesSecret)}
+        if getattr(before, name) != section or named & secrets:
             yield f"[{name}] changes only with a restart"
     if (before.central is None) != (after.central is None):
         how = "added" if before.central is None else "removed"
@@ -232,8 +234,7 @@ def _interface_part(site: Site) -> object:
 
 
 def _secrets_of_central(site: Site) -> set[str]:
-    central = site.central
-    return set() if central is None else {central.password} | ({central.totp} if central.totp else set())
+    return set() if site.central is None else {name for _, name, _ in marked(site.central, NamesSecret)}
 
 
 def _of_sections(before: Site, after: Site) -> Iterator[Change]:

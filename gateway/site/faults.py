@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, UnionType
 
@@ -12,7 +12,6 @@ from gateway.domain.errors import ConfigError
 from gateway.domain.footage import CAMERAS_PER_WORKER
 from gateway.domain.validation_messages import words_of
 from gateway.site.addresses import Endpoint, LineKind, real_line
-from gateway.site.draft import Draft, Place, place_in_file, whole
 from gateway.site.fault import Fault, with_names
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 from gateway.site.models import (
@@ -66,19 +65,14 @@ _SELF = max(ITSELF)
 
 
 def check(site: Site) -> tuple[Fault, ...]:
-    """Return the faults between the parts of a site whose parts are valid."""
-    return check_draft(whole(site))
-
-
-def check_draft(draft: Draft) -> tuple[Fault, ...]:
-    """Return the faults between the valid parts of a site: duplicates, missing devices, addresses used twice."""
+    """Return the faults between the parts of a valid site: duplicates, missing devices, addresses used twice."""
     return (
-        *_duplicates(draft),
-        *_address_faults(draft),
-        *_device_faults(draft),
-        *osdp_line_faults(draft),
-        *_lane_faults(draft),
-        *access_faults(draft),
+        *_duplicates(site),
+        *_address_faults(site),
+        *_device_faults(site),
+        *osdp_line_faults(site),
+        *_lane_faults(site),
+        *access_faults(site),
     )
 
 
@@ -107,10 +101,12 @@ def faults_of(error: ValidationError) -> Iterator[Fault]:
         yield Fault(_shown(place), message)
 
 
-def _shown(place: Place) -> str:
-    """Format a place for people: `devices[2].unit`."""
+def _shown(place: tuple[int | str, ...]) -> str:
+    """Format a place for people: `devices[2].unit`, without the driver that pydantic inserts after a device's index."""
+    if len(place) > 2 and place[0] == "devices" and place[2] in DRIVERS:
+        place = (*place[:2], *place[3:])
     text = ""
-    for part in place_in_file(place):
+    for part in place:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
@@ -118,75 +114,73 @@ def _shown(place: Place) -> str:
     return text
 
 
-def _duplicates(draft: Draft) -> Iterator[Fault]:
-    groups: tuple[tuple[str, str, Mapping[int, Hashable]], ...] = (
-        ("links", "id", {index: link.id for index, link in draft.links.sound.items()}),
-        ("devices", "id", {index: device.id for index, device in draft.devices.sound.items()}),
-        ("areas", "id", {index: area.id for index, area in draft.areas.sound.items()}),
-        ("schedules", "id", {index: schedule.id for index, schedule in draft.schedules.sound.items()}),
-        ("holidays", "date", {index: str(day.date) for index, day in draft.holidays.sound.items()}),
-        ("lanes", "id", {index: lane.id for index, lane in draft.lanes.sound.items()}),
-        ("lanes", "gate", {index: lane.gate for index, lane in draft.lanes.sound.items()}),
-        ("cameras", "id", {index: camera.id for index, camera in draft.cameras.sound.items()}),
-        ("api.accounts", "username", {index: account.username for index, account in draft.accounts.sound.items()}),
+def _duplicates(site: Site) -> Iterator[Fault]:
+    groups: tuple[tuple[str, str, Sequence[Hashable]], ...] = (
+        ("links", "id", [link.id for link in site.links]),
+        ("devices", "id", [device.id for device in site.devices]),
+        ("areas", "id", [area.id for area in site.areas]),
+        ("schedules", "id", [schedule.id for schedule in site.schedules]),
+        ("holidays", "date", [str(day.date) for day in site.holidays]),
+        ("lanes", "id", [lane.id for lane in site.lanes]),
+        ("lanes", "gate", [lane.gate for lane in site.lanes]),
+        ("cameras", "id", [camera.id for camera in site.cameras]),
+        ("api.accounts", "username", [account.username for account in site.api.accounts]),
     )
     for group, field, values in groups:
         seen: dict[Hashable, int] = {}
-        for index, value in values.items():
+        for index, value in enumerate(values):
             first = seen.setdefault(value, index)
             if first != index:
                 yield Fault(f"{group}[{index}].{field}", f"{value!r} is already used by {group}[{first}]")
 
 
-def _address_faults(draft: Draft) -> Iterator[Fault]:
+def _address_faults(site: Site) -> Iterator[Fault]:
     """Yield faults for ports used twice: a line by two links, or the gateway's own port by a device."""
     lines: dict[Endpoint | str, int] = {}
-    for index, link in draft.links.sound.items():
+    for index, link in enumerate(site.links):
         line = real_line(link.line())
         first = lines.setdefault(line, index)
         if first != index:
             yield Fault(f"links[{index}].url", f"{line} is already used by links[{first}]")
-        if isinstance(line, Endpoint) and _is_own(line, draft):
+        if isinstance(line, Endpoint) and _is_own(line, site):
             yield Fault(f"links[{index}].url", f"{line} is where this gateway itself listens ([api] port)")
-    if draft.rtsp and draft.api and draft.api.port:
-        last = draft.rtsp.port + max(0, (len(draft.cameras.sound) - 1) // CAMERAS_PER_WORKER)
-        if draft.rtsp.port <= draft.api.port <= last:
-            ports = f"cameras are served on ports {draft.rtsp.port} to {last}, and {draft.api.port} is the [api] port"
+    if site.rtsp and site.api.port:
+        last = site.rtsp.port + max(0, (len(site.cameras) - 1) // CAMERAS_PER_WORKER)
+        if site.rtsp.port <= site.api.port <= last:
+            ports = f"cameras are served on ports {site.rtsp.port} to {last}, and {site.api.port} is the [api] port"
             yield Fault("rtsp.port", ports)
-    for place, endpoint in _connected_to(draft):
-        if _is_own(endpoint, draft):
+    for place, endpoint in _connected_to(site):
+        if _is_own(endpoint, site):
             yield Fault(place, f"{endpoint} is where this gateway itself listens ([api] port)")
 
 
-def _connected_to(draft: Draft) -> Iterator[tuple[str, Endpoint]]:
-    for index, camera in draft.cameras.sound.items():
+def _connected_to(site: Site) -> Iterator[tuple[str, Endpoint]]:
+    for index, camera in enumerate(site.cameras):
         yield f"cameras[{index}].url", camera.endpoint()
         if camera.live_url is not None:
             yield f"cameras[{index}].live_url", camera.live_endpoint()
-    if draft.central:
-        yield "central.url", draft.central.endpoint()
-    if draft.fleet:
-        for index, endpoint in enumerate(draft.fleet.endpoints()):
+    if site.central:
+        yield "central.url", site.central.endpoint()
+    if site.fleet:
+        for index, endpoint in enumerate(site.fleet.endpoints()):
             yield f"fleet.urls[{index}]", endpoint
-    if draft.mqtt:
-        yield "mqtt.url", draft.mqtt.endpoint()
+    if site.mqtt:
+        yield "mqtt.url", site.mqtt.endpoint()
 
 
-def _is_own(endpoint: Endpoint, draft: Draft) -> bool:
-    if draft.api is None or endpoint.port != draft.api.port:
-        return False
-    return endpoint.is_this_machine() or endpoint.host == draft.api.host.lower()
+def _is_own(endpoint: Endpoint, site: Site) -> bool:
+    is_here = endpoint.is_this_machine() or endpoint.host == site.api.host.lower()
+    return is_here and endpoint.port == site.api.port
 
 
-def _device_faults(draft: Draft) -> Iterator[Fault]:
-    links = {link.id: link for link in draft.links.sound.values()}
+def _device_faults(site: Site) -> Iterator[Fault]:
+    links = {link.id: link for link in site.links}
     users: dict[str, tuple[int, Device]] = {}
     numbers: dict[tuple[str, str, int], int] = {}
-    for index, device in draft.devices.sound.items():
+    for index, device in enumerate(site.devices):
         place, link = f"devices[{index}]", links.get(device.link)
         if link is None:
-            if not draft.links.may_hold(device.link):
-                yield Fault(f"{place}.link", f"no link {device.link!r}")
+            yield Fault(f"{place}.link", f"no link {device.link!r}")
             continue
         fits = _fitting_lines(device)
         if link.kind not in fits:
@@ -241,13 +235,13 @@ def _framing_faults(place: str, device: ModbusDevice, link: Link) -> Iterator[Fa
         yield Fault(f"{place}.unit", units if device.framing == "rtu" else f"{units}, or {_SELF} for the device itself")
 
 
-def _lane_faults(draft: Draft) -> Iterator[Fault]:
+def _lane_faults(site: Site) -> Iterator[Fault]:
     reader_lane: dict[int, int] = {}
     closing_lane: dict[PointRef, int] = {}
-    for index, lane in draft.lanes.sound.items():
+    for index, lane in enumerate(site.lanes):
         place = f"lanes[{index}]"
         for field, device_id, kind, noun in _named_devices(lane):
-            yield from _device_fault(draft, f"{place}.{field}", device_id, kind, noun)
+            yield from _device_fault(site, f"{place}.{field}", device_id, kind, noun)
         for position, reader in enumerate(lane.readers):
             if reader in lane.readers[:position]:
                 yield Fault(f"{place}.readers[{position}]", f"{reader} is named twice")
@@ -263,7 +257,7 @@ def _lane_faults(draft: Draft) -> Iterator[Fault]:
                     f"{ref.point!r} of device {ref.device} is listed twice; remove it, or name the point that is meant"
                 )
                 yield Fault(f"{place}.safety[{position}]", message)
-        yield from _lane_camera_faults(draft, place, lane)
+        yield from _lane_camera_faults(site, place, lane)
         if lane.arming == lane.closing:
             yield Fault(f"{place}.closing", "is the same point as arming; a passage needs both loops")
         yield from _lane_way_faults(place, lane)
@@ -310,12 +304,12 @@ def _limit_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
             yield Fault(f"{place}.{field}", "is the same point as another input of the lane")
 
 
-def _lane_camera_faults(draft: Draft, place: str, lane: LaneSection) -> Iterator[Fault]:
-    cameras = {camera.id for camera in draft.cameras.sound.values()}
+def _lane_camera_faults(site: Site, place: str, lane: LaneSection) -> Iterator[Fault]:
+    cameras = {camera.id for camera in site.cameras}
     for position, camera in enumerate(lane.cameras):
         if camera in lane.cameras[:position]:
             yield Fault(f"{place}.cameras[{position}]", f"{camera} is named twice")
-        elif camera not in cameras and not draft.cameras.may_hold(camera):
+        elif camera not in cameras:
             yield Fault(f"{place}.cameras[{position}]", f"no camera {camera}")
 
 
@@ -333,42 +327,37 @@ def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, _Kind, str]]:
             yield f"{field}.device", extra.device, PointDevice, "a device with points"
 
 
-def _device_fault(draft: Draft, place: str, device_id: int, kind: _Kind, noun: str) -> Iterator[Fault]:
-    device = next((device for device in draft.devices.sound.values() if device.id == device_id), None)
+def _device_fault(site: Site, place: str, device_id: int, kind: _Kind, noun: str) -> Iterator[Fault]:
+    device = next((device for device in site.devices if device.id == device_id), None)
     if device is None:
-        if not draft.devices.may_hold(device_id):
-            yield Fault(place, f"no device {device_id}")
+        yield Fault(place, f"no device {device_id}")
     elif not isinstance(device, kind):
         yield Fault(place, f"device {device_id} is not {noun}")
 
 
-def _may_have_keys(draft: Draft, device_id: int) -> bool:
-    device = next((device for device in draft.devices.sound.values() if device.id == device_id), None)
-    return draft.devices.may_hold(device_id) if device is None else isinstance(device, OsdpReaderDevice)
-
-
-def access_faults(draft: Draft) -> Iterator[Fault]:
+def access_faults(site: Site) -> Iterator[Fault]:
     """Yield faults for missing areas and schedules, and for settings of a lane that contradict each other."""
-    areas = {area.id for area in draft.areas.sound.values()}
-    for index, section in draft.areas.sound.items():
-        if section.shared and not draft.has_fleet:
+    areas = {area.id for area in site.areas}
+    with_keys = {device.id for device in site.devices if isinstance(device, OsdpReaderDevice)}
+    for index, section in enumerate(site.areas):
+        if section.shared and site.fleet is None:
             yield Fault(f"areas[{index}].shared", "needs [fleet]: the gateways share it over the fleet's server")
-    for index, lane in draft.lanes.sound.items():
+    for index, lane in enumerate(site.lanes):
         place = f"lanes[{index}]"
         for field, area in (("inside", lane.inside), ("outside", lane.outside)):
-            if area is not None and area not in areas and not draft.areas.may_hold(area):
+            if area is not None and area not in areas:
                 yield Fault(f"{place}.{field}", f"no area {area!r}")
-        if lane.pin and not any(_may_have_keys(draft, reader) for reader in lane.readers):
+        if lane.pin and not with_keys & set(lane.readers):
             yield Fault(f"{place}.pin", "none of its readers can have keys; an osdp-reader can")
         if lane.inside is not None and lane.inside == lane.outside:
             yield Fault(
                 f"{place}.outside",
                 f"is {lane.outside!r}, the same area as inside; a passage leads from one to the other",
             )
-        yield from _schedule_faults(draft, place, lane)
+        yield from _schedule_faults(site, place, lane)
 
 
-def _schedule_faults(draft: Draft, place: str, lane: LaneSection) -> Iterator[Fault]:
+def _schedule_faults(site: Site, place: str, lane: LaneSection) -> Iterator[Fault]:
     locked = lane.lock_down_schedule
     if locked is not None and locked == lane.hold_open_schedule:
         message = f"is {locked!r}, as hold_open_schedule is: the gate cannot be held open and locked"
@@ -376,8 +365,8 @@ def _schedule_faults(draft: Draft, place: str, lane: LaneSection) -> Iterator[Fa
     if locked is not None and locked == lane.schedule:
         message = f"is {locked!r}, as schedule is: the lane would let nobody in while it is open"
         yield Fault(f"{place}.lock_down_schedule", message)
-    schedules = {schedule.id for schedule in draft.schedules.sound.values()}
+    schedules = {schedule.id for schedule in site.schedules}
     for field in ("schedule", "hold_open_schedule", "lock_down_schedule"):
         name = getattr(lane, field)
-        if name is not None and name not in schedules and not draft.schedules.may_hold(name):
+        if name is not None and name not in schedules:
             yield Fault(f"{place}.{field}", f"no schedule {name!r}")

@@ -10,7 +10,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from gateway.site.addresses import Endpoint, endpoint_of
-from gateway.site.fields import Name, SecretName, Section, Slug
+from gateway.site.fields import Name, NamesAuthorities, SecretName, Section, Slug
 
 _PLAIN, _TLS = "nats", "tls"
 _USER_PREFIX = 20 << 3
@@ -61,7 +61,9 @@ class FleetSection(Section):
     credentials: SecretName | None = Field(
         default=None, description="an NKey seed `SU…`, or the text of a JWT credentials file"
     )
-    ca_file: str | None = Field(default=None, description="authorities to trust instead of the usual ones")
+    ca_file: Annotated[str, NamesAuthorities(loss="there is no line to the fleet")] | None = Field(
+        default=None, description="authorities to trust instead of the usual ones"
+    )
     claim_ms: int = Field(
         default=150, ge=20, le=2000, description="so long a gate waits for a claim in a shared area, in milliseconds"
     )

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import Field, field_validator, model_validator
 
 from gateway.domain.validation_messages import following
-from gateway.site.fields import Name, RecordId, SecretName, Section, Slug
+from gateway.site.fields import DevicePassword, Name, RecordId, SecretName, Section, Slug
 
 Username = Annotated[Name, following(r"[^:]+", "must be without ':'")]
 """A colon cannot be sent in a user name (RFC 7616)."""
@@ -22,7 +22,7 @@ class HikvisionBarrierDevice(Section):
     driver: Literal["hikvision-barrier"]
     link: Slug
     username: Username
-    password: SecretName
+    password: DevicePassword
     channel: int = Field(default=1, ge=1, le=64)
 
 
@@ -60,7 +60,7 @@ class HikvisionPlatesDevice(_PushingCamera):
 
     driver: Literal["hikvision-plates"]
     username: Username | None = None
-    password: SecretName | None = None
+    password: DevicePassword | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -81,7 +81,7 @@ class DahuaPlatesDevice(_PlateCamera):
 
     driver: Literal["dahua-plates"]
     username: Username
-    password: SecretName
+    password: DevicePassword
 
     @property
     def is_pushing(self) -> bool:

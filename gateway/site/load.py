@@ -3,48 +3,34 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import ssl
 import tomllib
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from drivers.profile_file import SHIPPED_PROFILES
 from gateway.domain.errors import ConfigError
 from gateway.site.certificates import serving_context
 from gateway.site.doubts import doubts
-from gateway.site.draft import Draft, read_draft
 from gateway.site.fault import Fault, names_in, with_names
-from gateway.site.faults import SiteFaults, check_draft, faults_of
+from gateway.site.faults import SiteFaults, check, faults_of
+from gateway.site.fields import NamesAuthorities, NamesSecret, marked
 from gateway.site.fleet_section import is_jwt_file, is_seed
 from gateway.site.formats import format_fault, outdated, understood
-from gateway.site.http_devices import (
-    AxisPlatesDevice,
-    DahuaPlatesDevice,
-    HikvisionBarrierDevice,
-    PlateRecognizerDevice,
-)
-from gateway.site.models import (
-    Device,
-    ModbusDevice,
-    ModbusGateDevice,
-    OsdpReaderDevice,
-    SerialReaderDevice,
-    Site,
-    SiteSection,
-)
+from gateway.site.models import ModbusDevice, ModbusGateDevice, Site
 from gateway.site.osdp_keys import osdp_key_faults
 from gateway.site.profile_faults import profile_faults
 from gateway.site.secrets import Secrets
 from gateway.site.serial_devices import SerialDevice, SerialGateDevice
 
-_MAY_BE_EMPTY = re.compile(r"(?:cameras|devices)\[\d+\]\.password")
-"""Secrets that may be empty: some cameras and devices have accounts without a password."""
-
 
 def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True, text: bytes | None = None) -> Site:
-    """Read and check a site file, secrets and profiles included. Raises SiteFaults with all faults.
+    """Read and check a site file, secrets and profiles included. Raises SiteFaults.
+
+    The faults are all that the models find; only without any, all that the checks between the parts find.
 
     Args:
         path: the site file.
@@ -68,18 +54,19 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
         raise SiteFaults(path, (fault,))
     raw = understood(raw)
     secrets = secrets or secrets_beside(path)
-    site, draft, refused = read_draft(raw)
-    site = site and _with_whole_paths(site, path.parent)
-    folders = _profile_folders(draft.site, path)
-    faults = tuple(dict.fromkeys(fault for error in refused for fault in faults_of(error)))
-    faults += (
-        *check_draft(draft),
-        *_secret_faults(draft, secrets),
-        *(osdp_key_faults(draft, secrets) if reader_keys else ()),
-        *profile_faults(draft, folders, partial(find_profile, folders=folders)),
-        *_authority_faults(site),
+    try:
+        site = _with_whole_paths(Site.model_validate(raw), path.parent)
+    except ValidationError as error:
+        raise SiteFaults(path, tuple(faults_of(error)), names=names_in(raw)) from None  # it has values
+    folders = profile_folders(site, path)
+    faults = (
+        *check(site),
+        *_secret_faults(site, secrets),
+        *(osdp_key_faults(site, secrets) if reader_keys else ()),
+        *profile_faults(site, folders, partial(find_profile, folders=folders)),
+        *(Fault(place, words) for place, words, mark in _unusable_authorities(site) if not mark.loss),
     )
-    if faults or site is None:
+    if faults:
         raise SiteFaults(path, faults, names=names_in(raw))
     return site
 
@@ -104,11 +91,7 @@ def secrets_folder(path: Path) -> Path:
 
 def profile_folders(site: Site, path: Path) -> tuple[Path, ...]:
     """Return the folders to search for device profiles, in order: the site's own first."""
-    return _profile_folders(site.site, path)
-
-
-def _profile_folders(site: SiteSection | None, path: Path) -> tuple[Path, ...]:
-    own = (path.parent / site.profiles,) if site and site.profiles else ()
+    own = (path.parent / site.site.profiles,) if site.site.profiles else ()
     return (*own, path.parent / "profiles", SHIPPED_PROFILES)
 
 
@@ -145,48 +128,23 @@ def doubtful(site: Site, path: Path) -> Iterator[str]:
     for doubt in doubts(site, partial(find_profile, folders=folders)):
         yield str(with_names(doubt, names))
     yield from _format_doubts(path)
-    yield from _authority_doubts(site)
+    for place, words, mark in _unusable_authorities(site):
+        if mark.loss:
+            yield f"{place}: {words}; until this is fixed {mark.loss}"
     yield from _certificate_doubts(site)
 
 
-def _secret_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
-    named: list[tuple[str, str]] = [
-        (f"api.accounts[{index}].password", account.password) for index, account in draft.accounts.sound.items()
-    ]
-    if draft.central:
-        named.append(("central.password", draft.central.password))
-        named += [("central.totp", draft.central.totp)] if draft.central.totp else []
-    if draft.fleet and draft.fleet.credentials:
-        named.append(("fleet.credentials", draft.fleet.credentials))
-    if draft.mqtt and draft.mqtt.password:
-        named.append(("mqtt.password", draft.mqtt.password))
-    if draft.backup:
-        named += [(f"backup.{key}", name) for key, name in draft.backup.secrets()]
-    if draft.rtsp:
-        named.append(("rtsp.password", draft.rtsp.password))
-    for index, camera in draft.cameras.sound.items():
-        keys = (("password", camera.password), ("token", camera.token))
-        named += [(f"cameras[{index}].{key}", name) for key, name in keys if name is not None]
-    for index, device in draft.devices.sound.items():
-        named += [(f"devices[{index}].{key}", name) for key, name in device_secrets(device)]
-    for place, name in named:
+def _secret_faults(site: Site, secrets: Secrets) -> Iterator[Fault]:
+    for place, name, mark in marked(site, NamesSecret):
+        if mark.is_reader_key:
+            continue
         try:
-            secret = secrets.get(name, may_be_empty=_MAY_BE_EMPTY.fullmatch(place) is not None)
+            secret = secrets.get(name, may_be_empty=mark.may_be_empty)
         except ConfigError as error:
             yield Fault(place, str(error))
             continue
         if place == "fleet.credentials" and not (is_seed(secret) or is_jwt_file(secret)):
             yield Fault(place, f"secret {name!r} is neither an NKey seed, SU…, nor the text of a JWT credentials file")
-
-
-def device_secrets(device: Device) -> Iterator[tuple[str, str]]:
-    """Yield each key of a device that names a secret, with that name; `osdp_keys` checks OSDP keys."""
-    if isinstance(device, ModbusDevice | SerialDevice | SerialReaderDevice | OsdpReaderDevice):
-        return
-    if not isinstance(device, AxisPlatesDevice | PlateRecognizerDevice) and device.password is not None:
-        yield "password", device.password
-    if not isinstance(device, HikvisionBarrierDevice | DahuaPlatesDevice) and device.token is not None:
-        yield "token", device.token
 
 
 def _format_doubts(path: Path) -> Iterator[str]:
@@ -196,27 +154,14 @@ def _format_doubts(path: Path) -> Iterator[str]:
             yield f"{sentence}; `edge-gateway check --rewrite` changes it in the file"
 
 
-def _authority_faults(site: Site | None) -> Iterator[Fault]:
-    """Yield the fault of `[webhooks]` ca_file, if it has one."""
-    ca_file = site.webhooks.ca_file if site else None
-    if ca_file is not None and (words := _unusable(ca_file)):
-        yield Fault("webhooks.ca_file", f"{ca_file}: {words}")
-
-
-def _authority_doubts(site: Site) -> Iterator[str]:
-    """Yield warnings for ca_file of sections without which lanes work; they are no faults."""
-    ca_file = site.central.ca_file if site.central else None
-    if ca_file is not None and (words := _unusable(ca_file)):
-        yield f"central.ca_file: {ca_file}: {words}; until this is fixed there is no line to central"
-    ca_file = site.fleet.ca_file if site.fleet else None
-    if ca_file is not None and (words := _unusable(ca_file)):
-        yield f"fleet.ca_file: {ca_file}: {words}; until this is fixed there is no line to the fleet"
-    ca_file = site.mqtt.ca_file if site.mqtt else None
-    if ca_file is not None and (words := _unusable(ca_file)):
-        yield f"mqtt.ca_file: {ca_file}: {words}; until this is fixed there is no line to the MQTT broker"
-    ca_file = site.backup.ca_file
-    if ca_file is not None and (words := _unusable(ca_file)):
-        yield f"backup.ca_file: {ca_file}: {words}; until this is fixed no backup is sent to the S3 store"
+def _unusable_authorities(site: Site) -> Iterator[tuple[str, str, NamesAuthorities]]:
+    """Yield each ca_file that cannot be used: its place, the file and what is wrong with it, and its mark."""
+    for place, file, mark in marked(site, NamesAuthorities):
+        try:
+            ssl.create_default_context(cafile=file)
+        except OSError as error:
+            words = "is not a certificate in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
+            yield place, f"{file}: {words}", mark
 
 
 def _certificate_doubts(site: Site) -> Iterator[str]:
@@ -227,12 +172,3 @@ def _certificate_doubts(site: Site) -> Iterator[str]:
         serving_context(site.api.tls)
     except ConfigError as error:
         yield f"{error}; until this is fixed the interface is not served"
-
-
-def _unusable(ca_file: str) -> str:
-    """Return why a file has no usable certificate authorities, "" if it has."""
-    try:
-        ssl.create_default_context(cafile=ca_file)
-    except OSError as error:
-        return "is not a certificate in PEM form" if isinstance(error, ssl.SSLError) else str(error.strerror)
-    return ""

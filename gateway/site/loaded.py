@@ -10,8 +10,9 @@ from pathlib import Path
 from gateway.domain.errors import ConfigError
 from gateway.site.fault import Fault
 from gateway.site.faults import SiteFaults
-from gateway.site.load import device_secrets, find_profile, load, profile_folders
-from gateway.site.models import Device, ModbusDevice, OsdpReaderDevice, Site
+from gateway.site.fields import NamesSecret, marked
+from gateway.site.load import find_profile, load, profile_folders
+from gateway.site.models import Device, ModbusDevice, Site
 from gateway.site.secrets import Secrets
 from gateway.site.serial_devices import SerialDevice
 
@@ -56,9 +57,7 @@ def profile_of(device: Device) -> str:
 
 def secrets_of(device: Device) -> tuple[str, ...]:
     """Return the names of a device's secrets."""
-    if isinstance(device, OsdpReaderDevice):
-        return (device.key,)
-    return tuple(name for _, name in device_secrets(device))
+    return tuple(name for _, name, _ in marked(device, NamesSecret))
 
 
 def _profiles(site: Site, path: Path) -> Iterator[tuple[str, str]]:
@@ -70,17 +69,7 @@ def _profiles(site: Site, path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _digests(site: Site, secrets: Secrets) -> Iterator[tuple[str, str]]:
-    names = {account.password for account in site.api.accounts}
-    names |= {name for device in site.devices for name in secrets_of(device)}
-    names |= {name for camera in site.cameras for name in (camera.password, camera.token) if name is not None}
-    if site.central is not None:
-        names |= {site.central.password} | ({site.central.totp} if site.central.totp else set())
-    if site.fleet is not None and site.fleet.credentials is not None:
-        names.add(site.fleet.credentials)
-    if site.mqtt is not None and site.mqtt.password is not None:
-        names.add(site.mqtt.password)
-    names |= {name for _, name in site.backup.secrets()}
-    for name in sorted(names):
+    for name in sorted({name for _, name, _ in marked(site, NamesSecret)}):
         try:
             yield name, hashlib.sha256(secrets.get(name, may_be_empty=True).encode()).hexdigest()
         except ConfigError:

@@ -14,7 +14,7 @@ from gateway.site.api_section import ApiSection
 from gateway.site.backup_section import BackupSection
 from gateway.site.cameras import Camera
 from gateway.site.central_sections import CentralSection
-from gateway.site.fields import HOLD_SECONDS, HoldSeconds, Name, RecordId, SecretName, Section, Slug
+from gateway.site.fields import HOLD_SECONDS, HoldSeconds, Name, NamesAuthorities, ReaderKey, RecordId, Section, Slug
 from gateway.site.fleet_section import FleetSection
 from gateway.site.footage_sections import LiveSection, RtspSection, StorageSection
 from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
@@ -44,7 +44,9 @@ class WebhooksSection(Section):
     """`[webhooks]`: receivers on private networks that are allowed besides those on the public internet."""
 
     private_receivers: tuple[str, ...] = Field(default=(), max_length=64)
-    ca_file: str | None = Field(default=None, description="authorities to trust besides the machine's own")
+    ca_file: Annotated[str, NamesAuthorities()] | None = Field(
+        default=None, description="authorities to trust besides the machine's own"
+    )
     timeout_seconds: Annotated[float, Field(ge=1, le=30)] = 20
 
     @field_validator("private_receivers")
@@ -228,7 +230,7 @@ class OsdpReaderDevice(Section):
     driver: Literal["osdp-reader"]
     link: Slug
     address: int = Field(default=0, ge=0, le=126)
-    key: SecretName
+    key: ReaderKey
     hold_seconds: HoldSeconds = HOLD_SECONDS
     bits: BitsSection = BitsSection()
 

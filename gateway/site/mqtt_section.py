@@ -7,7 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from gateway.site.addresses import Endpoint, endpoint_of
-from gateway.site.fields import Name, SecretName, Section, Slug
+from gateway.site.fields import Name, NamesAuthorities, SecretName, Section, Slug
 
 _PLAIN, _TLS = "mqtt", "mqtts"
 _Topic = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,40}(/[A-Za-z0-9_.-]{1,40}){0,4}$")]
@@ -24,7 +24,9 @@ class MqttSection(Section):
     password: SecretName | None = Field(default=None, description="the user's password")
     certificate: str | None = Field(default=None, description="a client certificate in PEM form, if the broker asks")
     key: str | None = Field(default=None, description="its private key; only the gateway may read that file")
-    ca_file: str | None = Field(default=None, description="authorities to trust instead of the usual ones")
+    ca_file: Annotated[str, NamesAuthorities(loss="there is no line to the MQTT broker")] | None = Field(
+        default=None, description="authorities to trust instead of the usual ones"
+    )
     plain_mqtt: bool = Field(default=False, description="true allows a network without TLS")
 
     @field_validator("url")

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from gateway.domain.errors import ConfigError
-from gateway.site.draft import Draft
 from gateway.site.fault import Fault
-from gateway.site.models import OsdpReaderDevice
+from gateway.site.models import OsdpReaderDevice, Site
 from gateway.site.secrets import Secrets
 
 MOST_READERS = 32
@@ -29,12 +28,12 @@ def key_of(text: str) -> bytes:
     return key
 
 
-def osdp_line_faults(draft: Draft) -> Iterator[Fault]:
+def osdp_line_faults(site: Site) -> Iterator[Fault]:
     """Yield the faults of OSDP lines: an address used twice, too many readers, wrong parity or stop bits."""
-    links = {link.id: link for link in draft.links.sound.values()}
+    links = {link.id: link for link in site.links}
     users: dict[tuple[str, int], int] = {}
     readers: dict[str, int] = {}
-    for index, device in _readers(draft):
+    for index, device in _readers(site):
         first = users.setdefault((device.link, device.address), index)
         if first != index:
             sentence = f"{device.address} on {device.link!r} is already used by devices[{first}]"
@@ -48,9 +47,9 @@ def osdp_line_faults(draft: Draft) -> Iterator[Fault]:
             yield Fault(f"devices[{index}].link", sentence)
 
 
-def osdp_key_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
+def osdp_key_faults(site: Site, secrets: Secrets) -> Iterator[Fault]:
     """Yield faults for keys that are missing or malformed."""
-    for index, device in _readers(draft):
+    for index, device in _readers(site):
         try:
             text = secrets.get(device.key)
         except ConfigError as error:
@@ -62,7 +61,7 @@ def osdp_key_faults(draft: Draft, secrets: Secrets) -> Iterator[Fault]:
             yield Fault(f"devices[{index}].key", f"secret {device.key!r} {error}")
 
 
-def _readers(draft: Draft) -> Iterator[tuple[int, OsdpReaderDevice]]:
-    for index, device in draft.devices.sound.items():
+def _readers(site: Site) -> Iterator[tuple[int, OsdpReaderDevice]]:
+    for index, device in enumerate(site.devices):
         if isinstance(device, OsdpReaderDevice):
             yield index, device

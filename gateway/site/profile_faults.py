@@ -17,10 +17,9 @@ from drivers.modbus.profile import Point as ModbusPoint
 from drivers.modbus.profile import load_profile, load_unit_profile
 from drivers.profile_file import ProfileError
 from gateway.site.addresses import Endpoint
-from gateway.site.draft import Draft
 from gateway.site.fault import Fault
 from gateway.site.faults import faults_of
-from gateway.site.models import LaneSection, Link, ModbusDevice, ModbusGateDevice, ModbusIoDevice, PointRef
+from gateway.site.models import LaneSection, Link, ModbusDevice, ModbusGateDevice, ModbusIoDevice, PointRef, Site
 from gateway.site.serial_devices import SerialDevice, SerialTagReaderDevice
 
 if TYPE_CHECKING:
@@ -48,20 +47,20 @@ class ProfiledDevice:
     has_position: bool = True
 
 
-def profile_faults(draft: Draft, folders: Iterable[Path], find: Callable[[str], Path | None]) -> Iterator[Fault]:
+def profile_faults(site: Site, folders: Iterable[Path], find: Callable[[str], Path | None]) -> Iterator[Fault]:
     """Yield the faults of profiles, of devices with profiles, and of lanes that need something a profile lacks.
 
     `find` returns a profile's file by its name; `folders` are the folders that it searches.
     """
     known: dict[int, ProfiledDevice] = {}
     unfit = set()
-    for index, device in draft.devices.sound.items():
+    for index, device in enumerate(site.devices):
         if isinstance(device, ModbusGateDevice | ModbusIoDevice | SerialDevice):
             fault = _fault_of_choice(device, folders, find(device.profile))
             if fault:
                 unfit.add(index)
                 yield Fault(f"devices[{index}].profile", fault)
-    for index, device in draft.devices.sound.items():
+    for index, device in enumerate(site.devices):
         found = find(device.profile) if isinstance(device, ModbusDevice) and index not in unfit else None
         if found is None or not isinstance(device, ModbusDevice):
             continue
@@ -73,12 +72,12 @@ def profile_faults(draft: Draft, folders: Iterable[Path], find: Callable[[str], 
         gate = profile if isinstance(device, ModbusGateDevice) and isinstance(profile, ModbusGateProfile) else None
         known[device.id] = _profiled(device.profile, profile.points, gate)
     gates: dict[int, SerialGateProfile] = {}
-    yield from serial_faults(draft, find, gates, unfit)
-    for device in draft.devices.sound.values():
+    yield from serial_faults(site, find, gates, unfit)
+    for device in site.devices:
         if device.id in gates and isinstance(device, SerialDevice):
             gate_profile = gates[device.id]
             known[device.id] = _profiled(device.profile, gate_profile.points, gate_profile)
-    for index, lane in draft.lanes.sound.items():
+    for index, lane in enumerate(site.lanes):
         yield from _lane_faults(f"lanes[{index}]", lane, known)
 
 
@@ -199,16 +198,16 @@ def _named_points(lane: LaneSection) -> Iterator[tuple[str, PointRef, str]]:
 
 
 def serial_faults(
-    draft: Draft, find: Callable[[str], Path | None], gates: dict[int, GateProfile], unfit: Collection[int] = ()
+    site: Site, find: Callable[[str], Path | None], gates: dict[int, GateProfile], unfit: Collection[int] = ()
 ) -> Iterator[Fault]:
     """Yield the faults of serial gates and tag readers and of their profiles.
 
     The profile of each gate is added to `gates` by the device's id. Devices whose index is in `unfit` are left out,
     because it is reported already that their profile does not fit.
     """
-    links = {link.id: link for link in draft.links.sound.values()}
+    links = {link.id: link for link in site.links}
     users: dict[str, list[tuple[int, SerialDevice, DeviceProfile]]] = {}
-    for index, device in draft.devices.sound.items():
+    for index, device in enumerate(site.devices):
         if not isinstance(device, SerialDevice):
             continue
         found = find(device.profile) if index not in unfit else None

@@ -69,7 +69,7 @@ def test_what_lacks_or_is_wrong_is_named(section, lacks):
 def test_a_section_that_is_whole_is_taken():
     section = BackupSection(target="sftp://ana@host/a", host_key=f"{HOST_KEY} root@host\n", key="backup-key")
     assert section.address == SftpAddress("ana", "host", 22, PurePosixPath("/a"))
-    assert list(section.secrets()) == [("key", "backup-key")]
+    assert section.secrets() == {"key": "backup-key"}
     assert BackupSection().address == Path("/var/backups/edge-gateway")
 
 

@@ -130,6 +130,9 @@ def test_what_needs_a_restart_is_refused_in_a_sentence():
     assert (found.refused, found.central, found.interface) == ((), True, True)
     found = difference(before, loaded(central=central | {"backlog_gigabytes": 5}))
     assert found.refused == ("[central] backlog_gigabytes changes only with a restart",)
+    rtsp = {"username": "screen", "password": "screen"}
+    before, after = (loaded(rtsp=rtsp, secrets={"screen": digest}) for digest in ("old", "new"))
+    assert difference(before, after).refused == ("[rtsp] changes only with a restart",)
     without = changed(lanes=[], devices=[], links=[])
     assert without.refused == ("the last lane is removed only with a restart: the file may be cut short",)
     assert changed(lanes=FIELD["lanes"][:1]).refused == ()

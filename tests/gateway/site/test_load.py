@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from gateway.site import Secrets, Site, SiteFaults, check, find_profile, load, profile_folders
-from gateway.site.draft import read_draft
-from gateway.site.faults import check_draft, faults_of
+from gateway.site.faults import faults_of
 from gateway.site.models import DRIVERS
 
 GOOD = """
@@ -301,35 +301,106 @@ def test_one_fault_is_one_line(place):
     assert faults(place, changed(("gate = 102", "gate = 103"))) == ["lanes[1].gate: no device 103"]
 
 
-def test_every_fault_at_once_of_every_kind(place):
-    text = changed(
+def test_all_faults_inside_the_parts_at_once_and_then_all_between_them(place):
+    within = (
         ('name = "North"', 'name = "North"\nnmae = "x"'),
         ("port = 8480", "port = 848000"),
-        ("gate = 102", "gate = 103"),
         ("unit = 2", "unit = 999"),
         ('url = "tcp://127.0.0.1:5020"', 'url = "tcp://127.0.0.1:5020"\nbaudd = 9600'),
-        ('profile = "barrier"', 'profile = "other"'),
     )
-    assert sorted(faults(place, text, environ={"EDGE_GATEWAY_SECRET_TECH_PASSWORD": "x"})) == sorted(
-        [
-            "site.nmae: unknown key",
-            "api.port: must be at most 65535",
-            "lanes[1].gate: no device 103",
-            "devices[1].unit: must be at most 255",
-            "links[0].baudd: unknown key",
-            "devices[0].profile: no profile 'other'; 'edge-gateway drivers' lists all profiles",
-            f"central.password: {missing_secret(place, 'central-password')}",
-            f"cameras[0].password: {missing_secret(place, 'camera-password')}",
-        ]
-    )
-
-
-def test_what_a_part_says_as_a_whole_is_not_hidden_by_an_unknown_key(place):
-    text = changed(('username = "viewer"', "usrname = 'viewer'"))
-    assert faults(place, text) == [
-        "cameras[0].usrname: unknown key",
-        "cameras[0]: 'username' and 'password' go together",
+    between = (("gate = 102", "gate = 103"), ('profile = "barrier"', 'profile = "other"'))
+    assert sorted(faults(place, changed(*within, *between))) == [
+        "api.port: must be at most 65535",
+        "devices[1].unit: must be at most 255",
+        "links[0].baudd: unknown key",
+        "site.nmae: unknown key",
     ]
+    assert sorted(faults(place, changed(*between), environ={"EDGE_GATEWAY_SECRET_TECH_PASSWORD": "x"})) == [
+        f"cameras[0].password: {missing_secret(place, 'camera-password')}",
+        f"central.password: {missing_secret(place, 'central-password')}",
+        "devices[0].profile: no profile 'other'; 'edge-gateway drivers' lists all profiles",
+        "lanes[1].gate: no device 103",
+    ]
+
+
+EVERY_SECRET = """
+[fleet]
+urls = ["tls://fleet.example.com"]
+site = "north"
+gateway = "gate-1"
+credentials = "s-fleet"
+[mqtt]
+url = "mqtts://broker.example.com"
+site = "north"
+gateway = "gate-1"
+username = "gw"
+password = "s-mqtt"
+[rtsp]
+username = "screen"
+password = "s-rtsp"
+[backup]
+target = "s3://yard-backups"
+access_key = "s-id"
+secret_key = "s-key"
+[[links]]
+id = "asked"
+url = "http://192.0.2.1"
+[[links]]
+id = "pushing"
+url = "http-listen://0.0.0.0:8091"
+[[links]]
+id = "osdp"
+url = "tcp://192.0.2.2:4001"
+[[devices]]
+id = 401
+name = "Barrier"
+driver = "hikvision-barrier"
+link = "asked"
+username = "gw"
+password = "s-barrier"
+[[devices]]
+id = 402
+name = "Plates"
+driver = "axis-plates"
+link = "pushing"
+token = "s-token"
+[[devices]]
+id = 403
+name = "Keypad"
+driver = "osdp-reader"
+link = "osdp"
+key = "s-osdp"
+[[cameras]]
+id = 302
+name = "WebRTC"
+url = "whep://192.0.2.3/one"
+token = "s-whep"
+"""
+
+
+def test_each_setting_that_names_a_secret_is_found_wherever_it_stands(place):
+    text = changed(('password = "central-password"', 'password = "central-password"\ntotp = "s-totp"')) + EVERY_SECRET
+    assert sorted(fault.partition(": no secret")[0] for fault in faults(place, text, environ={})) == [
+        "api.accounts[0].password",
+        "backup.access_key",
+        "backup.secret_key",
+        "cameras[0].password",
+        "cameras[1].token",
+        "central.password",
+        "central.totp",
+        "devices[3].password",
+        "devices[4].token",
+        "devices[5].key",
+        "fleet.credentials",
+        "mqtt.password",
+        "rtsp.password",
+    ]
+
+
+@pytest.mark.parametrize(("name", "may_be_empty"), [("CAMERA", True), ("TECH", False), ("CENTRAL", False)])
+def test_only_the_password_of_a_camera_or_device_may_be_empty(place, name, may_be_empty):
+    found = faults(place, GOOD, environ={**SECRETS, f"EDGE_GATEWAY_SECRET_{name}_PASSWORD": ""})
+    assert [fault.rpartition(" ")[2] for fault in found] == ([] if may_be_empty else ["empty"])
 
 
 def test_a_broken_record_is_not_called_missing_too(place):
@@ -414,16 +485,22 @@ def test_a_mark_before_the_text_is_none_of_its_business(place):
     assert load(path, secrets=Secrets(folder=place / "secrets", environ=SECRETS)).site.name == "North"
 
 
-def test_people_are_told_which_record_is_meant(place):
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            (("unit = 2", "unit = 999"), ("port = 8480", "port = -1")),
+            ["api.port: must be at least 0", "devices[1].unit (device 102): must be at most 255"],
+        ),
+        ((("gate = 102", "gate = 101"),), ["lanes[1].gate (lane exit): 101 is already used by lane entry"]),
+    ],
+)
+def test_people_are_told_which_record_is_meant(place, changes, told):
     path = place / "site.toml"
-    path.write_text(changed(("gate = 102", "gate = 101"), ("unit = 2", "unit = 999"), ("port = 8480", "port = -1")))
+    path.write_text(changed(*changes))
     with pytest.raises(SiteFaults) as caught:
         load(path, secrets=Secrets(folder=place / "secrets", environ=SECRETS))
-    assert sorted(caught.value.lines()) == [
-        "api.port: must be at least 0",
-        "devices[1].unit (device 102): must be at most 255",
-        "lanes[1].gate (lane exit): 101 is already used by lane entry",
-    ]
+    assert sorted(caught.value.lines()) == told
 
 
 def test_a_file_that_is_not_there_is_one_fault(tmp_path):
@@ -480,9 +557,10 @@ def test_whatever_is_written_it_is_judged(data):
         if not raw:
             break
     before = copy.deepcopy(raw)
-    site, draft, refused = read_draft(raw)
-    check_draft(draft)
-    assert (site is None) == bool(refused)
-    for error in refused:
-        assert all(fault.message for fault in faults_of(error))
+    try:
+        check(Site.model_validate(raw))
+    except ValidationError as error:
+        told = list(faults_of(error))
+        assert told
+        assert all(fault.message for fault in told)
     assert repr(raw) == repr(before)

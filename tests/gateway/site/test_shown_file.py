@@ -37,15 +37,25 @@ def looked(tmp_path, text):
     return shown_file(text.encode(), caught.value)
 
 
-def test_faults_are_at_their_lines_and_no_secret_is_shown(tmp_path):
-    shown = looked(tmp_path, FILE)
+VALID = FILE.replace("Nowhere", "UTC").replace('"rtsp://viewer:s3cret@', '"rtsp://') + 'username = "viewer"\n'
+"""The same file with faults between its parts alone."""
+
+
+@pytest.mark.parametrize("text", [FILE, VALID])
+def test_no_secret_is_shown(tmp_path, text):
+    shown = looked(tmp_path, text)
     words = "\n".join((*shown.lines, *(f"{fault.place} {fault.text}" for fault in shown.faults)))
     for secret in ("hunter2", "HUNTER2", "s3cret", "s-e-c", "S_E_C"):
         assert secret not in words
     assert shown.lines[6] == 'key = "gate.key"'
     assert shown.lines[9] == 'password = "…"  # oh'
-    by_line = {fault.line: (fault.place, fault.text) for fault in shown.faults}
+
+
+def test_faults_are_at_their_lines(tmp_path):
+    by_line = {fault.line: (fault.place, fault.text) for fault in looked(tmp_path, FILE).faults}
     assert by_line[4] == ("site.timezone", "no time zone 'Nowhere'; write one like 'America/Toronto'")
+    assert by_line[20][0] == "cameras[0].url (camera 7)"
+    by_line = {fault.line: (fault.place, fault.text) for fault in looked(tmp_path, VALID).faults}
     assert by_line[10][0] == "api.accounts[0].password"
     assert "secret" in by_line[10][1]
     assert by_line[15] == ("devices[0].link (device 1)", "no link 'none'")

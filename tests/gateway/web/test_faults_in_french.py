@@ -30,7 +30,6 @@ SAID_ELSEWHERE = {
     "load._CLOSE_PULSE_BY_GATEWAY": "likewise",
     "load.doubtful": "likewise",
     "load._format_doubts": "likewise",
-    "load._authority_doubts": "likewise",
     "load._certificate_doubts": "likewise",
     "formats.Renamed": "likewise",
     "formats.Removed": "likewise",
@@ -124,7 +123,7 @@ def _texts(node, apart):
         yield "".join(one.value if isinstance(one, ast.Constant) else "{}" for one in node.values)
     elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return  # a docstring
-    elif (isinstance(node, ast.keyword) and node.arg == "description") or (
+    elif (isinstance(node, ast.keyword) and node.arg in {"description", "loss"}) or (  # a loss is told by a warning
         isinstance(node, ast.FunctionDef) and node.name in apart
     ):
         return
