@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from drivers.http_session import Account
-from drivers.modbus.profile import load_profile, load_unit_profile
+from drivers.modbus.profile import load_unit_profile
 from drivers.profile_file import SHIPPED_PROFILES
 from drivers.serial_line.profile import load_gate_profile
 from gateway.domain.errors import ConfigError
@@ -20,7 +20,7 @@ from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.central.seed import plate_of
 from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
 from simulation.far_ends.plate_stream import PlateStreamFarEnd
-from simulation.far_ends.profile_wiring import ProfileWiring
+from simulation.far_ends.profile_wiring import ProfileWiring, relay_module
 from simulation.far_ends.pseudo_terminal import PseudoTerminal
 from simulation.far_ends.serial_devices import SerialBarrier
 from simulation.far_ends.serial_far_end import SerialFarEnd, SerialManners
@@ -111,8 +111,8 @@ class DemoDevices:
         entry, exit_, south = (Barrier(closes_itself=False) for _ in range(3))
         self._readers = {name: CardReaderFarEnd(path=folder / f"{name}-reader") for name in ("entry", "exit")}
         self._plates = PlateReaderFarEnd(account=Account(*CAMERA_ACCOUNT), cards=CARDS_SENT)
-        relay = ProfileWiring(profile=load_profile(_shipped("relay-barrier")), barrier=entry)
-        came = ProfileWiring(profile=load_profile(_shipped("came-gard-ptx")), barrier=exit_)
+        relay = relay_module(entry)
+        came = ProfileWiring.shipped("came-gard-ptx", barrier=exit_)
         inputs = ProfileWiring(profile=load_unit_profile(_shipped("inputs-8")), barrier=exit_)
         words = SerialBarrier(profile=load_gate_profile(_shipped("line-barrier")), barrier=south)
         self._tcp = ModbusFarEnd(units={1: relay})

@@ -17,7 +17,6 @@ from drivers.contract import ProtocolViolation
 from drivers.modbus.frames import Asked, Framing, decode_request, encode_reply
 from drivers.modbus.messages import FunctionCall, Read, Refusal, Reply, Request, Write, WriteMany
 from simulation.far_ends.barrier import Wish
-from simulation.far_ends.modbus_wiring import Wiring
 from simulation.far_ends.pseudo_terminal import PseudoTerminal
 
 MOST_COMMANDS = 10_000
@@ -76,6 +75,22 @@ class Received:
     request: Request | None
     wish: Wish | None
     at: float
+
+
+class Wiring(Protocol):
+    """A unit as the far end uses it, once for each request."""
+
+    def read(self, read: Read, *, now: float) -> Reply:
+        """Return the values, or a refusal."""
+        ...
+
+    def write(self, write: Write | WriteMany, *, now: float) -> Reply:
+        """Obey, or refuse."""
+        ...
+
+    def wish_of(self, write: Write | WriteMany) -> Wish | None:
+        """Return the command that a write is, or None."""
+        ...
 
 
 class _Outlet(Protocol):

@@ -7,10 +7,13 @@ outputs off.
 
 from __future__ import annotations
 
+from typing import Self
+
 from drivers.contract import GatePosition
 from drivers.modbus.messages import Read, Refusal, Reply, Table, Values, Write, WriteMany, Written, coil_word
-from drivers.modbus.profile import Command, GateProfile, RegisterPosition, UnitProfile
+from drivers.modbus.profile import Command, GateProfile, RegisterPosition, UnitProfile, load_profile
 from drivers.modbus.profile_parts import Preparation, PulseBy
+from drivers.profile_file import SHIPPED_PROFILES
 from simulation.far_ends.barrier import Barrier, BarrierState, Wish
 
 _ILLEGAL_ADDRESS = Refusal(2)
@@ -41,6 +44,11 @@ class ProfileWiring:
         self._beat: tuple[int, float] | None = None
         self.expired = False
         self.power_cycle()
+
+    @classmethod
+    def shipped(cls, name: str, *, barrier: Barrier) -> Self:
+        """Wire a barrier to the device of a shipped gate profile."""
+        return cls(profile=load_profile(SHIPPED_PROFILES / f"{name}.toml"), barrier=barrier)
 
     def turn(self, point: str, *, on: bool) -> None:
         """Set a point that does not follow the barrier."""
@@ -159,6 +167,11 @@ class ProfileWiring:
 
     def _place(self, table: Table, address: int) -> Place:
         return table, self._profile.wire_address(address)
+
+
+def relay_module(barrier: Barrier) -> ProfileWiring:
+    """Wire a barrier to a plain module with six inputs and three pulse coils."""
+    return ProfileWiring.shipped("relay-barrier", barrier=barrier)
 
 
 def _commands(profile: UnitProfile) -> tuple[tuple[Wish, Command], ...]:

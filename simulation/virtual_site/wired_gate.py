@@ -31,7 +31,7 @@ from drivers.modbus.profile import GateProfile
 from drivers.modbus.unit_requests import UnitRequests
 from gateway.domain.commands import GateAction
 from simulation.far_ends.barrier import Wish
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 from simulation.virtual_site import observations as seen
 from simulation.virtual_site.lane_field import ARMING, CLOSING, PHOTOCELL, POSITION, LaneField
 from simulation.virtual_site.network import Network, Peer
@@ -78,7 +78,7 @@ class Controller(asyncio.Protocol):
         self._field = field
         self._see = see
         self._monotonic = monotonic
-        self._wiring = RelayWiring(barrier=field.barrier)
+        self._wiring = relay_module(field.barrier)
         self._buffer = bytearray()
         self._transport: asyncio.Transport | None = None
 
@@ -167,7 +167,7 @@ class WiredGate:
         self._deadlines: Mapping[GateAction, float] = {}
         peer = Peer(protocol=self._controller, troubles=field.troubles, alive=alive, dice=dice)
         host = network.listen(field.lane_id, peer)
-        self._wiring = RelayWiring(barrier=field.barrier)
+        self._wiring = relay_module(field.barrier)
         self._bus = Bus(
             name=field.lane_id, spec=LinkSpec(f"tcp://{host}:{_PORT}"), monotonic=monotonic, trace=self._traced
         )

@@ -23,7 +23,7 @@ from gateway.runtime.unix_sockets import INTERFACE_SOCKET
 from simulation.demo.devices import CardReaderFarEnd
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 
 CARDS = 5_000
 LONGEST_WAIT = 5.0
@@ -84,7 +84,7 @@ class FieldLane:
         self.number = number
         self.reader = CardReaderFarEnd(path=reader)
         self.barrier = Barrier(travel_seconds=0.05, closes_itself=False)
-        self.far_end = ModbusFarEnd(units={1: RelayWiring(barrier=self.barrier)})
+        self.far_end = ModbusFarEnd(units={1: relay_module(self.barrier)})
 
     async def passage(self) -> float | None:
         """Have a vehicle pass with a card; return the seconds until the open command, None if none came."""

@@ -24,7 +24,7 @@ from large_store import fill_cards
 from simulation.demo.devices import CardReaderFarEnd
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 from tests.benchmarks.test_card_to_open import CARDS, LANES, one_passage, site_text, start_field, start_gateway
 
 ROUNDS = 30
@@ -39,7 +39,7 @@ Note = dict[str, Any]
 @pytest.mark.timeout(600)
 async def test_card_path(tmp_path):
     barriers = {unit: Barrier(travel_seconds=0.05, closes_itself=False) for unit in (1, 2)}
-    far_end = ModbusFarEnd(units={unit: RelayWiring(barrier=barrier) for unit, barrier in barriers.items()})
+    far_end = ModbusFarEnd(units={unit: relay_module(barrier) for unit, barrier in barriers.items()})
     notes = tmp_path / "notes"
     async with AsyncExitStack() as stack:
         modbus = await stack.enter_async_context(far_end.tcp())

@@ -30,7 +30,7 @@ from simulation.demo.devices import CardReaderFarEnd
 from simulation.demo.scene import FieldReady
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 from tests.benchmarks.test_small_box import lag_p99
 
 CARDS = 100_000
@@ -61,7 +61,7 @@ while True:
 @pytest.mark.timeout(600)
 async def test_card_to_open(tmp_path):
     barriers = {unit: Barrier(travel_seconds=0.05, closes_itself=False) for unit in (1, 2, 3)}
-    far_end = ModbusFarEnd(units={unit: RelayWiring(barrier=barrier) for unit, barrier in barriers.items()})
+    far_end = ModbusFarEnd(units={unit: relay_module(barrier) for unit, barrier in barriers.items()})
     async with AsyncExitStack() as stack:
         modbus = await stack.enter_async_context(far_end.tcp())
         readers = [CardReaderFarEnd(path=tmp_path / name) for name in (*LANES, "bare")]

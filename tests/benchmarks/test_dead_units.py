@@ -20,7 +20,7 @@ from drivers.modbus.messages import Read, Table, Write
 from drivers.modbus.unit_requests import UnitRequests
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 
 UNITS = range(1, 9)
 LIVE = 1
@@ -51,7 +51,7 @@ async def test_dead_units(tmp_path):
 
 
 async def measure(path, *, dead) -> tuple[list[float], list[float]]:
-    far_end = ModbusFarEnd(units={u: RelayWiring(barrier=Barrier(closes_itself=False)) for u in UNITS}, framing="rtu")
+    far_end = ModbusFarEnd(units={u: relay_module(Barrier(closes_itself=False)) for u in UNITS}, framing="rtu")
     for unit in UNITS:
         far_end.misbehave(unit, Misbehaviour(deaf=True) if unit in dead else Misbehaviour(late=ANSWER_SECONDS))
     polls: list[float] = []

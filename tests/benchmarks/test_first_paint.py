@@ -24,7 +24,7 @@ from playwright.async_api import Browser, async_playwright
 from simulation.demo.devices import CardReaderFarEnd
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 
 LANES = 100
 LINES = 4
@@ -99,7 +99,7 @@ async def start_bare(stack: AsyncExitStack) -> str:
 
 async def start_site(stack: AsyncExitStack, folder: Path) -> str:
     """Start a gateway with all its devices; return its address once every device answers."""
-    units = {unit: RelayWiring(barrier=Barrier(travel_seconds=1, closes_itself=False)) for unit in range(1, LANES + 1)}
+    units = {unit: relay_module(Barrier(travel_seconds=1, closes_itself=False)) for unit in range(1, LANES + 1)}
     ports = [
         await stack.enter_async_context(
             ModbusFarEnd(units={unit: wiring for unit, wiring in units.items() if unit % LINES == line}).tcp()

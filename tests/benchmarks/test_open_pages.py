@@ -22,7 +22,7 @@ from large_store import fill_cards
 from simulation.demo.devices import CardReaderFarEnd
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 from tests.benchmarks.test_card_to_open import (
     CARDS,
     LANES,
@@ -44,7 +44,7 @@ PROGRAM = Path(__file__).with_name("open_pages.py")
 @pytest.mark.timeout(600)
 async def test_card_to_open_with_fifty_open_pages(tmp_path):
     barriers = {unit: Barrier(travel_seconds=0.05, closes_itself=False) for unit in (1, 2)}
-    far_end = ModbusFarEnd(units={unit: RelayWiring(barrier=barrier) for unit, barrier in barriers.items()})
+    far_end = ModbusFarEnd(units={unit: relay_module(barrier) for unit, barrier in barriers.items()})
     async with AsyncExitStack() as stack:
         modbus = await stack.enter_async_context(far_end.tcp())
         readers = [CardReaderFarEnd(path=tmp_path / name) for name in LANES]

@@ -28,7 +28,7 @@ from processes import cpu_seconds, megabytes, tree
 
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]
 
@@ -150,9 +150,7 @@ def signs_in(port: int) -> bool:
 @asynccontextmanager
 async def field() -> AsyncIterator[int]:
     """Barriers with their relays and inputs on one Modbus line; gives its port."""
-    units = {
-        unit: RelayWiring(barrier=Barrier(travel_seconds=0.05, closes_itself=False)) for unit in range(1, LANES + 1)
-    }
+    units = {unit: relay_module(Barrier(travel_seconds=0.05, closes_itself=False)) for unit in range(1, LANES + 1)}
     async with ModbusFarEnd(units=units).tcp() as port:
         yield port
 

@@ -40,7 +40,7 @@ from gateway.site import Secrets, Site
 from gateway.store import Store
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import ModbusFarEnd, Received
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 
 LINES = ("tcp", "rtu-over-tcp", "serial")
 _REPLY_SECONDS = 0.3  # of the profile relay-barrier
@@ -176,7 +176,7 @@ async def run_cuts(*, lengths: dict[str, list[float]], rng: random.Random, folde
 async def _line(name: str, folder: Path) -> AsyncIterator[CutLine]:
     barrier = Barrier(closes_itself=False)
     framing = "tcp" if name == "tcp" else "rtu"
-    far_end = ModbusFarEnd(units={1: RelayWiring(barrier=barrier)}, framing=framing)
+    far_end = ModbusFarEnd(units={1: relay_module(barrier)}, framing=framing)
     make = partial(CutLine, name, 101 + LINES.index(name), far_end, barrier)
     async with AsyncExitStack() as stack:
         if name == "tcp":

@@ -21,7 +21,7 @@ from drivers.modbus.profile import load_profile
 from drivers.serial_line.gate import SerialGate
 from drivers.serial_line.profile import load_gate_profile
 from simulation.far_ends.barrier import Barrier
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 from simulation.far_ends.serial_devices import SerialBarrier
 
 PROFILES = Path(__file__).parents[3] / "drivers" / "profiles"
@@ -33,7 +33,7 @@ SPEC = LinkSpec("tcp://127.0.0.1:1", baud=115_200)
 class Modbus:
     def __init__(self):
         self.barrier = Barrier(closes_itself=False)
-        self.wiring = RelayWiring(barrier=self.barrier)
+        self.wiring = relay_module(self.barrier)
 
     def answers(self, data):
         asked = decode_request("rtu", data)

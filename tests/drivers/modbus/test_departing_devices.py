@@ -29,7 +29,7 @@ from drivers.modbus.messages import Read, Table
 from drivers.modbus.unit_requests import UnitRequests
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 
 
 def soon() -> float:
@@ -43,7 +43,7 @@ def gate(running, listener, relay_profile):
     @asynccontextmanager
     async def make(how, *, framing="tcp", profile=quick, **settings):
         barrier = Barrier(travel_seconds=0.2, closes_itself=False)
-        far_end = ModbusFarEnd(units={1: RelayWiring(barrier=barrier)}, framing=framing)
+        far_end = ModbusFarEnd(units={1: relay_module(barrier)}, framing=framing)
         far_end.misbehave(1, how)
         async with contextlib.AsyncExitStack() as stack:
             port = await stack.enter_async_context(far_end.tcp())
@@ -84,7 +84,7 @@ async def test_a_device_that_hangs_up_after_a_few_answers_works_and_loses_no_poi
 
 
 async def test_a_device_that_hangs_up_after_each_answer_and_goes_is_lost(running, listener, relay_profile):
-    far_end = ModbusFarEnd(units={1: RelayWiring(barrier=Barrier(travel_seconds=0.2, closes_itself=False))})
+    far_end = ModbusFarEnd(units={1: relay_module(Barrier(travel_seconds=0.2, closes_itself=False))})
     far_end.misbehave(1, Misbehaviour(hangs_up_behind=1))
     async with contextlib.AsyncExitStack() as stack:
         async with far_end.tcp() as port:

@@ -35,8 +35,7 @@ from drivers.modbus.profile import PulseBy, load_profile
 from drivers.modbus.unit_requests import UnitRequests
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
-from simulation.far_ends.modbus_wiring import CameWiring, RelayWiring
-from simulation.far_ends.profile_wiring import ProfileWiring
+from simulation.far_ends.profile_wiring import ProfileWiring, relay_module
 
 LINES = ["tcp", "rtu over tcp", "rtu over a serial port"]
 
@@ -62,7 +61,7 @@ class Field:
 @pytest.fixture
 def field(tmp_path, running, listener, relay_profile):
     @asynccontextmanager
-    async def make(line="tcp", *, profile=relay_profile, wiring=RelayWiring, travel=0.3, unit=1, how=None):
+    async def make(line="tcp", *, profile=relay_profile, wiring=relay_module, travel=0.3, unit=1, how=None):
         barrier = Barrier(travel_seconds=travel, closes_itself=False)
         framing = "tcp" if line == "tcp" else "rtu"
         far_end = ModbusFarEnd(units={unit: wiring(barrier=barrier)}, framing=framing)
@@ -117,7 +116,8 @@ async def test_opens_stops_and_closes_on_every_kind_of_line(field, listener, lin
 
 
 async def test_a_came_barrier_tells_its_own_position(field, listener, came_profile):
-    async with field("rtu over a serial port", profile=came_profile, wiring=CameWiring) as it:
+    wiring = partial(ProfileWiring, profile=came_profile)
+    async with field("rtu over a serial port", profile=came_profile, wiring=wiring) as it:
         await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
         await it.gate.open(deadline=soon())
         await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
@@ -206,23 +206,25 @@ async def test_a_refused_command_says_why(field, listener):
         assert not it.barrier.state(now=time.monotonic()).moving
 
 
-class BusyWiring(RelayWiring):
+class BusyWiring(ProfileWiring):
     """A controller that is busy at the first attempts to switch something on."""
-
-    def __init__(self, *, barrier, times=2):
-        super().__init__(barrier=barrier)
-        self.times = times
 
     def write(self, write, *, now):
         self.times -= 1
         return Refusal(6) if self.times >= 0 else super().write(write, now=now)
 
 
+def busy(barrier, times=2):
+    wiring = BusyWiring.shipped("relay-barrier", barrier=barrier)
+    wiring.times = times
+    return wiring
+
+
 @pytest.mark.parametrize("line", LINES)
 @pytest.mark.parametrize("order", ["open", "close", "stop"])
 async def test_a_command_that_a_busy_device_has_not_taken_is_sent_until_it_is(field, listener, line, order):
     asked = []
-    async with field(line, wiring=BusyWiring) as it:
+    async with field(line, wiring=busy) as it:
         await listener.until(lambda: listener.of(DeviceConnected))
         await getattr(it.gate, order)(deadline=soon(), forbidden=lambda: asked.append(1) or "")
         assert it.wishes() == 3 * [Wish(order)]
@@ -230,7 +232,7 @@ async def test_a_command_that_a_busy_device_has_not_taken_is_sent_until_it_is(fi
 
 
 async def test_a_pulse_that_a_busy_device_has_not_begun_is_not_ended(field, listener, held_profile):
-    async with field(profile=held_profile, wiring=partial(BusyWiring, times=3)) as it:
+    async with field(profile=held_profile, wiring=partial(busy, times=3)) as it:
         await listener.until(lambda: listener.of(DeviceConnected))
         await it.gate.open(deadline=soon())
         assert coil_writes(it.far_end)[-2:] == 2 * [(0, 0xFF00)]
@@ -238,7 +240,7 @@ async def test_a_pulse_that_a_busy_device_has_not_begun_is_not_ended(field, list
 
 @pytest.mark.parametrize("order", ["open", "close", "stop"])
 async def test_a_device_that_stays_busy_is_asked_until_the_deadline(field, listener, order):
-    async with field(wiring=partial(BusyWiring, times=1000)) as it:
+    async with field(wiring=partial(busy, times=1000)) as it:
         await listener.until(lambda: listener.of(DeviceConnected))
         with pytest.raises(DeviceFault, match="busy"):
             await getattr(it.gate, order)(deadline=time.monotonic() + 0.35, forbidden=lambda: "")
@@ -246,7 +248,7 @@ async def test_a_device_that_stays_busy_is_asked_until_the_deadline(field, liste
 
 
 async def test_a_busy_device_is_named_where_the_next_attempt_comes_too_late(field, listener, monkeypatch):
-    async with field(wiring=partial(BusyWiring, times=1000)) as it:
+    async with field(wiring=partial(busy, times=1000)) as it:
         await listener.until(lambda: listener.of(DeviceConnected))
         write, tries = UnitRequests.write, []
 
@@ -263,7 +265,7 @@ async def test_a_busy_device_is_named_where_the_next_attempt_comes_too_late(fiel
 
 async def test_what_forbids_a_close_forbids_it_after_a_busy_answer_too(field, listener):
     reasons = ["", "the closing loop is active"]
-    async with field(wiring=partial(BusyWiring, times=1000)) as it:
+    async with field(wiring=partial(busy, times=1000)) as it:
         await listener.until(lambda: listener.of(DeviceConnected))
         with pytest.raises(NotPermitted, match="closing loop"):
             await it.gate.close(deadline=soon(), forbidden=lambda: reasons.pop(0))
@@ -274,7 +276,7 @@ async def test_a_step_that_a_busy_device_has_not_taken_is_sent_again(field, list
     step = relay_profile.commands.open.model_copy(update={"idempotent": False})
     commands = relay_profile.commands.model_copy(update={"open": step})
     profile = relay_profile.model_copy(update={"commands": commands})
-    async with field(profile=profile, wiring=BusyWiring) as it:
+    async with field(profile=profile, wiring=busy) as it:
         await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
         await it.gate.open(deadline=soon())
         assert it.wishes() == 3 * [Wish.OPEN]
@@ -368,7 +370,7 @@ async def test_a_serial_port_pulled_out_and_put_back(field, listener):
 
 async def test_a_stop_goes_out_beside_dead_units(tmp_path, running, listener, relay_profile):
     barrier = Barrier(travel_seconds=5, closes_itself=False)
-    far_end = ModbusFarEnd(units={1: RelayWiring(barrier=barrier)}, framing="rtu")
+    far_end = ModbusFarEnd(units={1: relay_module(barrier)}, framing="rtu")
     async with far_end.serial(path=tmp_path / "bus") as terminal:
         bus = Bus(name="gates", spec=LinkSpec(f"serial:{terminal.path}", baud=38_400))
         gates = [

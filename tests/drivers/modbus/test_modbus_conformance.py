@@ -19,7 +19,7 @@ from drivers.modbus.inputs import ModbusInputs
 from drivers.modbus.profile import load_profile, load_unit_profile
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 
 RELAY = Path(__file__).parents[3] / "drivers" / "profiles" / "relay-barrier.toml"
 PROFILE = load_profile(RELAY)
@@ -32,7 +32,7 @@ class _ModbusGate(Conformance):
     @asynccontextmanager
     async def far_end(self, folder):
         self.barrier, self.occupied = Barrier(closes_itself=False), False
-        units = {1: RelayWiring(barrier=self.barrier)}
+        units = {1: relay_module(self.barrier)}
         self.far = ModbusFarEnd(units=units, framing=self.framing)
         async with self.far.tcp() as port:
             yield LinkSpec(f"tcp://127.0.0.1:{port}")

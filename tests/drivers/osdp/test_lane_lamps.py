@@ -17,7 +17,7 @@ from gateway.runtime.supervision import Supervisor
 from gateway.store import CardRecord, Store
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 
 KEY = secrets.token_bytes(16)
 KNOWN, UNKNOWN = h10301_bits(12, 3456), h10301_bits(12, 3457)
@@ -87,7 +87,7 @@ async def gateway(site, data):
 @pytest.mark.long("a whole gateway and libosdp, each a process")
 async def test_a_denied_and_a_granted_card_light_the_reader(peripherals, tmp_path):
     barrier = Barrier(travel_seconds=0.1)
-    far_end = ModbusFarEnd(units={1: RelayWiring(barrier=barrier)})
+    far_end = ModbusFarEnd(units={1: relay_module(barrier)})
     await know_card(tmp_path / "data")
     await peripherals.plug_in({"address": 7, "key": KEY.hex()})
     async with far_end.tcp() as modbus:

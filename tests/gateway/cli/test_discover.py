@@ -17,13 +17,13 @@ from gateway.cli.site_fragment import Found, FoundCamera, FoundLine, FoundUnit, 
 from gateway.site import Site
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 
 LOOPBACK = "127.0.0.1"
 
 
 def two_units():
-    units = {unit: RelayWiring(barrier=Barrier(closes_itself=False)) for unit in (3, 5)}
+    units = {unit: relay_module(Barrier(closes_itself=False)) for unit in (3, 5)}
     return ModbusFarEnd(units=units, framing="rtu")
 
 

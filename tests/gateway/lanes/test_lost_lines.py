@@ -30,7 +30,7 @@ from gateway.site import Secrets, Site
 from gateway.store import Store
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 
 OPEN, CLOSE = GateAction.OPEN, GateAction.CLOSE
 
@@ -63,7 +63,7 @@ class SmallSite:
     def __init__(self, *, travel_seconds: float) -> None:
         self.barrier = Barrier(closes_itself=False, travel_seconds=travel_seconds)
         self.module = InputsWiring(barrier=self.barrier)
-        self.gate_end = ModbusFarEnd(units={255: RelayWiring(barrier=self.barrier)})
+        self.gate_end = ModbusFarEnd(units={255: relay_module(self.barrier)})
         self.inputs_end = ModbusFarEnd(units={1: self.module}, framing="rtu")
         self.port: HoldingPort | None = None
         self.lanes: Lanes

@@ -21,7 +21,7 @@ from gateway.runtime.supervision import Supervisor
 from gateway.store import Entry, EventFilter, Recorded, Store
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 
 OPEN = Write(Table.COIL, 0, coil_word(on=True))
 
@@ -71,7 +71,7 @@ async def written(store) -> list[str]:
 async def test_entry_waits_until_the_command_that_came_with_it_is_on_a_free_line(house):
     recorder, journal, _ = house
     tried: list[int] = []
-    far_end = ModbusFarEnd(units={1: RelayWiring(barrier=Barrier())})
+    far_end = ModbusFarEnd(units={1: relay_module(Barrier())})
     async with far_end.tcp() as port, asyncio.TaskGroup() as group:
         bus = Bus(
             name="gates",

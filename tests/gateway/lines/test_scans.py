@@ -21,7 +21,7 @@ from gateway.lines.scans import DONE, LineScans
 from gateway.runtime.clock import SystemClock
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 
 USED, NEW = 1, 5
 
@@ -39,7 +39,7 @@ async def keep_polling(bus):
 async def yard(tmp_path):
     """A line with a unit that is polled and one that nobody knows of."""
     far_end = ModbusFarEnd(
-        units={unit: RelayWiring(barrier=Barrier(closes_itself=False)) for unit in (USED, NEW)}, framing="rtu"
+        units={unit: relay_module(Barrier(closes_itself=False)) for unit in (USED, NEW)}, framing="rtu"
     )
     async with far_end.serial(path=tmp_path / "port") as terminal, asyncio.TaskGroup() as group:
         bus = Bus(name="yard", spec=LinkSpec(f"serial:{terminal.path}", baud=115_200))

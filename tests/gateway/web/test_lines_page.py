@@ -21,7 +21,7 @@ from gateway.problems.lines import SiteLine
 from gateway.problems.problem import Part, Problem
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
-from simulation.far_ends.modbus_wiring import RelayWiring
+from simulation.far_ends.profile_wiring import relay_module
 
 pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 
@@ -40,7 +40,7 @@ async def keep_polling(bus):
 @asynccontextmanager
 async def a_yard(tmp_path):
     """A line with a unit that is polled, and one that nobody knows of."""
-    units = {unit: RelayWiring(barrier=Barrier(closes_itself=False)) for unit in (USED, NEW)}
+    units = {unit: relay_module(Barrier(closes_itself=False)) for unit in (USED, NEW)}
     far_end = ModbusFarEnd(units=units, framing="rtu")
     async with far_end.serial(path=tmp_path / "port") as terminal, asyncio.TaskGroup() as group:
         bus = Bus(name="yard", spec=LinkSpec(f"serial:{terminal.path}", baud=115_200))

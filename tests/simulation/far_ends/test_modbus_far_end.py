@@ -13,7 +13,7 @@ from drivers.modbus.frames import encode_request, parse_reply
 from drivers.modbus.messages import Read, Refusal, Table, Values, Write, Written
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
-from simulation.far_ends.modbus_wiring import CameWiring, RelayWiring
+from simulation.far_ends.profile_wiring import ProfileWiring, relay_module
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def barrier():
 
 @pytest.fixture
 def far_end(barrier):
-    return ModbusFarEnd(units={1: RelayWiring(barrier=barrier)})
+    return ModbusFarEnd(units={1: relay_module(barrier)})
 
 
 async def test_pymodbustcps_client_opens_the_barrier(far_end):
@@ -91,7 +91,7 @@ async def test_each_misbehaviour(far_end, barrier, how, reply, obeyed):
 
 async def test_commands_stay_noted_however_many_polls_follow(barrier, monkeypatch):
     monkeypatch.setattr("simulation.far_ends.modbus_far_end.MOST_COMMANDS", 3)
-    far_end = ModbusFarEnd(units={1: RelayWiring(barrier=barrier)})
+    far_end = ModbusFarEnd(units={1: relay_module(barrier)})
     async with far_end.tcp() as port:
         assert await ask(port, OPEN) == Written()
         for _ in range(4):
@@ -106,7 +106,7 @@ async def test_a_unit_that_is_not_there_is_silent(far_end):
 
 
 async def test_noise_on_an_rtu_line_is_forgotten(barrier):
-    far_end = ModbusFarEnd(units={1: CameWiring(barrier=barrier)}, framing="rtu")
+    far_end = ModbusFarEnd(units={1: ProfileWiring.shipped("came-gard-ptx", barrier=barrier)}, framing="rtu")
     async with far_end.tcp() as port:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"\x01\x06noise!")
@@ -119,29 +119,29 @@ async def test_noise_on_an_rtu_line_is_forgotten(barrier):
 
 
 def test_came_tells_every_state(barrier):
-    wiring = CameWiring(barrier=barrier)
+    wiring = ProfileWiring.shipped("came-gard-ptx", barrier=barrier)
 
     def state(now):
-        return wiring.read(Read(Table.HOLDING_REGISTER, 100, 2), now=now)
+        return wiring.read(Read(Table.HOLDING_REGISTER, 100, 1), now=now)
 
     def write(address, now):
         return wiring.write(Write(Table.COIL, address, 0xFF00), now=now)
 
-    assert state(1.0) == Values((17, 0))
+    assert state(1.0) == Values((17,))
     assert write(1, 1.0) == Written()
-    assert state(1.1) == Values((32, 50))
+    assert state(1.1) == Values((32,))
     assert write(0, 1.1) == Written()
-    assert state(1.2) == Values((19, 50))
+    assert state(1.2) == Values((19,))
     assert write(1, 1.2) == Written()
-    assert state(2.0) == Values((16, 100))
+    assert state(2.0) == Values((16,))
     assert write(3, 2.0) == Written()
-    assert state(2.1) == Values((33, 50))
+    assert state(2.1) == Values((33,))
     assert write(2, 2.1) == Refusal(2)
     assert wiring.read(Read(Table.COIL, 100, 2), now=2.1) == Refusal(2)
 
 
 def test_the_relay_refuses_what_it_does_not_have(barrier):
-    wiring = RelayWiring(barrier=barrier)
+    wiring = relay_module(barrier)
     assert wiring.write(Write(Table.COIL, 3, 0xFF00), now=0) == Refusal(2)
     assert wiring.write(Write(Table.COIL, 0, 7), now=0) == Refusal(3)
     assert wiring.write(Write(Table.COIL, 0, 0), now=0) == Written()
