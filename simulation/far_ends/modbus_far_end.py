@@ -15,7 +15,7 @@ from typing import Protocol
 
 from drivers.contract import ProtocolViolation
 from drivers.modbus.frames import Asked, Framing, decode_request, encode_reply
-from drivers.modbus.messages import FunctionCall, Read, Refusal, Reply, Request, Write, WriteMany
+from drivers.modbus.messages import FunctionCall, Read, Refusal, Reply, Request, Write, WriteMany, Written
 from simulation.far_ends.barrier import Wish
 from simulation.far_ends.pseudo_terminal import PseudoTerminal
 
@@ -32,6 +32,7 @@ class Misbehaviour:
         silent: whether it obeys but never answers.
         deaf: whether it neither obeys nor answers.
         loses_commands: whether it ignores gate commands but answers everything else.
+        pretends: whether it acknowledges gate commands and obeys none.
         late: the seconds until it answers; it obeys at once.
         exception: the exception code with which it refuses everything; None for none.
         wrong_unit: whether it answers with another address.
@@ -46,6 +47,7 @@ class Misbehaviour:
     silent: bool = False
     deaf: bool = False
     loses_commands: bool = False
+    pretends: bool = False
     late: float = 0.0
     exception: int | None = None
     wrong_unit: bool = False
@@ -145,6 +147,10 @@ class ModbusFarEnd:
         """Set the faults of `unit`; without `how` it behaves well again."""
         self._misbehaviours[unit] = how
 
+    def misbehaviour(self, unit: int, wish: Wish | None, now: float) -> Misbehaviour:  # noqa: ARG002 (for far ends below)
+        """Return the faults of `unit` for a request that is the command `wish`, or none."""
+        return self._misbehaviours.get(unit, WELL_BEHAVED)
+
     def hang_up(self) -> None:
         """Drop all TCP connections; new ones are accepted."""
         for connection in tuple(self.connections):
@@ -199,16 +205,21 @@ class ModbusFarEnd:
 
     def _hear(self, asked: Asked, outlet: _Outlet) -> None:
         wiring = self._units.get(asked.unit)
-        how = self._misbehaviours.get(asked.unit, WELL_BEHAVED)
         now = self._monotonic()
         wish = wiring.wish_of(asked.request) if wiring and isinstance(asked.request, Write | WriteMany) else None
+        how = self.misbehaviour(asked.unit, wish, now)
         received = Received(asked.unit, asked.request, wish, now)
         self._received.append(received)
         if wish is not None:
             self._commands.append(received)
         if wiring is None or how.deaf or (how.loses_commands and wish is not None):
             return
-        reply = self._obey(wiring, asked.request, now) if how.exception is None else Refusal(how.exception)
+        if how.exception is not None:
+            reply: Reply = Refusal(how.exception)
+        elif how.pretends and wish is not None:
+            reply = Written()
+        else:
+            reply = self._obey(wiring, asked.request, now)
         if how.hangs_up:
             outlet.hang_up()
         elif not how.silent:

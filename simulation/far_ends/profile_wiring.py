@@ -7,19 +7,31 @@ outputs off.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Protocol, Self
 
 from drivers.contract import GatePosition
 from drivers.modbus.messages import Read, Refusal, Reply, Table, Values, Write, WriteMany, Written, coil_word
 from drivers.modbus.profile import Command, GateProfile, RegisterPosition, UnitProfile, load_profile
 from drivers.modbus.profile_parts import Preparation, PulseBy
 from drivers.profile_file import SHIPPED_PROFILES
-from simulation.far_ends.barrier import Barrier, BarrierState, Wish
+from simulation.far_ends.barrier import BarrierState, Wish
 
 _ILLEGAL_ADDRESS = Refusal(2)
 _ILLEGAL_VALUE = Refusal(3)
 _PATIENCE = 3
 Place = tuple[Table, int]
+
+
+class Controller(Protocol):
+    """A barrier's controller as a device is wired to it."""
+
+    def command(self, wish: Wish, *, now: float) -> None:
+        """Act on a pulse at a terminal."""
+        ...
+
+    def state(self, *, now: float) -> BarrierState:
+        """Return the terminals."""
+        ...
 
 
 class ProfileWiring:
@@ -33,7 +45,7 @@ class ProfileWiring:
         barrier: the barrier that is wired to the device.
     """
 
-    def __init__(self, *, profile: UnitProfile, barrier: Barrier) -> None:
+    def __init__(self, *, profile: UnitProfile, barrier: Controller) -> None:
         self._profile = profile
         self._barrier = barrier
         self._commands = _commands(profile)
@@ -46,7 +58,7 @@ class ProfileWiring:
         self.power_cycle()
 
     @classmethod
-    def shipped(cls, name: str, *, barrier: Barrier) -> Self:
+    def shipped(cls, name: str, *, barrier: Controller) -> Self:
         """Wire a barrier to the device of a shipped gate profile."""
         return cls(profile=load_profile(SHIPPED_PROFILES / f"{name}.toml"), barrier=barrier)
 
@@ -169,7 +181,7 @@ class ProfileWiring:
         return table, self._profile.wire_address(address)
 
 
-def relay_module(barrier: Barrier) -> ProfileWiring:
+def relay_module(barrier: Controller) -> ProfileWiring:
     """Wire a barrier to a plain module with six inputs and three pulse coils."""
     return ProfileWiring.shipped("relay-barrier", barrier=barrier)
 

@@ -6,6 +6,7 @@ same run. No socket is opened and no thread is started; the store's files are re
 
 from simulation.virtual_site.plan import Plan
 from simulation.virtual_site.report import Report
-from simulation.virtual_site.simulate import Parts, simulate
+from simulation.virtual_site.simulate import simulate
+from simulation.virtual_site.world import Parts
 
 __all__ = ["Parts", "Plan", "Report", "simulate"]

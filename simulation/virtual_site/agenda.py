@@ -56,7 +56,7 @@ _PER_DAY: dict[Fault, float] = {
     Fault.STOPS: 8,
     Fault.HAND: 8,
     Fault.CUT: 16,
-    Fault.DEAF: 40,
+    Fault.DEAF: 10,
     Fault.MODULE_AWAY: 8,
     Fault.MODULE_SILENT: 10,
     Fault.FIRE: 2,

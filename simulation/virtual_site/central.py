@@ -1,106 +1,155 @@
-"""Central as the outbox sees it: sometimes offline, sometimes failing, and sometimes its answer is lost on the way.
-
-It ignores idempotency keys, so a record that is sent twice is stored twice.
-"""
+"""Central of a simulated site: the simulated service without a port, and what a life of the gateway sends to it."""
 
 from __future__ import annotations
 
-import asyncio
-import random
+import json
+import ssl
+from pathlib import Path
+from typing import Protocol
 
-from gateway.central.client.answers import CentralFailed, JsonObject
-from gateway.central.client.client import CentralClient, Known
-from gateway.central.client.connections import Method
-from gateway.domain.errors import CentralRefused, CentralUnavailable
+import aiohttp
+
+from gateway.central import wiring
+from gateway.central.client.client import CentralClient
+from gateway.central.push.outbox import SendRound
+from gateway.domain.credentials import CardStatus
 from gateway.domain.source_ids import site_id_in
-from gateway.runtime.clock import Clock
+from gateway.lanes import Lanes
+from gateway.runtime.clock import Clock, iso_utc
+from gateway.store import Store
+from simulation.far_ends.central import Central, CentralAccount, Chances, Faults
+from simulation.far_ends.central.answers import Call, JsonObject
+from simulation.far_ends.central.service import OnWrite
 from simulation.virtual_site import observations as seen
+from simulation.virtual_site.scene import START_MICROS, bad_cards, gate_id, good_cards, reader_id
+from simulation.virtual_site.virtual_time import VirtualClock
+from simulation.virtual_site.wire import Plug, WireConnector
 from simulation.virtual_site.witness import Witness
 
-_NO_ANSWER = 1.0
+PASSWORD = "simulated"  # noqa: S105 (of a central that is not there)
+USERNAME = "gateway"
+_FIRST_CAMERA = 900
+_CHANCES = Chances(failures=0.02, refusals=0.002, lost_answers=0.013)
 
 
-class CentralFarEnd:
-    """The records of central. They outlive every gateway."""
-
-    def __init__(self, *, dice: random.Random) -> None:
-        self.dice = dice
-        self.away_until = float("-inf")
-        self.troubled = True
-        self._changes: dict[str, int] = {}
-        self._sources: set[int] = set()
-        self._count = 0
-        self._records: dict[str, dict[int, JsonObject]] = {"entries": {}, "events": {}}
-
-    def take(self, key: str, resource: str, body: JsonObject) -> tuple[int, int, bool]:
-        """Store a record, or a change of one, which has no source of its own.
-
-        Return central's id, the site's id (for a change, a negative number), and whether central had it already.
-        """
-        self._count += 1
-        source = body.get("source_id")
-        if not isinstance(source, int):
-            number = self._changes.setdefault(key, self._count)
-            return number, -number, number != self._count
-        again = source in self._sources
-        self._sources.add(source)
-        self._records[resource][self._count] = {**body, "id": self._count}
-        return self._count, site_id_in(source), again
-
-    def page(self, resource: str, number: int, limit: int) -> JsonObject:
-        """Return a page of a list, the newest records first."""
-        records = self._records[resource]
-        there = sorted(records, reverse=True)[(number - 1) * limit : number * limit]
-        return {resource: [records[found] for found in there], "count": len(records)}
-
-    def record(self, resource: str, number: object) -> JsonObject:
-        """Return one record. Raises CentralRefused when it does not exist."""
-        found = self._records[resource].get(number) if isinstance(number, int) else None
-        if found is None:
-            raise CentralRefused("not found", status=404)
-        return found
+def usual_faults(seed: int) -> Faults:
+    """Return the faults of a central that fails or loses its answer now and then."""
+    return Faults(chances=_CHANCES, seed=seed, latency_seconds=0.02, latency_spread_seconds=0.18)
 
 
-class SimulatedCentral(CentralClient):
-    """The client that `OutboxSender` calls. It calls the far end directly instead of sending HTTP."""
+def central_of(lanes: int, *, clock: VirtualClock, honours_keys: bool = False, on_write: OnWrite) -> Central:
+    """Make a central with the devices, cameras and cards of a site."""
+    account = CentralAccount(USERNAME, PASSWORD)
+    central = Central(clock=clock, accounts=(account,), honours_keys=honours_keys, page_cap=100, on_write=on_write)
+    tables, at = central.tables, iso_utc(START_MICROS)
+    for number in range(lanes):
+        for device in (gate_id(number), reader_id(number)):
+            tables.devices.put({"id": device, "name": f"Device {device}", "type": 3, "created_at": at})
+        camera = _FIRST_CAMERA + number
+        tables.cameras.put({"id": camera, "name": f"Camera {camera}", "stream": "", "created_at": at})
+    for one in (*good_cards(), *bad_cards()):
+        status = "active" if one.status is CardStatus.ACTIVE else one.status.value
+        until = {"valid_until": iso_utc(one.valid_until)} if one.valid_until is not None else {}
+        tables.cards.put({"id": one.card_id, **card(one.number, at=at, **{"status": status, **until})})
+    return central
 
-    def __init__(self, *, far_end: CentralFarEnd, witness: Witness, clock: Clock) -> None:
-        super().__init__(url="http://central.invalid", username="gateway", password="", clock=clock)
-        self._far_end = far_end
+
+def card(number: str, *, at: str, **fields: str) -> JsonObject:
+    """Make a card as central keeps it."""
+    return {
+        "number": number,
+        "type": "proximity",
+        "status": "active",
+        "holder_name": f"Holder of {number}",
+        "note": "",
+        "created_at": at,
+        "updated_at": at,
+        **fields,
+    }
+
+
+class Writes:
+    """The writes that central carries out, told to the witness. An instance is a central's `on_write`."""
+
+    def __init__(self, *, witness: Witness, clock: Clock) -> None:
         self._witness = witness
         self._time = clock.monotonic
+        self._changes: dict[str, int] = {}
+        self._sources: set[int] = set()
 
-    async def call(
-        self,
-        method: Method,
-        path: str,
-        body: JsonObject | None = None,
-        *,
-        key: str = "",
-        known: Known | None = None,  # noqa: ARG002 (the client's form)
-        urgent: bool = False,  # noqa: ARG002
-    ) -> JsonObject:
-        """See `CentralClient.call`."""
-        dice = self._far_end.dice
-        if self._far_end.away_until > self._time():
-            await asyncio.sleep(_NO_ANSWER)
-            raise CentralUnavailable("central does not answer")
-        await asyncio.sleep(dice.uniform(0.02, 0.2))
-        chance = dice.random() if self._far_end.troubled else 1.0
-        if chance < 0.02:
-            raise CentralFailed(f"{method} {path}: something went wrong")
-        if chance < 0.022:
-            raise CentralRefused(f"{method} {path}: refused")
-        resource, one = ("entries", "entry") if path.startswith("/v1/entry") else ("events", "event")
-        asked = body or {}
-        if method == "POST" and "id" in asked:
-            return {one: self._far_end.record(resource, asked["id"])}
-        if method == "POST":  # a search for a record of unknown outcome
-            page, limit = asked.get("page"), asked.get("page_limit")
-            return self._far_end.page(resource, int(str(page)), int(str(limit)))
-        number, site_id, again = self._far_end.take(key, resource, asked)
-        self._witness.see(seen.CentralTook(self._time(), key, site_id, again))
-        if chance < 0.035:
-            await asyncio.sleep(_NO_ANSWER)
-            raise CentralUnavailable("the answer was lost")
-        return {one: {"id": number}}
+    def __call__(self, call: Call) -> None:
+        """Tell one write. A change has no source of its own, and gets a negative number."""
+        source = json.loads(call.raw).get("source_id")
+        if isinstance(source, int):
+            site_id, again = site_id_in(source), source in self._sources
+            self._sources.add(source)
+        else:
+            again = call.key in self._changes
+            site_id = self._changes.setdefault(call.key, -1 - len(self._changes))
+        self._witness.see(seen.CentralTook(self._time(), call.key, site_id, again))
+
+
+class WiredClient(CentralClient):
+    """The client, over a plug."""
+
+    def __init__(self, *, plug: Plug, clock: Clock) -> None:
+        super().__init__(url="http://central.invalid", username=USERNAME, password=PASSWORD, clock=clock)
+        self._plug = plug
+
+    def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
+        del tls
+        return WireConnector(self._plug)
+
+
+class CentralSync(Protocol):
+    """The part of one life of the gateway that speaks with central."""
+
+    @property
+    def busy(self) -> bool:
+        """True while something is being sent, so that time must not jump."""
+        ...
+
+    async def recall(self) -> None:
+        """Recover after a start, before lanes run. Raises StoreError."""
+        ...
+
+    async def run(self) -> None:
+        """Synchronise for as long as the life lasts."""
+        ...
+
+    def cut(self) -> None:
+        """Cut the power: nothing goes out or comes in from this instant on."""
+        ...
+
+
+class OutboxAlone:
+    """The outbox without the lists of central. Fulfils `CentralSync`."""
+
+    def __init__(self, *, store: Store, lanes: Lanes, folder: Path, clock: Clock, plug: Plug) -> None:
+        del lanes, folder  # of those that have lists and files
+        self._plug = plug
+        self._client = WiredClient(plug=plug, clock=clock)
+        self._sender = wiring.outbox_sender(
+            store,
+            upstream=wiring.upstream(self._client, store=store, clock=clock),
+            cards=wiring.site_cards(store, clock=clock),
+        )
+        self.busy = False
+
+    async def recall(self) -> None:
+        """Do nothing: there is nothing to recall."""
+
+    async def run(self) -> None:
+        """Send the outbox until cancelled."""
+        try:
+            await self._sender.run(self._sent_round)
+        finally:
+            await self._client.close()
+
+    def cut(self) -> None:
+        """Send nothing more."""
+        self.busy = False
+        self._plug.pull()
+
+    async def _sent_round(self, done: SendRound) -> None:
+        self.busy = done.wait == 0

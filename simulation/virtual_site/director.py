@@ -9,14 +9,17 @@ from dataclasses import replace
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import StoreError
 from gateway.runtime.supervision import Supervisor
-from simulation.far_ends.vehicles import DrivingLane, Manners, Outcome
+from gateway.store import Books
+from simulation.far_ends.central import Faults
+from simulation.far_ends.vehicles import Manners, Outcome
 from simulation.virtual_site import observations as seen
 from simulation.virtual_site.agenda import Happening, Trouble, Vehicle, Wish, day
 from simulation.virtual_site.card_list import CardList
 from simulation.virtual_site.lane_field import LaneField
 from simulation.virtual_site.life import Life
-from simulation.virtual_site.script import FOREVER, HeldReader, Script
+from simulation.virtual_site.script import FOREVER, Script
 from simulation.virtual_site.troubles import Injector
+from simulation.virtual_site.wire import LineState
 from simulation.virtual_site.witness import Witness
 from simulation.virtual_site.world import World
 
@@ -29,7 +32,7 @@ _CLOSED_IN_VAIN = 0.4
 _TRUSTED_AFTER = 3.2  # a loop that was not polled for a while is believed after 3 s
 _STOPPED_BEHIND = 0.02
 _BOOKS_EVERY = 600.0
-_DRAINS_WITHIN = 900.0
+_DRAINS_WITHIN = 900
 
 
 class Director(Script):
@@ -38,28 +41,13 @@ class Director(Script):
     def __init__(
         self, *, world: World, tasks: Supervisor, day_begins: Callable[[int], None], enough: Callable[[Witness], bool]
     ) -> None:
-        super().__init__(
-            box=world.box,
-            clock=world.clock,
-            disk=world.disk,
-            fields=world.fields,
-            tasks=tasks,
-            awake_before=_AWAKE_BEFORE,
-        )
-        self._world = world
+        super().__init__(world=world, tasks=tasks, awake_before=_AWAKE_BEFORE)
         self._day_begins = day_begins
         self._enough = enough
         self._cards = CardList(world=world)
         self._injector = Injector(world=world, cards=self._cards)
         self._disturbed: dict[str, float] = {}
         self._queues = {number: asyncio.Lock() for number in world.fields}
-        now = world.clock.monotonic
-        self._drives = {
-            number: DrivingLane(
-                barrier=field.barrier, reader=self._reader(number, field), monotonic=now, look_seconds=world.plan.poll
-            )
-            for number, field in world.fields.items()
-        }
 
     async def run(self) -> None:
         """Run the happenings of all days, in order."""
@@ -188,16 +176,12 @@ class Director(Script):
         except TimeoutError:
             return
 
-    def _reader(self, number: int, field: LaneField) -> HeldReader:
-        return HeldReader(lambda card: self._present(number, field, card))
-
-    def _present(self, number: int, field: LaneField, card: str) -> None:
-        box, now = self._world.box, self._world.now()
-        if not box.is_up:
-            return
-        may_pass = self._cards.may_pass(card, lane=number)
-        self._world.see(seen.Presented(now, field.lane_id, card, may_pass, self._is_calm(field, now)))
-        box.life.present(field.reader_id, card)
+    def _present(self, lane: int, card: str) -> None:
+        now, field = self._world.now(), self._world.fields[lane]
+        if self._world.box.is_up:
+            may_pass = self._cards.may_pass(card, lane=lane)
+            self._world.see(seen.Presented(now, field.lane_id, card, may_pass, self._is_calm(field, now)))
+        super()._present(lane, card)
 
     def _is_calm(self, field: LaneField, now: float) -> bool:
         """Return whether nothing was wrong at this lane recently. Faults of other lanes do not count."""
@@ -245,13 +229,16 @@ class Director(Script):
             await self._see_books(settled=False)
 
     async def _see_books(self, *, settled: bool) -> None:
-        if not self._world.box.is_up:
-            return
+        books = await self._books() if self._world.box.is_up else None
+        if books is not None:
+            self._world.see(seen.BooksSeen(self._world.now(), books, settled))
+
+    async def _books(self) -> Books | None:
+        """Return the counts of the outbox; None while the store cannot be read."""
         try:
-            books = await self._world.box.life.store.outbox.books()
+            return await self._world.box.life.store.outbox.books()
         except StoreError:
-            return
-        self._world.see(seen.BooksSeen(self._world.now(), books, settled))
+            return None
 
     async def _come_to_rest(self) -> None:
         """Wait until every trouble has ended, central is back, and the backlog is sent."""
@@ -259,8 +246,13 @@ class Director(Script):
         while self.busy or not world.box.is_up:  # many may be busy, and each ends by itself
             await self.wait_until(self._world.now() + 5.0)
         await self.wait_until(self._world.now() + 7_200.0)
-        world.central.away_until = -FOREVER
-        world.central.troubled = False
+        world.line.put(LineState.UP)
+        world.central.faults = Faults()
         self.busy += 1  # from here on no moment is skipped: the outbox needs them
-        await asyncio.sleep(_DRAINS_WITHIN)
+        await asyncio.sleep(_CALM_AFTER)
+        for _ in range(_DRAINS_WITHIN):
+            books = await self._books()
+            if books is not None and books.waiting <= books.parked:
+                break
+            await asyncio.sleep(1.0)
         await self._see_books(settled=True)

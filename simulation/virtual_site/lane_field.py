@@ -12,6 +12,8 @@ from simulation.far_ends.barrier import Barrier, BarrierState, Wish
 ARMING, CLOSING, PHOTOCELL, FIRE = "arming_loop", "closing_loop", "photocell", "fire"
 POSITION = "position"
 POINTS = (ARMING, CLOSING, PHOTOCELL)
+SETTLE = 7.0
+"""Seconds without a happening after which a lane counts as settled: nothing is under way there any more."""
 _NEVER = float("-inf")
 _SETTLED_ON = 0.25
 _BLIND_SECONDS = 3.0  # for so long a lane may use a reading from before its line was disturbed
@@ -144,8 +146,14 @@ class LaneField:
         reader_id: int,
         dice: random.Random,
         modules: Mapping[int, tuple[str, ...]] = MappingProxyType({}),
+        has_limit_switches: bool = False,
     ) -> None:
-        """Make the field. `modules` are the lane's input modules with their points; the controller has the rest."""
+        """Make the field. `modules` are the lane's input modules with their points; the controller has the rest.
+
+        A controller without limit switches tells the gate's position itself.
+        """
+        self.has_limit_switches = has_limit_switches
+        self.is_asked = False
         self.modules = modules
         elsewhere = {point for points in modules.values() for point in points}
         self.gate_points = tuple(point for point in POINTS if point not in elsewhere)
@@ -185,13 +193,9 @@ class LaneField:
                 inputs[point] = self.dice.random() < 0.5
         return state, inputs
 
-    def drops_out(self, now: float) -> bool:
-        """Return whether a vehicle is on a closing loop that drops out."""
-        return self.troubles.dropping.until > now and CLOSING in self.barrier.occupied_since
-
     def is_quiet(self, now: float, settle: float) -> bool:
-        """Return whether nothing was here, moved or was wrong for `settle` seconds."""
+        """Return whether nothing was here, moved or was wrong for `settle` seconds, and no answer is awaited."""
         barrier = self.barrier
-        if self.vehicles or barrier.occupied_since or now - barrier.touched_at < settle:
+        if self.is_asked or self.vehicles or barrier.occupied_since or now - barrier.touched_at < settle:
             return False
         return self.troubles.last_until() + settle < now and barrier.state(now=now).closed_limit

@@ -18,7 +18,7 @@ from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Site
 from gateway.store import Entry, EventFilter, Journal, Recorded, Store
 from simulation.virtual_site import observations as seen
-from simulation.virtual_site.central_sync import CentralSync
+from simulation.virtual_site.central import CentralSync
 from simulation.virtual_site.virtual_time import VirtualClock
 from simulation.virtual_site.witness import Witness
 

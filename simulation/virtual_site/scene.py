@@ -72,15 +72,11 @@ def fields_of(lanes: int, *, seed: int) -> dict[int, LaneField]:
             gate_id=gate_id(number),
             reader_id=reader_id(number),
             modules=modules_of(number),
+            has_limit_switches=number % 4 == 1,
             dice=dice_of(seed, f"lane-{number}"),
         )
         for number in range(lanes)
     }
-
-
-def is_wired(number: int) -> bool:
-    """Return whether a lane's gate is behind the real driver and its line."""
-    return number % 4 == 1
 
 
 def refuses_unsure_time(number: int) -> bool:

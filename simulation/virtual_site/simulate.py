@@ -2,55 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from drivers.contract import Gate
 from gateway.domain.access import Stance
-from gateway.lanes import Lanes
-from gateway.store import Store
 from simulation.virtual_site import observations as seen
-from simulation.virtual_site.central import CentralFarEnd, SimulatedCentral
-from simulation.virtual_site.central_sync import OutboxAlone
+from simulation.virtual_site.central import OutboxAlone, usual_faults
 from simulation.virtual_site.checks import all_checks
 from simulation.virtual_site.director import Director
 from simulation.virtual_site.disk import Disk
-from simulation.virtual_site.gate import SimulatedGate
-from simulation.virtual_site.lane_field import LaneField
-from simulation.virtual_site.life import Around, read_back
-from simulation.virtual_site.network import Network
+from simulation.virtual_site.life import read_back
 from simulation.virtual_site.plan import Plan
-from simulation.virtual_site.power import Box
 from simulation.virtual_site.report import Report
 from simulation.virtual_site.scene import (
-    START_MICROS,
     cards_with_days,
-    fields_of,
-    is_wired,
     site_of,
 )
-from simulation.virtual_site.script import SETTLE, play
-from simulation.virtual_site.surroundings import dice_of, failures_to, fresh_folder, own_chance, without_collecting
-from simulation.virtual_site.virtual_time import DeadEnd, VirtualClock, VirtualLoop
-from simulation.virtual_site.wired_gate import WiredGate
+from simulation.virtual_site.script import play
+from simulation.virtual_site.surroundings import on_virtual_time
+from simulation.virtual_site.virtual_time import DeadEnd, VirtualLoop
 from simulation.virtual_site.witness import Witness
-from simulation.virtual_site.world import World
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """The types of a simulation's parts. Tests replace them with faulty ones, to prove that the checks find faults."""
-
-    lanes: Callable[..., Lanes] = Lanes
-    store: Callable[..., Store] = Store
-    gate: Callable[..., Gate] = SimulatedGate
-    disk: Callable[..., Disk] = Disk
-    clock: Callable[..., VirtualClock] = VirtualClock
+from simulation.virtual_site.world import Parts, world_of
 
 
 def simulate(
@@ -83,27 +56,12 @@ def simulate(
         cards_with_days=cards_with_days(),
     )
     witness = Witness(checks=checks)
-    base = fresh_folder()
     loop = VirtualLoop()
+    run = partial(_run, plan, parts=parts or Parts(), witness=witness, loop=loop, day_begins=day_begins, enough=enough)
     try:
-        with own_chance(plan.seed), failures_to(witness, loop), without_collecting():
-            try:
-                with asyncio.Runner(loop_factory=lambda: loop) as runner:
-                    runner.run(
-                        _run(
-                            plan,
-                            parts=parts or Parts(),
-                            witness=witness,
-                            loop=loop,
-                            base=base,
-                            day_begins=day_begins,
-                            enough=enough,
-                        )
-                    )
-            except (DeadEnd, ExceptionGroup) as error:
-                witness.see(seen.TaskFailed(loop.time(), "simulation", repr(error)))
-    finally:
-        shutil.rmtree(base, ignore_errors=True)
+        on_virtual_time(loop, seed=plan.seed, witness=witness, run=run)
+    except (DeadEnd, ExceptionGroup) as error:
+        witness.see(seen.TaskFailed(loop.time(), "simulation", repr(error)))
     return Report(
         plan=plan,
         counts=dict(witness.counts),
@@ -117,48 +75,20 @@ def simulate(
 
 async def _run(
     plan: Plan,
+    base: Path,
     *,
     parts: Parts,
     witness: Witness,
     loop: VirtualLoop,
-    base: Path,
     day_begins: Callable[[int], None],
     enough: Callable[[Witness], bool],
 ) -> None:
-    clock = parts.clock(monotonic=loop.time, start_micros=START_MICROS)
-    disk = loop.work = parts.disk(base=base, dice=dice_of(plan.seed, "disk"), monotonic=loop.time)
-    network = loop.network = Network(loop=loop)
-    fields = fields_of(plan.lanes, seed=plan.seed)
-    central = CentralFarEnd(dice=dice_of(plan.seed, "central"))
-    around = Around(
-        site=site_of(plan.lanes),
-        clock=clock,
-        witness=witness,
-        lanes=parts.lanes,
-        store=partial(parts.store, connect=disk.connect),
-        central_sync=lambda store, _lanes, _folder: OutboxAlone(
-            client=SimulatedCentral(far_end=central, witness=witness, clock=clock), store=store, clock=clock
-        ),
-    )
-    wired = {field.lane_id for number, field in fields.items() if is_wired(number)}
-
-    def gate(*, field: LaneField, **of_a_life: Any) -> Gate:
-        of_a_life |= {"field": field, "monotonic": loop.time, "poll": plan.poll, "rest": SETTLE}
-        return WiredGate(network=network, **of_a_life) if field.lane_id in wired else parts.gate(**of_a_life)
-
-    world = World(
-        plan=plan,
-        fields=fields,
-        central=central,
-        disk=disk,
-        clock=clock,
-        witness=witness,
-        box=Box(around=around, disk=disk, fields=fields, gate=gate, dice=dice_of(plan.seed, "gates")),
-        dice=dice_of(plan.seed, "world"),
-    )
+    world = await world_of(plan, parts=parts, witness=witness, loop=loop, base=base, central_sync=OutboxAlone)
+    world.central.faults = usual_faults(plan.seed)
     script_with = partial(Director, world=world, day_begins=day_begins, enough=enough)
-    await play(world.box, loop=loop, clock=clock, script_with=lambda tasks: script_with(tasks=tasks))
-    await _read_all(parts, disk, witness, loop.time())
+    await play(world, loop=loop, script_with=lambda tasks: script_with(tasks=tasks))
+    await world.central.stop()
+    await _read_all(parts, world.disk, witness, loop.time())
 
 
 async def _read_all(parts: Parts, disk: Disk, witness: Witness, now: float) -> None:

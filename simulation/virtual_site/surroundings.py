@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import random
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 import structlog
 from structlog.types import EventDict, WrappedLogger
@@ -17,12 +20,33 @@ from simulation.virtual_site import observations as seen
 from simulation.virtual_site.virtual_time import VirtualLoop
 from simulation.virtual_site.witness import Witness
 
+T = TypeVar("T")
 _MEMORY = Path("/dev/shm")  # noqa: S108 (a folder in memory; what goes there gets a name of its own)
 
 
 def fresh_folder() -> Path:
     """Make a new folder, in memory where possible. The caller removes it."""
     return Path(tempfile.mkdtemp(prefix="edge-gateway-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None))
+
+
+def on_virtual_time(
+    loop: VirtualLoop, *, seed: int, witness: Witness, run: Callable[[Path], Coroutine[Any, Any, T]]
+) -> T:
+    """Run something on a loop, in this thread, with a folder of its own, and return its outcome.
+
+    Meanwhile, Python's shared random generator is seeded and logging is off; both are restored afterwards.
+    """
+    base = fresh_folder()
+    try:
+        with (
+            own_chance(seed),
+            failures_to(witness, loop),
+            without_collecting(),
+            asyncio.Runner(loop_factory=lambda: loop) as runner,
+        ):
+            return runner.run(run(base))
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
 
 
 def dice_of(seed: int, name: str) -> random.Random:

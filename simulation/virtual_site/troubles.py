@@ -9,10 +9,11 @@ from simulation.virtual_site.agenda import Fault, Trouble
 from simulation.virtual_site.card_list import CardList
 from simulation.virtual_site.disk import CutAt
 from simulation.virtual_site.lane_field import POINTS, Dropping, LaneField, Troubles
-from simulation.virtual_site.scene import is_wired
+from simulation.virtual_site.wire import LineState
 from simulation.virtual_site.world import World
 
 _OFF_BY_AT_MOST = 300 * 86_400.0
+_SILENT = 0.3
 _OF_THE_BOX = frozenset({Fault.CLOCK_STEP, Fault.CARD, Fault.POWER_CUT, Fault.RESTART})
 _OF_MODULES = frozenset({Fault.MODULE_AWAY, Fault.MODULE_SILENT, Fault.FIRE})
 _OF_WAYS = _OF_MODULES | {Fault.AWAY, Fault.LOSING, Fault.LATE, Fault.JAMMED, Fault.STOPS, Fault.CUT, Fault.DEAF}
@@ -31,13 +32,12 @@ class Injector:
         world, now, field = self._world, self._world.now(), self._world.fields[trouble.lane]
         if trouble.kind in _OF_MODULES and not field.modules:
             return
-        if trouble.kind is Fault.DEAF and not is_wired(trouble.lane):
-            return
         where, until = field.lane_id, now + trouble.seconds
         detail = f"{trouble.seconds:.1f} s"
         match trouble.kind:
             case Fault.CENTRAL_AWAY:
-                where, world.central.away_until = "central", until
+                where = "central"
+                world.line.put(LineState.SILENT if trouble.chance < _SILENT else LineState.REFUSED)
             case Fault.DISK_HANGS:
                 where, world.disk.hangs_until = "disk", until
             case kind if kind in _OF_THE_BOX:
@@ -50,6 +50,9 @@ class Injector:
         if trouble.kind in {Fault.FIRE, Fault.CUT}:
             await asyncio.sleep(trouble.seconds)
             field.barrier.touch(self._world.now())
+        if trouble.kind is Fault.CENTRAL_AWAY:
+            await asyncio.sleep(trouble.seconds)
+            world.line.put(LineState.UP)
         if trouble.kind in _ENDED_BY_HAND:
             await asyncio.sleep(trouble.seconds)
             self._let_go(trouble.kind, field)

@@ -26,6 +26,7 @@ class Before(Enum):
     EXPIRED = "expired"
     FAILED = "failed"
     CRASHED = "crashed"
+    REFUSED = "refused"
 
 
 class After(Enum):
@@ -100,6 +101,7 @@ def fate_of(chances: Chances, dice: random.Random) -> Fate:
                 (chances.expired_sessions, Before.EXPIRED),
                 (chances.failures, Before.FAILED),
                 (chances.crashes, Before.CRASHED),
+                (chances.refusals, Before.REFUSED),
             ),
         ),
         after=_fallen(

@@ -40,6 +40,7 @@ class Chances(BaseModel):
     expired_sessions: Chance = Field(default=0, description="the session is over, and the request is told so")
     failures: Chance = Field(default=0, description="500 with the envelope and a failure of its own")
     crashes: Chance = Field(default=0, description="500 with a page of text")
+    refusals: Chance = Field(default=0, description="400 with the envelope: not to be asked again")
     # after it was carried out
     lost_answers: Chance = Field(default=0, description="cut off")
     torn_answers: Chance = Field(default=0, description="cut off in the middle of the body")
@@ -62,6 +63,7 @@ class Chances(BaseModel):
                 self.expired_sessions,
                 self.failures,
                 self.crashes,
+                self.refusals,
             ),
             (self.lost_answers, self.torn_answers, self.silent_answers, self.slow_bodies),
             (

@@ -180,6 +180,10 @@ def _unauthenticated() -> web.Response:
     return web.json_response(failure("data", AUTHENTICATION_REQUIRED), status=500)
 
 
+def _refused() -> web.Response:
+    return web.json_response(failure("data", "refused by chance"), status=400)
+
+
 def _error(kind: ErrorKind) -> web.Response:
     if kind is ErrorKind.JSON:
         return web.json_response(failure("data", "database is unavailable"), status=500)
@@ -196,5 +200,6 @@ _INSTEAD: Mapping[Before, Callable[[], web.Response]] = MappingProxyType(
         Before.UNAUTHENTICATED: _unauthenticated,
         Before.FAILED: partial(_error, ErrorKind.JSON),
         Before.CRASHED: partial(_error, ErrorKind.TEXT),
+        Before.REFUSED: _refused,
     }
 )

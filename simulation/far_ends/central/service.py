@@ -36,6 +36,10 @@ _SAVE_SECONDS = 1.0
 _BODY_LIMIT = 1024 * 1024
 
 
+OnWrite = Callable[[Call], None]
+"""A function that is called with each write that was carried out."""
+
+
 class IdempotencyKeys:
     """The answers to earlier writes, by idempotency key. Without `honoured` nothing is remembered."""
 
@@ -99,6 +103,7 @@ class Central:
         honours_keys: bool = False,
         unchanged_status: int = 0,
         compresses: bool = False,
+        on_write: OnWrite | None = None,
     ) -> None:
         """Prepare the service; `start` serves.
 
@@ -116,6 +121,7 @@ class Central:
         self.sign_in = SignInRoutes(sessions=self.sessions, url=lambda: self.url)
         self.unchanged_status = unchanged_status
         self._compresses = compresses
+        self._on_write = on_write
         self.keys = IdempotencyKeys(honoured=honours_keys)
         self._misbehaviour = Misbehaviour(faults or Faults(), end_session=self.sign_in.end_session)
         self._runner: web.AppRunner | None = None
@@ -312,6 +318,8 @@ class Central:
             self.tables.shift = 0
         if operation.method != "POST":
             self.keys.remember(name, call.key, call.raw, answer)
+            if self._on_write is not None:
+                self._on_write(call)
         return answer
 
     @web.middleware

@@ -5,29 +5,26 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from gateway.domain.errors import StoreError
 from gateway.runtime.supervision import Supervisor
-from simulation.far_ends.central import Central, ErrorKind, Faults
-from simulation.far_ends.vehicles import DrivingLane, Manners
+from simulation.far_ends.central import ErrorKind, Faults
+from simulation.far_ends.vehicles import Manners
 from simulation.virtual_site.agenda import Vehicle, day
-from simulation.virtual_site.disk import CutAt, Disk
+from simulation.virtual_site.disk import CutAt
 from simulation.virtual_site.lane_field import LaneField
 from simulation.virtual_site.outage.people import CentralPeople, SitePeople
 from simulation.virtual_site.outage.plan import OutagePlan
 from simulation.virtual_site.outage.technician import Technician
-from simulation.virtual_site.outage.wire import Line, LineState
 from simulation.virtual_site.outage.wired_sync import WiredSync
-from simulation.virtual_site.plan import Plan
-from simulation.virtual_site.power import Box
 from simulation.virtual_site.scene import good_cards
-from simulation.virtual_site.script import HeldReader, Script
-from simulation.virtual_site.virtual_time import VirtualClock
+from simulation.virtual_site.script import Script
+from simulation.virtual_site.wire import LineState
+from simulation.virtual_site.world import World
 
 _DAY = 86_400.0
-POLL = 0.5
 _GATE_CLOSES_WITHIN = 60.0
 _FIRST_PULL_WITHIN = 600.0
 _PULLS_AT_LAST = 4
@@ -38,15 +35,10 @@ _ALL_WELL = Faults()
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The surroundings of every gateway of a run, with central and with people."""
+    """The surroundings of every gateway of a run, with people."""
 
     plan: OutagePlan
-    box: Box
-    clock: VirtualClock
-    disk: Disk
-    fields: Mapping[int, LaneField]
-    line: Line
-    central: Central
+    world: World
     site_people: SitePeople
     central_people: CentralPeople
     technician: Technician
@@ -57,18 +49,11 @@ class Course(Script):
     """The script of an outage. `counts` are its happenings by name; `unsettled` is why it never came to rest, or ""."""
 
     def __init__(self, *, scene: Scene, tasks: Supervisor, day_begins: Callable[[int], None]) -> None:
-        super().__init__(box=scene.box, clock=scene.clock, disk=scene.disk, fields=scene.fields, tasks=tasks)
+        super().__init__(world=scene.world, tasks=tasks)
         self._scene = scene
         self._day_begins = day_begins
         self.counts: Counter[str] = Counter()
         self.unsettled = ""
-        now = scene.clock.monotonic
-        self._lanes = {
-            number: DrivingLane(
-                barrier=field.barrier, reader=HeldReader(self._present_at(field)), monotonic=now, look_seconds=POLL
-            )
-            for number, field in scene.fields.items()
-        }
 
     async def run(self) -> None:
         """Run the outage from the first pull to the last."""
@@ -92,9 +77,8 @@ class Course(Script):
         """List a day's happenings with their times."""
         plan, dice = self._scene.plan, self._scene.dice
         share = min(1.0, plan.days - number)
-        begins = self._now() if not number else number * _DAY
-        traffic = Plan(days=plan.days, lanes=plan.lanes, seed=plan.seed, vehicles=plan.vehicles, faults=0.0)
-        for happening in day(traffic, number):
+        begins = self._world.now() if not number else number * _DAY
+        for happening in day(plan.site, number):
             if isinstance(happening, Vehicle):
                 yield max(begins, happening.at), self._driven(happening)
         for often, what in (
@@ -110,24 +94,17 @@ class Course(Script):
         if not number:
             yield begins, self._change_line
 
-    def _present_at(self, field: LaneField) -> Callable[[str], None]:
-        def present(card: str) -> None:
-            if self._scene.box.is_up:
-                self._scene.box.life.present(field.reader_id, card)
-
-        return present
-
     def _driven(self, vehicle: Vehicle) -> Callable[[], Awaitable[None]]:
         async def drive() -> None:
             scene = self._scene
-            field, dice, cards = scene.fields[vehicle.lane], scene.dice, good_cards()
+            field, dice, cards = self._world.fields[vehicle.lane], scene.dice, good_cards()
             card = cards[int(vehicle.card * len(cards))].number
             manners = Manners(
                 finds_card=dice.uniform(0.4, 3.0), waits_for_gate=dice.uniform(4.0, 9.0), starts=0.5, rolls=0.8
             )
             field.vehicles += 1
             try:
-                outcome = await self._lanes[vehicle.lane].drive(card, backs_out=vehicle.backs_out, manners=manners)
+                outcome = await self._drives[vehicle.lane].drive(card, backs_out=vehicle.backs_out, manners=manners)
                 self.counts[f"vehicle {outcome}"] += 1
             finally:
                 field.vehicles -= 1
@@ -137,21 +114,21 @@ class Course(Script):
 
     async def _see_gate_close(self, field: LaneField) -> None:
         """Close a gate by hand that stays open because the power went."""
-        until = self._now() + _GATE_CLOSES_WITHIN
-        while not field.barrier.state(now=self._now()).closed_limit:
-            if self._now() > until and not field.barrier.occupied_since:
-                field.barrier.force(opening=0.0, now=self._now())
+        until = self._world.now() + _GATE_CLOSES_WITHIN
+        while not field.barrier.state(now=self._world.now()).closed_limit:
+            if self._world.now() > until and not field.barrier.occupied_since:
+                field.barrier.force(opening=0.0, now=self._world.now())
             await asyncio.sleep(1.0)
 
     async def _cut(self) -> None:
-        box, dice = self._scene.box, self._scene.dice
+        box, dice = self._world.box, self._scene.dice
         if box.is_up:
             self.counts["power cut"] += 1
             await box.cut(dice.choice(tuple(CutAt)), off=dice.uniform(1.0, 60.0))
         await self._up_again()
 
     async def _restart(self) -> None:
-        box = self._scene.box
+        box = self._world.box
         if box.is_up:
             self.counts["restart"] += 1
             box.restart(off=self._scene.dice.uniform(1.0, 10.0))
@@ -163,10 +140,10 @@ class Course(Script):
 
     async def _change_line(self) -> None:
         """Change the way in which central is unreachable."""
-        scene, throw = self._scene, self._scene.dice.random()
-        scene.central.faults = Faults(error=ErrorKind.PORTAL) if throw < 0.2 else _ALL_WELL
+        throw = self._scene.dice.random()
+        self._world.central.faults = Faults(error=ErrorKind.PORTAL) if throw < 0.2 else _ALL_WELL
         state = LineState.UP if throw < 0.2 else LineState.SILENT if throw < 0.4 else LineState.REFUSED
-        scene.line.put(state)
+        self._world.line.put(state)
         self.counts["line " + ("leads to a portal" if throw < 0.2 else state.name.lower())] += 1
 
     async def _add_file(self) -> None:
@@ -181,7 +158,7 @@ class Course(Script):
 
     async def _as_person(self, act: Callable[[WiredSync, Callable[[], bool]], Awaitable[None]], what: str) -> None:
         """Do something as a person, who may get no answer because the gateway dies meanwhile."""
-        box = self._scene.box
+        box = self._world.box
         life = box.life
         wired = life.central_sync
         if not life.up or not isinstance(wired, WiredSync):
@@ -196,7 +173,7 @@ class Course(Script):
     async def _come_back(self) -> None:
         """Bring the line back in a bad state and cut the power again and again while traffic goes on."""
         scene, plan = self._scene, self._scene.plan
-        scene.central.faults = Faults(
+        self._world.central.faults = Faults(
             chances=plan.chances,
             seed=plan.seed,
             latency_seconds=0.01,
@@ -204,7 +181,7 @@ class Course(Script):
             slow_body_seconds=3.0,
             half_open_seconds=120.0,
         )
-        scene.line.put(LineState.UP)
+        self._world.line.put(LineState.UP)
         for turn in range(plan.cuts_after):
             await asyncio.sleep(scene.dice.uniform(10.0, 60.0))
             await self._change_at_site()
@@ -214,48 +191,48 @@ class Course(Script):
             await self._as_person(scene.technician.clear, "a technician looked at what was refused")
             if not turn:
                 scene.technician.take_a_camera_away()
-        for name, often in scene.central.happened.items():
+        for name, often in self._world.central.happened.items():
             self.counts[f"at central: {name}"] += often
 
     async def _settle(self) -> None:
         """Wait until the backlog is sent and central's changes are pulled, while central works."""
         scene = self._scene
         await self._until(self._is_idle, within=_UP_WITHIN, what="what people and vehicles did")
-        scene.central.faults = _ALL_WELL
-        began = self._now()
+        self._world.central.faults = _ALL_WELL
+        began = self._world.now()
         for _ in range(_ROUNDS_OF_A_TECHNICIAN):
             await self._until(self._is_drained, within=scene.plan.drains_within, what="the backlog")
             if not await self._refused():
                 break
             await self._as_person(scene.technician.clear, "a technician looked at what was refused")
         self.counts += scene.technician.counts
-        self.counts["seconds until the backlog was up"] = round(self._now() - began)
+        self.counts["seconds until the backlog was up"] = round(self._world.now() - began)
         for _ in range(_PULLS_AT_LAST):
             self._pulled = self._pull_at()
             await self._until(self._has_pulled, within=1800.0, what="a pull")
 
     async def _is_up(self) -> bool:
-        return self._scene.box.is_up
+        return self._world.box.is_up
 
     async def _is_idle(self) -> bool:
         return self.busy <= 1
 
     async def _has_cards(self) -> bool:
-        box, cards = self._scene.box, self._scene.central.cards
+        box, cards = self._world.box, self._world.central.cards
         return box.is_up and await box.life.store.cards.count() >= len(cards)
 
     async def _is_drained(self) -> bool:
-        if not self._scene.box.is_up:
+        if not self._world.box.is_up:
             return False
-        outbox = self._scene.box.life.store.outbox
+        outbox = self._world.box.life.store.outbox
         books = await outbox.books()
         return not books.waiting or (books.parked > 0 and await outbox.next_due() is None)
 
     async def _refused(self) -> int:
-        return (await self._scene.box.life.store.outbox.books()).parked
+        return (await self._world.box.life.store.outbox.books()).parked
 
     def _pull_at(self) -> int:
-        wired = self._scene.box.life.central_sync
+        wired = self._world.box.life.central_sync
         report = wired.down.report if isinstance(wired, WiredSync) else None
         return report.at.micros if report is not None else 0
 
@@ -263,12 +240,9 @@ class Course(Script):
         return self._pull_at() > self._pulled
 
     async def _until(self, what_is: Callable[[], Awaitable[bool]], *, within: float, what: str) -> None:
-        end = self._now() + within
+        end = self._world.now() + within
         while not await what_is():
-            if self._now() > end:
+            if self._world.now() > end:
                 self.unsettled = self.unsettled or f"{what} did not come to its end within {within:.0f} s"
                 return
             await asyncio.sleep(1.0)
-
-    def _now(self) -> float:
-        return self._scene.clock.monotonic()

@@ -12,8 +12,8 @@ from gateway.domain.evidence import KeptAs, Labels
 from gateway.domain.writes import CARD_CREATE, CARD_DELETE, CARD_LIFECYCLE, CARD_UPDATE, WriteOperation
 from gateway.domain.writes import JsonObject as Body
 from gateway.runtime.clock import iso_utc
-from simulation.far_ends.central.answers import JsonObject
 from simulation.far_ends.central.records import Table
+from simulation.virtual_site.central import card
 from simulation.virtual_site.outage.wired_sync import WiredSync
 
 _FEWEST_CARDS = 40
@@ -171,17 +171,3 @@ class CentralPeople:
             self._cards.remove(card_id)
         else:
             self._cards.change(card_id, {"note": f"central's note {self._number}", "updated_at": at})
-
-
-def card(number: str, *, at: str, **fields: str) -> JsonObject:
-    """Make a card as central keeps it."""
-    return {
-        "number": number,
-        "type": "proximity",
-        "status": "active",
-        "holder_name": f"Holder of {number}",
-        "note": "",
-        "created_at": at,
-        "updated_at": at,
-        **fields,
-    }

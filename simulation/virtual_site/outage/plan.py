@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from simulation.far_ends.central.faults import Chances
+from simulation.virtual_site.plan import Plan
 
+_POLL_SECONDS = 0.5
 BAD_LINE = Chances(
     lost_requests=0.02,
     half_open=0.003,
@@ -59,3 +61,10 @@ class OutagePlan:
     drains_within: float = 6 * 3600.0
     honours_keys: bool = True
     chances: Chances = BAD_LINE
+
+    @property
+    def site(self) -> Plan:
+        """The plan of the site and its traffic, in which nothing is faulty."""
+        return Plan(
+            days=self.days, lanes=self.lanes, seed=self.seed, vehicles=self.vehicles, faults=0.0, poll=_POLL_SECONDS
+        )

@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import ssl
 from pathlib import Path
 
-import aiohttp
-
 from gateway.central import wiring
-from gateway.central.client.client import CentralClient
 from gateway.central.runner import Sync
 from gateway.lanes import Lanes
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.incoming import EvidenceLimits
 from gateway.runtime.clock import Clock
 from gateway.store import Store
-from simulation.virtual_site.outage.wire import Plug, WireConnector
+from simulation.virtual_site.central import WiredClient
+from simulation.virtual_site.wire import Plug
 
-PASSWORD = "simulated"  # noqa: S105 (of a central that is not there)
-USERNAME = "gateway"
 _PULL_SECONDS = 60.0
 _LIMITS = EvidenceLimits(bytes_each=8 * 1024 * 1024, per_event=50, floor=0)
-
-
-class WiredClient(CentralClient):
-    """The client, over a plug."""
-
-    def __init__(self, *, plug: Plug, clock: Clock) -> None:
-        super().__init__(url="http://central.invalid", username=USERNAME, password=PASSWORD, clock=clock)
-        self._plug = plug
-
-    def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:
-        del tls
-        return WireConnector(self._plug)
 
 
 class WiredSync:

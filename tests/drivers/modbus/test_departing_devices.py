@@ -106,7 +106,7 @@ async def test_a_device_that_hangs_up_after_each_answer_and_goes_is_lost(running
 
 
 async def test_a_line_that_ends_between_two_connections_refuses_whoever_waits_and_comes_later():
-    far_end = ModbusFarEnd(units={1: RelayWiring(barrier=Barrier(travel_seconds=0.2, closes_itself=False))})
+    far_end = ModbusFarEnd(units={1: relay_module(Barrier(travel_seconds=0.2, closes_itself=False))})
     far_end.misbehave(1, Misbehaviour(hangs_up_behind=1))
     async with far_end.tcp() as port, asyncio.TaskGroup() as group:
         bus = Bus(name="yard", spec=LinkSpec(f"tcp://127.0.0.1:{port}"))

@@ -33,11 +33,29 @@ class HastyGate(SimulatedGate):
         await super().close(deadline=deadline, forbidden=lambda: "")
 
 
-class PatientGate(SimulatedGate):
-    """Waits for the line however long that takes."""
+class PatientDriver:
+    """A driver that waits for the line however long that takes."""
 
-    async def wait_for_line(self, deadline):
-        await super().wait_for_line(float("inf"))
+    def __init__(self, driver):
+        self._driver = driver
+        self.run, self.watch_closely = driver.run, driver.watch_closely
+
+    async def open(self, *, deadline, forbidden):
+        await self._driver.open(deadline=deadline + 600, forbidden=forbidden)
+
+    async def close(self, *, deadline, forbidden):
+        await self._driver.close(deadline=deadline + 600, forbidden=forbidden)
+
+    async def stop(self, *, deadline, forbidden):
+        await self._driver.stop(deadline=deadline + 600, forbidden=forbidden)
+
+
+class PatientGate(SimulatedGate):
+    """Has a patient driver."""
+
+    def __init__(self, **of_a_life):
+        super().__init__(**of_a_life)
+        self._gate = PatientDriver(self._gate)
 
 
 class ReplayingLanes(Lanes):
@@ -208,7 +226,7 @@ def test_a_close_that_is_refused_and_ends_the_visit_is_found(monkeypatch):
         asked(lane, event)
         lane.rest()
 
-    plan = Plan(days=20, lanes=1, seed=7)
+    plan = Plan(days=20, lanes=1, seed=7, vehicles=100)
     monkeypatch.setattr(closing, "operator_closes", hasty)
     assert "10 each passage is recorded" in simulate(plan, enough=broken("10")).violated
 

@@ -63,6 +63,12 @@ async def test_a_lost_request_was_not_carried_out_and_a_lost_answer_was(ask, cen
     assert central.happened["answer lost"] == 1
 
 
+async def test_a_refused_request_says_so_and_was_not_carried_out(ask, central):
+    central.faults = bend(refusals=1)
+    status, answer = await ask("PATCH", "/v1/access", {"id": 4001, "note": "x"})
+    assert (status, answer["success"], central.cards[4001]["note"]) == (400, False, "")
+
+
 async def test_a_torn_answer_ends_in_the_middle(ask, central):
     central.faults = bend(torn_answers=1)
     with pytest.raises((aiohttp.ClientError, OSError)):
