@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from gateway.domain.problems import ProblemKind
-from gateway.problems.problem import Part, Problem, listed
+from gateway.problems.problem import Problem, gateway_problem, listed
 from gateway.store.accounts.accounts import StoredAccount
 
 _WEIGHTY = frozenset({"*", "can_control_devices", "can_edit_settings", "can_edit_access_cards"})
@@ -54,11 +54,7 @@ def problems_of_accounts(weak: WeakAccounts) -> Iterator[Problem]:
     """Yield one problem for all accounts of each kind. With another account it is a new problem to acknowledge."""
     if names := weak.guessable:
         text = f"accounts with a password that is guessed first: {listed(names)}"
-        yield _problem(ProblemKind.ACCOUNT_GUESSABLE, text, listed(names))
+        yield gateway_problem(ProblemKind.ACCOUNT_GUESSABLE, text, listed(names))
     if names := weak.single_factor:
         text = f"accounts that may open gates or change the site, by a password alone: {listed(names)}"
-        yield _problem(ProblemKind.ACCOUNT_SINGLE_FACTOR, text, listed(names))
-
-
-def _problem(kind: ProblemKind, text: str, subject: str) -> Problem:
-    return Problem(kind=kind, part=Part.GATEWAY, id="", name="Gateway", text=text, subject=subject)
+        yield gateway_problem(ProblemKind.ACCOUNT_SINGLE_FACTOR, text, listed(names))

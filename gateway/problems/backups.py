@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gateway.domain.problems import ProblemKind
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Problem, gateway_problem
 
 _HOUR = 3600 * 1_000_000
 
@@ -39,14 +39,10 @@ def problems_of_backups(last: LastBackup | None, *, now: int, overdue_hours: flo
     if last is None:
         return
     if last.kind is not None:
-        yield _problem(last.kind, f"the last backup failed: {last.why}", since=last.failing_since)
+        yield gateway_problem(last.kind, f"the last backup failed: {last.why}", since=last.failing_since)
         return
     hours = (now - last.good_at) / _HOUR
     if overdue_hours and hours > overdue_hours:
         age = f"{hours:.0f} hours" if hours < 48 else f"{hours / 24:.0f} days"
         due = last.good_at + int(overdue_hours * _HOUR)
-        yield _problem(ProblemKind.BACKUP_OVERDUE, f"the last good backup is {age} old", since=due)
-
-
-def _problem(kind: ProblemKind, text: str, *, since: int) -> Problem:
-    return Problem(kind=kind, part=Part.GATEWAY, id="", name="Gateway", text=text, since=since)
+        yield gateway_problem(ProblemKind.BACKUP_OVERDUE, f"the last good backup is {age} old", since=due)

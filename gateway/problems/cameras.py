@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from gateway.domain.footage import CameraCondition, StreamFault
 from gateway.domain.problems import ProblemKind
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Part, Problem, gateway_problem
 from gateway.recording import CameraSnapshot, RestartingWorker
 
 _KINDS = {
@@ -56,14 +56,8 @@ def problems_of_camera(camera: CameraSnapshot) -> Iterator[Problem]:
 def problem_of_worker(worker: RestartingWorker, cameras: Iterable[CameraSnapshot]) -> Problem:
     """Return the problem of a camera worker that stops repeatedly."""
     named = ", ".join(camera.name for camera in cameras if camera.camera_id in worker.cameras)
-    return Problem(
-        kind=ProblemKind.WORKER_RESTARTING,
-        part=Part.GATEWAY,
-        id="",
-        name="Gateway",
-        text=f"{worker.name} stops again and again: {worker.reason}. Its cameras: {named}",
-        subject=worker.name,
-    )
+    text = f"{worker.name} stops again and again: {worker.reason}. Its cameras: {named}"
+    return gateway_problem(ProblemKind.WORKER_RESTARTING, text, worker.name)
 
 
 def _problem(kind: ProblemKind, camera: CameraSnapshot, text: str, *, subject: str = "", since: int = 0) -> Problem:

@@ -20,7 +20,7 @@ from gateway.problems.cameras import problem_of_worker, problems_of_camera
 from gateway.problems.line_advice import steps_of_device
 from gateway.problems.lines import SiteLine, cause_of, is_garbled, problem_of_line, problems_beside
 from gateway.problems.machine import MachineState, problems_of_machine, size
-from gateway.problems.problem import Part, Problem, Verdict
+from gateway.problems.problem import Part, Problem, Verdict, gateway_problem
 from gateway.recording import CameraSnapshot, RestartingWorker
 from gateway.recording.forecast import StorageForecast
 from gateway.runtime.machine_state import DATA_FOLDER, MEDIA_FOLDER
@@ -194,17 +194,18 @@ def _of_field(site: SiteState, hindered: Mapping[int, list[str]]) -> Iterator[Pr
 
 def _of_store(site: SiteState) -> Iterator[Problem]:
     if site.store_failing:
-        yield _gateway(ProblemKind.STORE_FAILING, f"nothing can be recorded: {site.store_failing}{_room_left(site)}")
+        text = f"nothing can be recorded: {site.store_failing}{_room_left(site)}"
+        yield gateway_problem(ProblemKind.STORE_FAILING, text)
     elif site.store_damaged:
-        yield _gateway(ProblemKind.STORE_DAMAGED, f"part of a database cannot be read: {site.store_damaged}")
+        yield gateway_problem(ProblemKind.STORE_DAMAGED, f"part of a database cannot be read: {site.store_damaged}")
     if site.cards_lost:
-        yield _gateway(ProblemKind.CARDS_LOST, f"the card list was lost: {site.cards_lost}")
+        yield gateway_problem(ProblemKind.CARDS_LOST, f"the card list was lost: {site.cards_lost}")
 
 
 def _of_gateway(site: SiteState) -> Iterator[Problem]:
     yield from _of_store(site)
     if site.interface_fault:
-        yield _gateway(ProblemKind.INTERFACE_NOT_SERVED, site.interface_fault)
+        yield gateway_problem(ProblemKind.INTERFACE_NOT_SERVED, site.interface_fault)
     for port in site.crowded:
         crowd = port.crowd
         text = (
@@ -212,9 +213,9 @@ def _of_gateway(site: SiteState) -> Iterator[Problem]:
             if crowd.address
             else f"the port for {port.name} is full: {crowd.places} connections are of many addresses"
         )
-        yield _gateway(ProblemKind.PORT_FULL, text, subject=port.name)
+        yield gateway_problem(ProblemKind.PORT_FULL, text, subject=port.name)
     if not site.clock_trusted:
-        yield _gateway(ProblemKind.CLOCK_NOT_SET, "the clock is not set by a time server")
+        yield gateway_problem(ProblemKind.CLOCK_NOT_SET, "the clock is not set by a time server")
     yield from problems_of_machine(site.machine)
     yield from problems_of_backups(site.backup, now=site.now, overdue_hours=site.backup_overdue_hours)
     if site.storage is not None and site.storage.short:
@@ -222,20 +223,20 @@ def _of_gateway(site: SiteState) -> Iterator[Problem]:
         now_free = site.storage.free_bytes if media is None else media.free  # the forecast is made once a minute
         cap, free, floor = map(size, (site.storage.cap_bytes, now_free, site.storage.floor_bytes))
         limits = f"it may take {cap}; {free} of its disk are free; {floor} must stay free"
-        yield _gateway(ProblemKind.FOOTAGE_AT_RISK, f"storage: {site.storage.text}; {limits}")
+        yield gateway_problem(ProblemKind.FOOTAGE_AT_RISK, f"storage: {site.storage.text}; {limits}")
     if site.certificate_fault and site.certificate_fault != site.interface_fault:
-        yield _gateway(ProblemKind.CERTIFICATE_UNUSABLE, site.certificate_fault)
+        yield gateway_problem(ProblemKind.CERTIFICATE_UNUSABLE, site.certificate_fault)
     if site.certificate_ends is not None and site.certificate_ends < site.now + _CERTIFICATE_SECONDS * _SECOND:
         left = (site.certificate_ends - site.now) / _SECOND
         text = f"the certificate of the interface ends in {_span(left)}" if left > 0 else "the certificate has ended"
-        yield _gateway(ProblemKind.CERTIFICATE_ENDS, text)
+        yield gateway_problem(ProblemKind.CERTIFICATE_ENDS, text)
     yield from problems_of_accounts(site.weak_accounts)
     for name, why in site.disabled_webhooks:
-        yield _gateway(ProblemKind.WEBHOOK_DISABLED, f"nothing is sent to {name}: {why}", subject=name)
+        yield gateway_problem(ProblemKind.WEBHOOK_DISABLED, f"nothing is sent to {name}: {why}", subject=name)
     for name, why in site.failing_webhooks:
-        yield _gateway(ProblemKind.WEBHOOK_FAILING, f"what is sent to {name} does not arrive: {why}", subject=name)
+        yield gateway_problem(ProblemKind.WEBHOOK_FAILING, f"what is sent to {name} does not arrive: {why}", name)
     for notice in site.site_notices:
-        yield _gateway(ProblemKind.SITE_FILE_NOTICE, notice, subject=notice)
+        yield gateway_problem(ProblemKind.SITE_FILE_NOTICE, notice, subject=notice)
 
 
 def _room_left(site: SiteState) -> str:
@@ -255,10 +256,6 @@ def _span(seconds: float) -> str:
     if seconds < 2 * _HOUR:
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / _HOUR:.0f} hours" if seconds < 48 * _HOUR else f"{seconds / (24 * _HOUR):.0f} days"
-
-
-def _gateway(kind: ProblemKind, text: str, *, subject: str = "") -> Problem:
-    return Problem(kind=kind, part=Part.GATEWAY, id="", name="Gateway", text=text, subject=subject)
 
 
 def _of_lane(lane: LaneSnapshot, trouble: LaneTrouble, *, stops: bool) -> Problem:
@@ -338,7 +335,7 @@ def _of_broker(broker: BrokerStatus) -> Iterator[Problem]:
     }
     if broker.state in kinds:
         kind, text = kinds[broker.state]
-        yield replace(_gateway(kind, f"{text}: {broker.reason}"), since=broker.since)
+        yield gateway_problem(kind, f"{text}: {broker.reason}", since=broker.since)
 
 
 def _central(kind: ProblemKind, text: str, *, since: int = 0, subject: str = "") -> Problem:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gateway.domain.problems import ProblemKind
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Problem, gateway_problem
 from gateway.runtime.loop_watch import LongHold
 from gateway.runtime.machine_state import DiskFacts, Memory
 
@@ -35,22 +35,23 @@ class MachineState:
 def problems_of_machine(machine: MachineState) -> Iterator[Problem]:
     """Yield the problems of disks, memory, processor and clock."""
     for folder in machine.disks.read_only:
-        yield _problem(ProblemKind.DISK_READ_ONLY, f"the disk of the {folder} is read-only", folder)
+        yield gateway_problem(ProblemKind.DISK_READ_ONLY, f"the disk of the {folder} is read-only", folder)
     for disk, wear in machine.disks.worn.items():
-        yield _problem(ProblemKind.DISK_WORN, f"the disk {disk} wears out: {wear}", disk)
+        yield gateway_problem(ProblemKind.DISK_WORN, f"the disk {disk} wears out: {wear}", disk)
     if machine.slow_commits:
-        yield _problem(
+        yield gateway_problem(
             ProblemKind.DISK_SLOW, f"most records take more than {machine.slow_commits:g} s to reach the disk"
         )
     if (memory := machine.memory_high) is not None:
         whose = "the gateway's unit may have" if memory.of_unit else "this machine has"
         limit = memory.limit // _MEGABYTE
-        yield _problem(ProblemKind.MEMORY_HIGH, f"less than a fifth of the {limit:,} MB of memory that {whose} is left")
+        text = f"less than a fifth of the {limit:,} MB of memory that {whose} is left"
+        yield gateway_problem(ProblemKind.MEMORY_HIGH, text)
     if (hold := machine.loop_held) is not None:
-        yield _problem(ProblemKind.LOOP_HELD, _held_by(hold))
+        yield gateway_problem(ProblemKind.LOOP_HELD, _held_by(hold))
     if step := machine.clock_step:
         where = "ahead" if step > 0 else "back"
-        yield _problem(ProblemKind.CLOCK_STEPPED, f"the clock was set {where} by {_span(abs(step))}")
+        yield gateway_problem(ProblemKind.CLOCK_STEPPED, f"the clock was set {where} by {_span(abs(step))}")
 
 
 def size(count: int) -> str:
@@ -68,7 +69,3 @@ def _held_by(hold: LongHold) -> str:
 
 def _span(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
-
-
-def _problem(kind: ProblemKind, text: str, subject: str = "") -> Problem:
-    return Problem(kind=kind, part=Part.GATEWAY, id="", name="Gateway", text=text, subject=subject)

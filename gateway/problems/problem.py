@@ -145,3 +145,8 @@ def listed(names: tuple[str, ...]) -> str:
     shown = names[:_MOST_NAMED]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def gateway_problem(kind: ProblemKind, text: str, subject: str = "", *, since: WallMicros = 0) -> Problem:
+    """Return a problem of the gateway itself."""
+    return Problem(kind=kind, part=Part.GATEWAY, id="", name="Gateway", text=text, subject=subject, since=since)

@@ -69,7 +69,11 @@ async def as_playlist(request: web.Request, text: str, *, lasting: bool = False)
         answer.headers["Content-Encoding"] = "gzip"
     answer.body = body
     answer.headers["Cache-Control"] = "private, max-age=3600, immutable" if lasting else "private, no-cache"
-    tag = hashlib.sha256(body).hexdigest()[:32]
+    return unless_known(request, answer, tag=hashlib.sha256(body).hexdigest()[:32])
+
+
+def unless_known(request: web.Request, answer: web.Response, *, tag: str) -> web.Response:
+    """Give the answer its ETag; if the caller has that already, make it a 304 without a body."""
     answer.etag = tag
     if any(known.value in (tag, "*") for known in request.if_none_match or ()):
         answer.set_status(304)

@@ -11,6 +11,7 @@ from pydantic_core import to_json
 
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
+from gateway.web.http.files import unless_known
 from gateway.web.openapi import described
 from gateway.web.operation import OPEN, Operation
 
@@ -41,8 +42,4 @@ class Description:
             text, tag = await asyncio.to_thread(_description, self._operations, self._release)
         answer = web.Response(body=text, content_type="application/json", charset="utf-8")
         answer.headers["Cache-Control"] = "no-cache"
-        answer.etag = tag
-        if any(known.value in (tag, "*") for known in request.if_none_match or ()):
-            answer.set_status(304)
-            answer.body = None
-        return answer
+        return unless_known(request, answer, tag=tag)

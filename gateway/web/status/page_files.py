@@ -16,7 +16,7 @@ from pathlib import Path
 
 from aiohttp import web
 
-from gateway.web.http.files import takes_gzip
+from gateway.web.http.files import takes_gzip, unless_known
 
 STATIC = Path(__file__).parent / "static"
 DOCUMENT = "index.html"
@@ -55,14 +55,10 @@ class PageFile:
         response = web.Response(content_type=self.content_type, charset="utf-8")
         response.headers["Cache-Control"] = "no-cache"
         response.headers["Vary"] = "Accept-Encoding"
-        response.etag = tag = f"{self.tag}-gzip" if is_zipped else self.tag
-        if any(known.value in (tag, "*") for known in request.if_none_match or ()):
-            response.set_status(304)
-            return response
         if is_zipped:
             response.headers["Content-Encoding"] = "gzip"
         response.body = self.zipped if is_zipped else self.plain
-        return response
+        return unless_known(request, response, tag=f"{self.tag}-gzip" if is_zipped else self.tag)
 
 
 @cache
