@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import gzip
 import importlib.util
 import os
@@ -73,24 +72,6 @@ def test_an_older_package_is_refused_over_a_newer_one(tmp_path, action, there, s
     assert ("Nothing was changed" in result.stderr) is bool(status)
 
 
-def test_an_emptied_library_loads_and_answers_nothing(tmp_path):
-    for tool in ("as", "ld", "nm"):
-        if shutil.which(tool) is None:
-            lacks(f"{tool} is missing (Debian: binutils)")
-    trim = module("trim")
-    value = {"x86_64": "mov $7, %eax\nret", "aarch64": "mov x0, #7\nret"}[trim.platform.machine()]
-    needed, user = "libneeded-1.so.2", "libuser-1.so.1"
-    library(tmp_path, needed, f".globl answer\n.globl spare\nanswer:\nspare:\n{value}")
-    library(
-        tmp_path, user, ".globl ask\nask:\njmp answer@PLT" if "eax" in value else ".globl ask\nask:\nb answer", needed
-    )
-    trim.empty(tmp_path, "libneeded")
-    assert sorted(path.name for path in tmp_path.iterdir()) == [needed, user]
-    assert "spare" not in run("nm", "-D", tmp_path / needed).stdout
-    assert "RWE" not in run("readelf", "-lW", tmp_path / needed).stdout
-    assert ctypes.CDLL(str(tmp_path / user)).ask() == 0
-
-
 def test_the_simulation_is_left_out(tmp_path, monkeypatch):
     packages = tmp_path / "lib/python3.11/site-packages"
     for name in ("gateway", "simulation/far_ends"):
@@ -138,16 +119,6 @@ def test_trimmed_botocore_still_signs_sends_and_lists(tmp_path):
         )
     assert (sent.returncode, sent.stdout, sent.stderr) == (0, "['1.backup.tar.gz']\n", "")
     assert store.objects == {}
-
-
-def library(folder, name, code, *needs):
-    source, compiled = folder / "x.s", folder / "x.o"
-    source.write_text(f".text\n{code}\n")
-    run("as", "-o", compiled, source)
-    linked = [folder / one for one in needs]
-    run("ld", "-shared", "-soname", name, "-rpath", "$ORIGIN", "-o", folder / name, compiled, *linked)
-    source.unlink()
-    compiled.unlink()
 
 
 def test_the_image_runs_as_a_user_without_rights_on_files_that_are_there():
