@@ -20,8 +20,7 @@ from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.http.bodies import path_id, read_query
-from gateway.web.http.dates import from_micros, until_micros
-from gateway.web.http.errors import RequestRefused
+from gateway.web.http.dates import asked_period
 from gateway.web.http.files import MP4, as_file, in_time
 from gateway.web.http.public_address import public_origin
 from gateway.web.legacy.answers import (
@@ -226,17 +225,11 @@ class LegacyVideo:
 
         Raises RequestRefused (400) with the name of the wrong field.
         """
-        place, start, end = "date", 0, _EVER
-        try:
-            if wanted.date:
-                return from_micros(wanted.date, self._zone), until_micros(wanted.date, self._zone)
-            place = "start_date"
-            start = from_micros(wanted.start_date, self._zone) if wanted.start_date else start
-            place = "end_date"
-            end = until_micros(wanted.end_date, self._zone) if wanted.end_date else end
-        except ValueError as error:
-            raise RequestRefused(400, f"{place}: {error}") from error
-        return start, end
+        if wanted.date.strip():
+            start, end = asked_period(wanted.date, wanted.date, self._zone, names=("date", "date"))
+        else:
+            start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
+        return start or 0, _EVER if end is None else end
 
 
 def _recording(event: CameraEvent, request: web.Request) -> RecordingRecord:

@@ -10,7 +10,7 @@ from aiohttp import web
 from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import Body, Text, read_body
-from gateway.web.http.dates import from_micros, until_micros
+from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.legacy.webhooks import WebhookActions, webhook_record
@@ -64,13 +64,7 @@ class StatusWebhooks:
 
     async def _replay(self, request: web.Request, _: Caller) -> web.StreamResponse:
         wanted = await read_body(request, WebhookReplay)
-        place = "since"
-        try:
-            since = from_micros(wanted.since, self.zone) if wanted.since.strip() else None
-            place = "until"
-            until = until_micros(wanted.until, self.zone) if wanted.until.strip() else None
-        except ValueError as error:
-            raise RequestRefused(400, f"{place}: {error}") from error
+        since, until = asked_period(wanted.since, wanted.until, self.zone, names=("since", "until"))
         if until is not None and since is None:
             raise RequestRefused(400, "since: is needed with 'until'")
         count = await self.actions.replay(wanted.id, since=since, until=until)

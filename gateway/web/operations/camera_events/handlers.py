@@ -30,7 +30,7 @@ from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.http.bodies import ById, path_id, read_body, read_change
-from gateway.web.http.dates import from_micros, until_micros
+from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import JPEG, MP4, as_file, as_playlist, in_time
@@ -267,21 +267,20 @@ class CameraEventsFamily:
         await self._journal.record(Entry(events=(event,)))
 
     def _filter(self, wanted: CameraEventListBody) -> CameraEventFilter:
+        start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
         return CameraEventFilter(
             camera_ids=wanted.camera_ids + (() if wanted.camera_id is None else (wanted.camera_id,)),
             event_ids=wanted.event_ids + (() if wanted.event_id is None else (wanted.event_id,)),
             search=wanted.search.strip(),
-            date_from=self._dated("start_date", wanted.start_date, from_micros),
-            date_until=self._dated("end_date", wanted.end_date, until_micros),
+            date_from=start,
+            date_until=end,
             incident=wanted.incident,
         )
 
     def _span(self, wanted: NewCameraEvent, now: int) -> _Span:
         """Return the moment and the span of its footage. Raises RequestRefused for a span that is not allowed."""
-        moment = self._dated("date_at", wanted.date_at, from_micros)
-        at = now if moment is None else moment
-        begin = self._dated("start_date", wanted.start_date, from_micros)
-        end = self._dated("end_date", wanted.end_date, until_micros)
+        at = self._moments.read("date_at", wanted.date_at) if wanted.date_at.strip() else now
+        begin, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
         span = _Span(
             at, max(0, at - self._before) if begin is None else begin, at + self._after if end is None else end
         )
@@ -294,14 +293,6 @@ class CameraEventsFamily:
         if span.end - span.begin > LONGEST_PIN:
             raise RequestRefused(400, "end_date: must be within an hour of start_date")
         return span
-
-    def _dated(self, place: str, text: str, read: Callable[[str, ZoneInfo], int]) -> int | None:
-        if not text.strip():
-            return None
-        try:
-            return read(text, self._zone)
-        except ValueError as error:
-            raise RequestRefused(400, f"{place}: {error}") from error
 
     async def _known(self, camera_event_id: int) -> CameraEvent:
         known = await self._camera_events.get(camera_event_id)
