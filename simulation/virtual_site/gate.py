@@ -54,6 +54,7 @@ _NEIGHBOUR = 2
 _NEIGHBOUR_TAKES = (0.6, 0.9)
 _NEIGHBOUR_TIMEOUT = 1.0
 _NEIGHBOUR_PATIENCE = 60.0
+_TOO_LATE = 0.01
 _MOST_AHEAD = 9
 """The most commands of a neighbour that go ahead of one on a jammed line; together they outlast its deadline."""
 
@@ -214,8 +215,10 @@ class SimulatedGate:
         lane, acknowledged, kept_by_line = self._field.lane_id, False, False
         self._see(seen.Called(self._monotonic(), lane, action))
         self._deadlines = {**self._deadlines, action: deadline}
-        await self._jam()
         try:
+            if (taken := min(self._field.troubles.taken_until, deadline + _TOO_LATE) - self._monotonic()) > 0:
+                await asyncio.sleep(taken)  # polls go on meanwhile
+            await self._jam()
             await drive()  # type: ignore[misc]  # a coroutine of the gate's
             acknowledged = True
         except (DeadlinePassed, LineDown):
@@ -225,14 +228,10 @@ class SimulatedGate:
             self._see(seen.Answered(self._monotonic(), lane, action, acknowledged, kept_by_line))
 
     async def _jam(self) -> None:
-        """While the line is jammed or taken, put commands of a neighbour ahead of the next one."""
-        troubles, now = self._field.troubles, self._monotonic()
-        ahead = max(0, round((troubles.taken_until - now) / _NEIGHBOUR_TAKES[0])) if troubles.taken_until > now else 0
-        if troubles.jammed_until > now:
-            ahead = max(ahead, self._field.dice.randint(0, _MOST_AHEAD))
-        if self._tasks is None or not ahead:
+        """While the line is jammed, put commands of a neighbour ahead of the next one."""
+        if self._tasks is None or self._field.troubles.jammed_until <= self._monotonic():
             return
-        for _ in range(ahead):
+        for _ in range(self._field.dice.randint(0, _MOST_AHEAD)):
             self._tasks.create_task(self._command_neighbour())
         await asyncio.sleep(0)  # they are in the queue of the line then
 

@@ -15,6 +15,7 @@ from aiohttp.client_reqrep import ClientRequest
 from aiohttp.tracing import Trace
 
 _CALLS = 9
+_FOREVER = 1e6  # the connector measures with the real clock; central itself closes what is idle
 _A_MOMENT = 0.001  # a loss is reported a little after the last bytes, and never in the same turn of the loop
 
 
@@ -102,7 +103,7 @@ class WireConnector(aiohttp.BaseConnector):
     """An aiohttp connector that connects through a plug instead of sockets."""
 
     def __init__(self, plug: Plug) -> None:
-        super().__init__(limit=_CALLS)
+        super().__init__(limit=_CALLS, keepalive_timeout=_FOREVER)
         self._plug = plug
 
     async def _create_connection(
