@@ -97,16 +97,6 @@ def needs(*permissions: str) -> Rule:
     return Rule(groups=(permissions,))
 
 
-def either(*permissions: str) -> Rule:
-    """Require a session with at least one of these permissions; which of them depends on the request."""
-    return Rule(groups=(permissions,), depending=permissions)
-
-
-def may_also_need(*permissions: str) -> Rule:
-    """Return a rule to combine with another by `&`: some requests need one of these permissions as well."""
-    return Rule(depending=permissions)
-
-
 class ViewKind(Enum):
     """Kinds of footage that an address with a token opens."""
 

@@ -1,17 +1,8 @@
-"""Declarations of the operations that central answers, by the caller's own session at central: a module per family."""
+"""The operations that central answers, by the caller's own session at central: `operations.toml` has them."""
 
 from __future__ import annotations
 
-from gateway.web.operation import Operation
-from gateway.web.relayed import access, banking, discovery, office, snow, trade, work
+from gateway.web.relayed.rows import operations
 
-OPERATIONS: tuple[Operation, ...] = (
-    *discovery.OPERATIONS,
-    *access.OPERATIONS,
-    *snow.OPERATIONS,
-    *trade.OPERATIONS,
-    *banking.OPERATIONS,
-    *work.OPERATIONS,
-    *office.OPERATIONS,
-)
+OPERATIONS = operations()
 """Every operation that central answers."""

@@ -1,14 +1,18 @@
-"""Short declarations of operations that central answers, and their models."""
+"""The rows of `operations.toml` made into operations, and the models of what central takes and answers."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from gateway.web.operation import FORM, JSON, MULTIPART, NO_SESSION, Operation, Rule, needs
+from gateway.web.operation import FORM, JSON, MULTIPART, NO_SESSION, UNCONFIRMED, Operation, Rule
+
+_TABLE = Path(__file__).with_name("operations.toml")
 
 
 class RelayedFields(BaseModel):
@@ -73,102 +77,70 @@ class ProtectedResource(BaseModel):
     resource: str
 
 
-Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+_Answer = Literal["plain", "sign-in", "authorization server", "protected resource", "page"]
+_RULES: Mapping[str, Rule] = {"no session": NO_SESSION, "unconfirmed": UNCONFIRMED}
+_BODY_TYPES = {"json": JSON, "form": FORM, "upload": MULTIPART}
+_ANSWERS: Mapping[_Answer, type[BaseModel] | None] = {
+    "plain": RelayedAnswer,
+    "sign-in": ExternalSignInAnswer,
+    "authorization server": AuthorizationServer,
+    "protected resource": ProtectedResource,
+    "page": None,
+}
 
 
-def relayed(
-    method: Method,
-    path: str,
-    rule: Rule,
-    resource: str,
-    purpose: str,
-    *,
-    page: bool = False,
-    reads: bool = False,
-    answer: type[BaseModel] = RelayedAnswer,
-) -> Operation:
-    """Declare an operation of central with JSON bodies; with `page`, the answer is an HTML page."""
-    return Operation(
-        method,
-        path,
-        rule,
-        resource,
-        purpose=purpose,
-        reads=reads,
-        answer=None if page else answer,
-        answer_type="text/html" if page else JSON,
-        answered_by="central",
-        page=page,
-    )
+class _Row(BaseModel):
+    """A row of `operations.toml`, whose head says what each field means."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+    path: Annotated[str, Field(pattern="^/")]
+    needs: Annotated[str, Field(pattern=r"^(no session|unconfirmed|can_\w+(( or | and )can_\w+)*)$")]
+    may_need: tuple[Annotated[str, Field(pattern=r"^can_\w+$")], ...] = ()
+    resource: str
+    purpose: Annotated[str, Field(min_length=1)]
+    reads: bool = False
+    body: Literal["json", "form", "upload"] = "json"
+    answer: _Answer | Annotated[tuple[str, ...], Field(min_length=1)] = "plain"
+
+    @property
+    def rule(self) -> Rule:
+        """The permission rule."""
+        groups = tuple(tuple(group.split(" or ")) for group in self.needs.split(" and "))
+        return replace(_RULES.get(self.needs, Rule(groups=groups)), depending=self.may_need)
+
+    @property
+    def operation(self) -> Operation:
+        """The declaration of the operation."""
+        page, signs_in = self.answer == "page", self.answer == "sign-in"
+        if isinstance(self.answer, tuple):
+            model, types = None, self.answer
+        else:
+            model, types = _ANSWERS[self.answer], ("text/html" if page else JSON,)
+        return Operation(
+            self.method,
+            self.path,
+            self.rule,
+            self.resource,
+            purpose=self.purpose,
+            body_type=_BODY_TYPES[self.body],
+            answer=model,
+            answer_type=types[0],
+            other_types=types[1:],
+            refuses=(403,) if signs_in else (),
+            reads=self.reads,
+            answered_by="central",
+            page=page,
+            signs_in=signs_in,
+        )
 
 
-def file_of(
-    method: Method,
-    path: str,
-    rule: Rule,
-    resource: str,
-    purpose: str,
-    *media_types: str,
-    reads: bool = True,
-) -> Operation:
-    """Declare an operation of central that answers with a file of one of these media types."""
-    first, *others = media_types
-    return Operation(
-        method,
-        path,
-        rule,
-        resource,
-        purpose=purpose,
-        reads=reads and method == "POST",
-        answer_type=first,
-        other_types=tuple(others),
-        answered_by="central",
-    )
-
-
-def upload(method: Method, path: str, rule: Rule, resource: str, purpose: str) -> Operation:
-    """Declare an operation of central that takes a multipart form with a file."""
-    return replace(relayed(method, path, rule, resource, purpose), body_type=MULTIPART)
-
-
-def signing_in(method: Method, path: str, purpose: str, *, form: bool = False) -> Operation:
-    """Declare an operation of central that may begin a session; `form`: a browser sends an HTML form."""
-    step = relayed(method, path, NO_SESSION, "session", purpose, answer=ExternalSignInAnswer)
-    return replace(step, signs_in=True, body_type=FORM if form else JSON, refuses=(*step.refuses, 403))
-
-
-def posts(
-    prefix: str,
-    rule: Rule,
-    resource: str,
-    purposes: Iterable[tuple[str, str]],
-    *,
-    page: bool = False,
-    reads: Collection[str] | Literal["all"] = (),
-) -> tuple[Operation, ...]:
-    """Declare POST operations that share a rule.
-
-    Args:
-        prefix: the beginning of their paths.
-        rule: their rule.
-        resource: the field that is null in their error envelope.
-        purposes: for each operation, the rest of its path and its summary.
-        page: whether they answer with an HTML page.
-        reads: the suffixes of those that change nothing, or "all".
-    """
+def operations() -> tuple[Operation, ...]:
+    """Read the operations of `operations.toml`, in its order."""
+    families = tomllib.loads(_TABLE.read_text("utf-8"))
     return tuple(
-        relayed("POST", prefix + suffix, rule, resource, purpose, page=page, reads=reads == "all" or suffix in reads)
-        for suffix, purpose in purposes
-    )
-
-
-def kept(
-    path: str, resource: str, permission: str, noun: str, methods: Iterable[Method] = ("PUT", "PATCH", "DELETE")
-) -> tuple[Operation, ...]:
-    """Declare creation, change and deletion of records: PUT needs `can_add_<permission>`, PATCH edit, DELETE delete."""
-    verbs = {"PUT": ("add", "Create"), "PATCH": ("edit", "Update"), "DELETE": ("delete", "Delete")}
-    chosen = ((method, *verbs[method]) for method in methods)
-    return tuple(
-        relayed(method, path, needs(f"can_{verb}_{permission}"), resource, f"{word} {noun}")
-        for method, verb, word in chosen
+        _Row.model_validate(dict(zip(("method", "path"), name.split(" "), strict=True)) | fields).operation
+        for rows in families.values()
+        for name, fields in rows.items()
     )
