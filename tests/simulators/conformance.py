@@ -34,7 +34,7 @@ import contextlib
 import inspect
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -284,9 +284,9 @@ class Conformance:
         async with self.at_work(tmp_path, kind_of_line) as rig:
             await self.connected(rig)
             before = rig.line.device
-            await rig.line.unplug()
-            await rig.heard.until(lambda: rig.heard.count(DeviceLost), within=self.offline_seconds, what="lost")
-            with _taken(before):
+            with open(before, "rb", buffering=0, opener=_as_a_guest):  # the system gives the name to no other port
+                await rig.line.unplug()
+                await rig.heard.until(lambda: rig.heard.count(DeviceLost), within=self.offline_seconds, what="lost")
                 await rig.line.plug_in()
                 assert rig.line.device != before
                 await self.connected(rig, times=2)
@@ -392,19 +392,9 @@ class Conformance:
             assert not old, f"an answer that came late was told as fresh: {old[:3]}"
 
 
-@contextlib.contextmanager
-def _taken(device: str) -> Iterator[None]:
-    """Meanwhile the system gives this name to no new pseudo-terminal: here or elsewhere, it is taken."""
-    ours: list[int] = []
-    try:
-        for _ in range(16):  # the lowest free number comes first
-            ours += os.openpty()
-            if os.ttyname(ours[-1]) == device:
-                break
-        yield
-    finally:
-        for descriptor in ours:
-            os.close(descriptor)
+def _as_a_guest(path: str, flags: int) -> int:
+    """Open a terminal, which does not become that of this process."""
+    return os.open(path, flags | os.O_NOCTTY | os.O_NONBLOCK)
 
 
 def _can_close(driver: type) -> bool:
