@@ -142,7 +142,7 @@ async def test_a_new_address_of_a_link_connects_its_lane_anew(house):
         house.edit(f"tcp://127.0.0.1:{house.entry.port}", f"tcp://127.0.0.1:{port}")
         done = await house.site_file.reload()
         assert done.sentences() == ("link entry: changed url (device 101 connected anew; lane entry started afresh)",)
-        assert house.entry.far_end.connections == set()
+        await house.sees(lambda: house.entry.far_end.connections == set())
         await house.sees(lambda: house.device(101).online)
         await house.sees(lambda: house.lane("entry").position is GatePosition.CLOSED)
         assert len(house.exit.far_end.connections) == 1
@@ -166,6 +166,7 @@ async def test_devices_and_lanes_come_and_go(house):
         await house.gateway.lanes.command(device_id=301, action=GateAction.OPEN, source="user:chief")
         await house.sees(lambda: [one.wish for one in far_end.commands] == [Wish.OPEN])
         assert (await house.site_file.outcome()).confirmed
+        await house.sees(lambda: house.lane("gate").position is GatePosition.OPEN)  # not closed as it was before
         await house.sees(lambda: not house.runner("gate").why_not_close())  # its loop was free for long enough
         await house.gateway.lanes.command(device_id=301, action=GateAction.CLOSE, source="user:chief")
         await house.sees(lambda: house.lane("gate").position is GatePosition.CLOSED)
@@ -174,10 +175,10 @@ async def test_devices_and_lanes_come_and_go(house):
         done = await house.site_file.reload()
         assert "lane gate (gate lane) was removed" in done.sentences()
         assert [one.lane_id for one in house.gateway.lanes.lanes()] == ["entry", "exit"]
-        assert far_end.connections == set()
+        await house.sees(lambda: far_end.connections == set())
         with pytest.raises(NotFoundError):
             await house.gateway.lanes.command(device_id=301, action=GateAction.OPEN, source="user:chief")
-        assert house.gateway.progress.stuck() == ()
+        await house.sees(lambda: house.gateway.progress.stuck() == ())
     assert set(house.gateway.progress.parts) == {
         "loop", "store", "bus entry", "bus exit", "lane entry", "lane exit",
     }  # fmt: skip
