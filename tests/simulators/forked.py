@@ -1,13 +1,14 @@
 """Processes of the gateway and of the simulated field, forked from one that has imported both.
 
 Two thirds of what a start costs are imports. A site that a test begins is a process of its own all the same, with the
-program's own `main`, pipes, environment and signals, and so is a command. Tests of what a start itself does (terminals,
-packages, the demo) start the program by its name instead.
+program's own `main`, pipes, terminal, environment and signals, and so is a command. Tests of what a start itself does
+(packages, the demo) start the program by its name instead.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib
 import multiprocessing
 import os
@@ -15,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -113,6 +115,9 @@ def _become(program: str, words: list[str], folder: str, environ: dict[str, str]
     for place, end in enumerate(handed):
         os.dup2(end.fileno(), place)
         end.close()
+    if os.isatty(0):  # also what the program opens as /dev/tty, to ask for a password
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 (the process's own)
     sys.argv = [_NAMES.get(program, program), *words]
     sys.exit(importlib.import_module(_MAINS[program][0]).main())

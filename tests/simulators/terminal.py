@@ -1,4 +1,4 @@
-"""A terminal in which a test runs a program: it reads what the program says, and types."""
+"""A terminal in which a test runs the program: it reads what the program says, and types."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import os
 import pty
 import re
 import select
-import subprocess
 import time
 from codecs import getincrementaldecoder
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from forked import Forked
 
 _ENVIRON = {"PATH": os.environ["PATH"], "COLUMNS": "120"}
 _SECONDS = 20
@@ -22,9 +23,7 @@ class Terminal:
 
     def __init__(self, *words: str | Path) -> None:
         self._ours, theirs = pty.openpty()
-        self._process = subprocess.Popen(
-            words, env=_ENVIRON, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True
-        )
+        self._process = Forked("gateway", *words, source=theirs, output=theirs, errors=theirs, env=_ENVIRON)
         os.close(theirs)
         self.heard = ""
         self._decoder = getincrementaldecoder("utf-8")()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession
-from running_gateway import PROGRAM, typed
+from running_gateway import typed
 from running_house import at_work
 from terminal import Terminal
 
@@ -155,9 +155,12 @@ def test_ones_own_certificate_is_served_and_a_wrong_pair_is_refused(init, tmp_pa
     assert not (tmp_path / "etc" / "tls" / "authority.pem").exists()
 
 
-def test_a_person_is_asked_with_defaults_and_again_after_a_wrong_answer(tmp_path):
+@pytest.mark.parametrize(
+    "look", ["--no-search", pytest.param("--search", marks=pytest.mark.long("it searches the network for 3 s"))]
+)
+def test_a_person_is_asked_with_defaults_and_again_after_a_wrong_answer(tmp_path, look):
     site = tmp_path / "etc" / "site.toml"
-    with Terminal(PROGRAM, "init", site, "--data", tmp_path / "data") as terminal:
+    with Terminal("init", site, "--data", tmp_path / "data", look) as terminal:
         terminal.hears(r"Name of the site \[\S+\]: ")
         terminal.types("North")
         terminal.hears(r"Time zone \[\S+\]: ")

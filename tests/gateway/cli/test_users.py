@@ -8,7 +8,7 @@ import re
 import pytest
 import typer
 from aiohttp import ClientSession
-from running_gateway import PROGRAM, SECRETS, SITE
+from running_gateway import SECRETS, SITE
 from running_house import at_work
 from terminal import Terminal
 from typer.testing import CliRunner
@@ -147,7 +147,7 @@ def test_a_folder_without_a_gateway_is_named(tmp_path):
 
 def test_an_authenticator_is_enrolled_in_a_terminal(users, data):
     users("add", "ada", "--role", "viewer", typed=f"{PASSWORD}\n")
-    with Terminal(PROGRAM, "users", "mfa", "ada", "--data", data) as terminal:
+    with Terminal("users", "mfa", "ada", "--data", data) as terminal:
         secret = terminal.hears(r"type this secret: ([A-Z2-7 ]+)")[1].replace(" ", "")
         assert len(re.findall("[▄▀█ ]{20,}", terminal.heard)) > 10
         terminal.hears("shows now")
