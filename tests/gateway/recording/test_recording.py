@@ -146,7 +146,17 @@ async def test_killing_the_worker_costs_seconds_that_are_recorded_as_a_gap(
     await disk_and_rows_agree()
 
 
-async def test_a_worker_that_hangs_is_killed_and_started_again(record, site, events_of, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("signalled", "why"),
+    [
+        (signal.SIGKILL, "killed by SIGKILL"),
+        pytest.param(signal.SIGSTOP, "hung", marks=pytest.mark.long("a worker hangs once it is silent for 3 s")),
+    ],
+    ids=["killed", "hung"],
+)
+async def test_a_worker_that_dies_or_hangs_is_gone_and_started_again(
+    record, site, events_of, tmp_path, monkeypatch, signalled, why
+):
     monkeypatch.setenv("EDGE_GATEWAY_SECRET_CENTRAL", "hush-hush")
     deep = tmp_path / ("d" * 60) / ("e" * 60)  # too long for a socket's path, which must not matter
     async with record(site, run_folder=deep) as recording:
@@ -154,9 +164,9 @@ async def test_a_worker_that_hangs_is_killed_and_started_again(record, site, eve
         (pid,) = recording.worker_pids()
         assert b"hush-hush" not in Path(f"/proc/{pid}/environ").read_bytes()
         assert b"rtsp" not in Path(f"/proc/{pid}/cmdline").read_bytes()
-        os.kill(pid, signal.SIGSTOP)
+        os.kill(pid, signalled)
         (lost,) = await until(lambda: events_of(EventKind.WORKER_LOST))
-        assert "hung" in lost.description
+        assert why in lost.description
         assert not is_alive(pid)
         await until(lambda: is_recording(recording))
         assert recording.worker_pids() != (pid,)
