@@ -10,6 +10,7 @@ of far ends that answer within real time-outs.
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from fcntl import LOCK_EX, LOCK_SH, LOCK_UN, flock
@@ -93,6 +94,13 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Let programs be imported beside the first tests: the first to fork one would wait for it within its time-out."""
+    forked = sys.modules.get("forked")
+    if forked is not None and any(item.get_closest_marker("benchmark") is None for item in session.items):
+        forked.import_beforehand()
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import importlib
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import signal
 import subprocess
@@ -38,6 +39,11 @@ _SECONDS = 50
 
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload([module for modules in _MAINS.values() for module in modules])
+
+
+def import_beforehand() -> None:
+    """Start the process that is forked, without waiting for its imports."""
+    multiprocessing.forkserver.ensure_running()
 
 
 class Forked:
