@@ -17,8 +17,8 @@ import aiohttp
 
 from drivers.contract import DeviceFault, LineDown, LinkError
 from drivers.delivery import Delivery
+from drivers.link import bound_output
 from drivers.system_messages import system_words
-from drivers.tcp_bounds import bound_output
 
 CONNECT_SECONDS = 3.0
 _LARGEST_ANSWER = 64 * 1024

@@ -7,9 +7,11 @@ import contextlib
 import errno
 import fcntl
 import random
+import socket
 import struct
 import termios
 import time
+from asyncio.trsock import TransportSocket
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,13 +26,20 @@ from serial_asyncio_fast import connection_for_serial
 from drivers.contract import Cause, LineDown, LinkError, MonotonicSeconds
 from drivers.delivery import Delivery
 from drivers.system_messages import system_words
-from drivers.tcp_bounds import bound_output
 
 _UNREAD_LIMIT = 64 * 1024
 _UNSENT_LIMIT = 4 * 1024
 _CLOSE_SECONDS = 1.0
 _OUTPUT_LOOK_SECONDS = 0.005
 _PARITIES = {"none": serial.PARITY_NONE, "even": serial.PARITY_EVEN, "odd": serial.PARITY_ODD}
+_KEEPALIVE_SECONDS = 5
+_KEEPALIVE_PROBES = 3
+_UNACKNOWLEDGED_MS = 1_000
+"""The kernel ends the connection when the peer acknowledges nothing for this long, even if this program hangs."""
+_UNSENT_BYTES = 1
+"""The kernel accepts no more bytes while it holds this many that it has not sent even once."""
+_TCP_NOTSENT_LOWAT = getattr(socket, "TCP_NOTSENT_LOWAT", 25)  # named by Python only from 3.12 on
+_NO_LINGER = struct.pack("ii", 1, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,3 +437,18 @@ def _close_unwanted(opening: asyncio.Future[serial.Serial]) -> None:
     """Close a port that opened after its opener had given up."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().close()
+
+
+def bound_output(line: socket.socket | TransportSocket) -> None:
+    """Bound how many bytes the kernel holds for this peer, and for how long.
+
+    Closing the connection resets it, even when the process dies: nothing is sent after that.
+    """
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_SECONDS)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _KEEPALIVE_SECONDS)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, _KEEPALIVE_PROBES)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
+    line.setsockopt(socket.IPPROTO_TCP, _TCP_NOTSENT_LOWAT, _UNSENT_BYTES)

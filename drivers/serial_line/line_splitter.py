@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Final
 
-from drivers.serial_line.seven_bits import NOISE, plain_bytes
-
+SWITCHED_ON: Final = bytes((0x80, 0xC0, 0xE0, 0xFC, 0xFE, 0xFF))
+"""Bytes that a line shows when it is switched on: zeros, then ones. No digit is one or two bits away from one."""
+NOISE: Final = bytes((*range(0x21), 0x7F)) + SWITCHED_ON
+"""Bytes that are no part of a card: control characters, blanks, and those of a line that is switched on."""
+_FEWEST_BYTES: Final = 4
+"""Fewer bytes may look like seven data bits or UTF-16 by accident."""
 LONGEST_LINE = 256
 PAUSE_SECONDS = 0.2
 """Seconds of silence after which pending bytes are judged: whether they begin a line, or end one in another way."""
@@ -19,6 +24,21 @@ however late it comes.
 """
 _PAIRS = (b"\r\n", b"\n\r")
 _LINE_ENDS = re.compile(rb"[\r\n]+")
+
+
+def plain_bytes(data: bytes) -> bytes:
+    """Return the characters of a line that was sent with seven data bits, or as UTF-16; other bytes unchanged.
+
+    A port set to eight data bits and no parity shows a sender of seven with its parity bit on top. The line counts as
+    such only when the parity of every byte is right, the same for all.
+    """
+    if len(data) >= _FEWEST_BYTES and max(data) >= 0x80 and len({byte.bit_count() % 2 for byte in data}) == 1:
+        return bytes(byte & 0x7F for byte in data)
+    if len(data) >= 2 * _FEWEST_BYTES and len(data) % 2 == 0:
+        for characters, others in ((data[::2], data[1::2]), (data[1::2], data[::2])):
+            if not any(others) and all(characters):
+                return characters
+    return data
 
 
 def _never(_: bytes) -> bool:

@@ -10,7 +10,7 @@ import structlog
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.frames import TICKS_PER_SECOND, EncodedAudio, EncodedFrame, Entry
-from drivers.rtsp.silence import Silence
+from drivers.rtsp.video_track import Silence
 from gateway.camera_worker.frame_queue import (
     CameraConnected,
     CameraLost,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from typing import Protocol
 
 import structlog
 
@@ -19,7 +20,6 @@ from gateway.lanes.decisions import Decisions, PinTries
 from gateway.lanes.device_reports import Intake
 from gateway.lanes.figures import LaneFigures
 from gateway.lanes.hindrances import with_hindrances, with_swapped_readers
-from gateway.lanes.lane_drivers import LaneDrivers
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.safety import polled_near_a_close
@@ -48,6 +48,40 @@ _LONGEST_REASON = 200
 _RECORDED_WITHIN = 5.0
 _CLOSES_WITHIN = 6.0
 _LOOK_SECONDS = 0.25
+
+
+class LaneDrivers(Protocol):
+    """The drivers of a site, sorted by what lanes use them for."""
+
+    @property
+    def gates(self) -> Mapping[int, Gate]:
+        """The gates, by their device ids."""
+        ...
+
+    @property
+    def showing(self) -> Mapping[int, ShowingReader]:
+        """The readers with lamps, by their device ids."""
+        ...
+
+    @property
+    def stoppable(self) -> frozenset[int]:
+        """The device ids of the gates that have a command to stop."""
+        ...
+
+    @property
+    def limits(self) -> Mapping[int, Limits]:
+        """The limit switches of the gates that have some, by the gate's id."""
+        ...
+
+    @property
+    def unplaced(self) -> frozenset[int]:
+        """The device ids of the gates of which nothing reports where they are."""
+        ...
+
+    @property
+    def drivers(self) -> tuple[Driver, ...]:
+        """The drivers of all devices."""
+        ...
 
 
 class Lanes:

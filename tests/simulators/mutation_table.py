@@ -114,7 +114,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         1,
         "a closed connection keeps what was written",
-        "drivers/tcp_bounds.py",
+        "drivers/link.py",
         "    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)\n",
         "",
     ),

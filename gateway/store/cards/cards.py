@@ -6,6 +6,7 @@ The same index is also kept in memory, for decisions that must not wait; see `ga
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,6 +19,7 @@ import structlog
 from gateway.domain.credentials import Card, near_alias, plate_alias
 from gateway.domain.errors import StoreError
 from gateway.domain.plates import NearPlate, skeleton
+from gateway.domain.printed import readings_of
 from gateway.domain.text_search import folded
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store.cards.index import CardIndex
@@ -31,8 +33,8 @@ from gateway.store.cards.rows import (
     read_card,
     ready,
 )
-from gateway.store.cards.search import having_username, search_cards, username_of
 from gateway.store.engine.database import Database, is_id
+from gateway.store.engine.text_search import Condition, any_of, json_may_hold, search_in
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +45,7 @@ _MOST_FOLLOWED = 900  # in a second, and of those that wait
 _SECOND = 1.0
 _COPIES_APART = 10  # times as long as a copy takes
 _RETRY_SECONDS = 5.0
+_USERNAMES = ("username", "user.username", "guest.username")
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,3 +416,46 @@ def _note(connection: sqlite3.Connection, name: str, value: str) -> None:
 
 def _count(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM card").fetchone()[0])
+
+
+def search_cards(search: str) -> Condition:
+    """Build the condition for cards whose number, holder, username or plate contains this text; "" is in all.
+
+    A card is found by its whole number in any spelling too.
+    """
+    if not search or "\0" in search:
+        return search_in(search)
+    plate = search_in(search, plates=("alias",))
+    spelled = json.dumps([alias for one in readings_of(search) for alias in (*one.aliases(), *one.other_spellings())])
+    return any_of(
+        search_in(search, texts=("number", "holder")),
+        having_username(search),
+        Condition(
+            f"id IN (SELECT card_id FROM card_alias WHERE alias >= 'plate:' AND alias < 'plate;' AND {plate.sql})",
+            plate.values,
+        ),
+        Condition("id IN (SELECT card_id FROM card_alias WHERE alias IN (SELECT value FROM json_each(?)))", (spelled,)),
+    )
+
+
+def having_username(search: str) -> Condition:
+    """Build the condition for cards whose username contains this text."""
+    usernames = tuple(f"json_extract(record, '$.{path}')" for path in _USERNAMES)
+    username, record = search_in(search, texts=usernames), json_may_hold("record", search)
+    # The quick test first, because parsing JSON is slow. json_valid, because one bad record would fail the whole query.
+    return Condition(
+        f"CASE WHEN {record.sql} AND json_valid(record) THEN {username.sql} ELSE 0 END",
+        (*record.values, *username.values),
+    )
+
+
+def username_of(record: str) -> str:
+    """Return the username in a record's JSON text, "" for none."""
+    value: object = json.loads(record)
+    for path in _USERNAMES:
+        found = value
+        for part in path.split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+        if isinstance(found, str) and found:
+            return found
+    return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -19,18 +20,21 @@ from drivers.system_messages import system_words
 from gateway.domain.errors import ConfigError
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET, listen
 from gateway.site.api_section import TlsSection
+from gateway.site.certificates import serving_context
 from gateway.web.auth.admission import Admission, Route, errors_as_envelopes
 from gateway.web.auth.view_tokens import TOKEN
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.http.bodies import LARGEST_BODY
 from gateway.web.http.envelope import failure
-from gateway.web.http.served_certificate import ServedCertificate
 from gateway.web.operation import Operation
 from gateway.web.operations.cameras.whep import CORS, PREFIX
 from gateway.web.status.live import Live
 from gateway.web.status.page import VIEW_ADDRESSES, page
 from gateway.web.status.page_files import page_files
 
+LOOK_SECONDS = 5.0
+"""The period of looks for a replaced certificate."""
+_Stamp = tuple[tuple[int, int, int], ...]
 SHUTDOWN_SECONDS = 5.0
 SERVE_AGAIN_SECONDS = 3.0
 PLACES = web.AppKey("places", HttpPlaces)
@@ -49,8 +53,6 @@ _SECURITY = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Server": "edge-gateway",
 }
-
-
 _FOOTAGE = tuple(item.path.partition("{")[0] for item in OPERATIONS if item.view is not None)
 _TOKEN_CORS = {
     "Access-Control-Allow-Origin": "*",
@@ -64,6 +66,48 @@ _TOKEN_CORS = {
 log = structlog.get_logger(__name__)
 
 _GROUP_TOO = 0o660
+
+
+class ServedCertificate:
+    """The TLS context of new connections, loaded again when its files change."""
+
+    def __init__(self, tls: TlsSection, context: ssl.SSLContext, stamp: _Stamp) -> None:
+        self._tls = tls
+        self._stamp = stamp
+        self.context = context
+
+    @classmethod
+    async def read(cls, tls: TlsSection) -> ServedCertificate:
+        """Read certificate and key. Raises ConfigError with one sentence."""
+        stamp = await asyncio.to_thread(_stamp_of, tls)
+        return cls(tls, await asyncio.to_thread(serving_context, tls), stamp)
+
+    async def run(self) -> None:
+        """Look for replaced files until cancelled. While certificate and key do not match, the earlier ones stay."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            stamp = await asyncio.to_thread(_stamp_of, self._tls)
+            if stamp == self._stamp:
+                continue
+            try:
+                self.context = await asyncio.to_thread(serving_context, self._tls)
+            except ConfigError as error:
+                log.warning("certificate_not_replaced", error=str(error))
+            else:
+                log.info("certificate_replaced", certificate=self._tls.certificate)
+            self._stamp = stamp
+
+
+def _stamp_of(tls: TlsSection) -> _Stamp:
+    """Return inode, modification time and size of each file, without missing files, to notice replacements."""
+    found = []
+    for name in (tls.certificate, tls.key):
+        try:
+            state = Path(name).stat()
+        except OSError:
+            continue
+        found.append((state.st_ino, state.st_mtime_ns, state.st_size))
+    return tuple(found)
 
 
 def assembled(routes: Sequence[Route], admission: Admission, live: Live, places: HttpPlaces) -> web.Application:

@@ -1,4 +1,4 @@
-from drivers.rtsp.silence import Silence
+from drivers.rtsp.video_track import Silence
 
 
 def silence(*arrivals):

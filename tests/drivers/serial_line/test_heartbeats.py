@@ -8,9 +8,8 @@ from itertools import product
 import pytest
 
 from drivers.serial_line.card_lines import Form, alphabet, has_its_begin
-from drivers.serial_line.heartbeats import Heartbeats
-from drivers.serial_line.line_splitter import LineSplitter
-from drivers.serial_line.seven_bits import NOISE
+from drivers.serial_line.line_splitter import NOISE, LineSplitter
+from drivers.serial_line.reader import Heartbeats
 
 TEXT = b"www.usr.cn"
 FORMS = ("text", "hex", "decimal", "wiegand26")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.contract import ProtocolViolation
-from drivers.serial_line.tags import Tags
+from drivers.serial_line.profile import Tags
 
 COUNTED = Tags(count_at=0, first=1, length="prefixed", tail=2)
 TAGS = st.lists(st.binary(min_size=1, max_size=12), max_size=8)

@@ -9,7 +9,7 @@ import pytest
 from gateway.domain.passages import Passage, PassageOutcome
 from gateway.runtime.clock import ClockOffset
 from gateway.store import Entry, EventFilter, Store
-from gateway.store.events import clock_corrections
+from gateway.store.events import journal
 
 SECOND = 1_000_000
 UP = 60 * SECOND
@@ -77,7 +77,7 @@ async def test_a_clock_that_was_set_twice_moves_each_part_by_its_own(store, even
 
 
 async def test_many_events_are_corrected_a_part_at_a_time(store, event, offset, monkeypatch):
-    monkeypatch.setattr(clock_corrections, "AT_A_TIME", 1)
+    monkeypatch.setattr(journal, "AT_A_TIME", 1)
     for seconds in range(1, 8):
         await store.journal.record(Entry(events=(stamped(event, WRONG, seconds),)))
     offset.now = TRUE

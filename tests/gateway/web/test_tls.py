@@ -18,7 +18,7 @@ from running_house import at_work
 from structlog.testing import capture_logs
 from waiting import until
 
-from gateway.web.http import served_certificate
+from gateway.web.http import server
 
 ACCOUNT = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
 
@@ -98,7 +98,7 @@ def handshake(port, pair, version):
 async def test_a_replaced_certificate_counts_without_a_restart_and_half_a_pair_does_not(
     open_gateway, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(served_certificate, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.05)
     pair = write_pair(tmp_path)
     (tmp_path / "new").mkdir()
     new = write_pair(tmp_path / "new")
@@ -191,7 +191,7 @@ async def test_a_certificate_that_cannot_be_used_is_told_by_check_and_stops_no_g
 
 @pytest.fixture
 async def encrypted(open_gateway, tmp_path, monkeypatch):
-    monkeypatch.setattr(served_certificate, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(server, "LOOK_SECONDS", 0.05)
     async with open_gateway(tls=write_pair(tmp_path)) as gateway:
         yield gateway
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.durations import LONGEST, length_of
+from gateway.web.legacy.access import LONGEST, length_of
 
 HOUR = 3_600_000_000
 
