@@ -7,8 +7,8 @@ as the kind of its entry point allows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from drivers.rtsp import formats, h264
@@ -23,7 +23,6 @@ from drivers.rtsp.frames import (
 )
 from gateway.camera_worker.pre_roll import OpenFile, Shelf, Start, ToDisk
 from gateway.camera_worker.segment_file import PART_SUFFIX, SegmentFile
-from gateway.camera_worker.segment_parts import Part, Parts
 from gateway.camera_worker.timeline import LONGEST_DRIFT_MICROS, Timeline
 from gateway.camera_worker.transport_stream import TransportMuxer
 from gateway.domain.footage import GapReason, PartWritten, SegmentFinished, segment_path
@@ -37,6 +36,71 @@ _LONGEST_STEP_TICKS = 10 * TICKS_PER_SECOND
 _LONGEST_RARE_TICKS = 120 * TICKS_PER_SECOND
 """The longest step of a camera that sends rarely; once two pictures came closer together, a longer one is a gap."""
 _FARTHEST_SOUND_TICKS = 2 * TICKS_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a segment for low-latency HLS: a byte range of its file, cut while it is written.
+
+    Attributes:
+        index: its number in the segment, counted from 0.
+        offset: its first byte in the segment's file.
+        length: its bytes.
+        ticks: its duration.
+        independent: whether a player can begin in it, because it holds an entry point.
+    """
+
+    index: int
+    offset: int
+    length: int
+    ticks: int
+    independent: bool
+
+
+class Parts:
+    """The frames of one segment with their places in its file, and the parts that they make.
+
+    Frames are noted whether or not anybody watches, so that a first viewer gets parts from the present segment on.
+    """
+
+    def __init__(self) -> None:
+        self._frames: list[tuple[int, int, bool]] = []
+        self._from = 0
+        self._made = 0
+
+    def note(self, frame: EncodedFrame, *, at: int) -> None:
+        """Note the next frame, whose bytes begin at this offset of the file."""
+        self._frames.append((at, frame.dts, frame.keyframe and frame.entry is not Entry.NONE))
+
+    def ended(self, ticks: int) -> Iterator[Part]:
+        """Yield the parts that have ended since the last call, each as near to `ticks` as its frames allow.
+
+        A part ends when the frame after it is known.
+        """
+        for place in range(self._from + 1, len(self._frames)):
+            at, dts, _ = self._frames[place]
+            step = dts - self._frames[place - 1][1]
+            lasts = dts - self._frames[self._from][1]
+            if 2 * lasts + step >= 2 * ticks:
+                yield self._made_until(place, end=at, ticks=lasts)
+
+    def rest(self, *, size: int, ticks: int) -> Part:
+        """Return the last part of a segment that ends with `size` bytes after `ticks` in all."""
+        lasts = ticks - (self._frames[self._from][1] - self._frames[0][1])
+        return self._made_until(len(self._frames), end=size, ticks=max(1, lasts))
+
+    def _made_until(self, place: int, *, end: int, ticks: int) -> Part:
+        frames = self._frames[self._from : place]
+        part = Part(
+            index=self._made,
+            offset=frames[0][0],
+            length=end - frames[0][0],
+            ticks=ticks,
+            independent=any(entry for _, _, entry in frames),
+        )
+        self._from = place
+        self._made += 1
+        return part
 
 
 class _Open:

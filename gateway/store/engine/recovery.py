@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import struct
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import structlog
 
@@ -22,11 +24,16 @@ from gateway.store.engine.faults import is_damage, refused
 from gateway.store.engine.ids import SALVAGE_GAP, ids_note, raise_ids
 from gateway.store.engine.migrations import Migration, migrate, refuse_newer
 from gateway.store.engine.salvage import copy_rows, read_only, schema_of
-from gateway.store.engine.wal import HEADER_BYTES, commits_lost
 
 log = structlog.get_logger(__name__)
 
 _PARTS = ("-wal", "-shm", "")
+_WAL_HEADER = struct.Struct(">8I")  # https://www.sqlite.org/fileformat2.html#the_write_ahead_log
+_WAL_HEADER_BYTES = _WAL_HEADER.size
+"""The size of a log without a commit."""
+_WAL_FRAME = struct.Struct(">6I")
+_MAGIC_LITTLE, _MAGIC_BIG = 0x377F0682, 0x377F0683
+_MASK = 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +146,7 @@ def _was_in_use(path: Path) -> bool:
     """
     if path.exists() and (not path.is_file() or path.stat().st_size > 0 or closed_mark(path).exists()):
         return True
-    return _size(_part(path, "-wal")) > HEADER_BYTES or ids_note(path).exists()
+    return _size(_part(path, "-wal")) > _WAL_HEADER_BYTES or ids_note(path).exists()
 
 
 def _size(path: Path) -> int:
@@ -232,3 +239,54 @@ def _free_name(path: Path) -> Path:
     while any(_part(path, f".damaged-{number}{suffix}").exists() for suffix in _PARTS):
         number += 1
     return _part(path, f".damaged-{number}")
+
+
+def commits_lost(wal: Path) -> int:
+    """Return how many commits of the log are behind its first wrong frame; 0 if it is intact or missing.
+
+    SQLite itself stops silently there. A power cut leaves at most one, because each commit is flushed before the next
+    begins. Two or more mean damage. Raises OSError if the file cannot be read.
+    """
+    try:
+        with wal.open("rb") as file:
+            return _commits_lost(file)
+    except FileNotFoundError:
+        return 0
+
+
+def _commits_lost(file: BinaryIO) -> int:
+    head = file.read(_WAL_HEADER.size)
+    if len(head) < _WAL_HEADER.size:
+        return 0
+    magic, _, page_size, _, salt1, salt2, sum1, sum2 = _WAL_HEADER.unpack(head)
+    order = "<" if magic == _MAGIC_LITTLE else ">"
+    sums = _checksum(order, head[:24], (0, 0))
+    whole = magic in (_MAGIC_LITTLE, _MAGIC_BIG) and sums == (sum1, sum2)
+    salts = (salt1, salt2)
+    if not whole:
+        # Without a valid header, take the salts of the first frame and SQLite's default page size.
+        page_size = 4096
+        salts = _WAL_FRAME.unpack(first)[2:4] if len(first := file.read(_WAL_FRAME.size)) == _WAL_FRAME.size else salts
+        file.seek(_WAL_HEADER.size)
+    lost = 0
+    while len(frame := file.read(_WAL_FRAME.size + page_size)) == _WAL_FRAME.size + page_size:
+        _, pages_after_commit, *frame_salts, sum1, sum2 = _WAL_FRAME.unpack(frame[: _WAL_FRAME.size])
+        if tuple(frame_salts) != salts:
+            if whole:
+                whole = False  # left by an earlier use of the log, or damaged: later frames with the salts decide
+            continue
+        if whole:
+            sums = _checksum(order, frame[_WAL_FRAME.size :], _checksum(order, frame[:8], sums))
+            whole = sums == (sum1, sum2)
+        if not whole and pages_after_commit:
+            lost += 1
+    return lost
+
+
+def _checksum(order: str, data: bytes, sums: tuple[int, int]) -> tuple[int, int]:
+    first, second = sums
+    words = struct.unpack(f"{order}{len(data) // 4}I", data)
+    for even, odd in zip(words[::2], words[1::2], strict=True):
+        first = (first + even + second) & _MASK
+        second = (second + odd + first) & _MASK
+    return first, second

@@ -8,8 +8,7 @@ from itertools import pairwise
 import pytest
 
 from drivers.rtsp.frames import TICKS_PER_SECOND, AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
-from gateway.camera_worker.segment_parts import Parts
-from gateway.camera_worker.segmenter import Segmenter
+from gateway.camera_worker.segmenter import Parts, Segmenter
 from gateway.domain.footage import GapReason
 from gateway.runtime.clock import Stamp
 

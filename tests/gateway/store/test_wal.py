@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from gateway.store.engine.wal import commits_lost
+from gateway.store.engine.recovery import commits_lost
 
 COMMITS = 20
 
