@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
+import re
 import time
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
@@ -420,8 +421,8 @@ FAULTS = [
     (GivesUpOnceLost, "serial", BACK, (), "connected: not within"),
     (KeepsTheOldPort, "serial", OTHER_PORT, (), "connected: not within"),
     # Pieces that come while nobody reads are read as one: by chance it connects, and is found out a moment later.
-    (TakesPiecesForAnswers, "serial", STEADY, (Fault.BYTEWISE,), "ed: not within"),
-    (TakesPiecesForAnswers, "serial", STEADY, (Fault.SPLIT,), "ed: not within"),
+    (TakesPiecesForAnswers, "serial", STEADY, (Fault.BYTEWISE,), "ed: not within|not to mind"),
+    (TakesPiecesForAnswers, "serial", STEADY, (Fault.SPLIT,), "ed: not within|not to mind"),
     (IsImpatient, "serial", STEADY, (Fault.LATE,), "connected: not within"),
     (TakesSpoiltAnswers, "serial", SURVIVES, (Fault.CORRUPTED,), "the device never said so"),
     (TakesEchoes, "serial", SURVIVES, (Fault.ECHOED,), "the device never said so"),
@@ -453,7 +454,7 @@ async def test_a_driver_that_breaks_a_rule_is_found(driver, line, rule, bad, wor
     kit.offline_seconds = kit.online_seconds = 1.0
     with pytest.raises(BaseException) as caught:  # noqa: PT011 (what failed is looked at, in groups too)
         await getattr(kit, rule)(tmp_path, line, *bad)
-    assert any(words in str(error) for error in leaves(caught.value)), list(leaves(caught.value))
+    assert any(re.search(words, str(error)) for error in leaves(caught.value)), list(leaves(caught.value))
 
 
 async def test_a_driver_that_the_kit_was_not_told_of_is_not_judged_in_secret(tmp_path):

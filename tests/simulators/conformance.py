@@ -297,7 +297,7 @@ class Conformance:
             await self.connected(rig)
             since = len(rig.heard.reports)
             await self.served(rig, since=since)
-            assert rig.heard.count(DeviceLost) == 0
+            assert rig.heard.count(DeviceLost) == 0, "it was lost by what it is not to mind"
 
     async def test_survives(self, tmp_path, kind_of_line, fault):
         async with self.at_work(tmp_path, kind_of_line) as rig:

@@ -27,7 +27,6 @@ OF_SETTINGS = (
     "/status/webhook/list",
     "/status/outbox/list",
     "/status/outbox/books",
-    "/status/consumer/list",
     "/status/sync",
     "/v1/sso/admin/providers",
 )

@@ -28,7 +28,7 @@ async def test_a_webhook_that_does_not_answer_says_so_and_is_tried(open_gateway,
             "POST", "/api/v1/webhooks", {"url": url, "events": ["alert.triggered"], "secret": "s" * 32}
         )
         await sign_in(page, gateway, view="health")
-        hook = page.locator("#receivers .consumer")
+        hook = page.locator("#receivers .receiver")
         await expect(hook).to_contain_text(gateway.url.removeprefix("http://"))
         await expect(hook).to_contain_text("nothing waits · 0 delivered")
         assert "secret" not in await page.locator("#receivers").inner_html()

@@ -36,7 +36,6 @@ BODIES = {
     "/status/outbox/retry": {"id": 1},
     "/status/outbox/settle": {"id": 1, "not_there": True},
     "/status/outbox/drop": {"id": 1},
-    "/status/consumer/forget": {"account": "sync"},
     "/status/passback/forgive": {"everybody": True},
     "/v1/camera": {"id": 201},
     "PUT /v1/camera": {"name": "Yard"},
@@ -45,7 +44,6 @@ BODIES = {
 }
 OF_THEIR_OWN = {
     ("GET", "/status/fleet"),
-    ("POST", "/status/consumer/forget"),
     ("DELETE", "/v1/camera"),
     ("DELETE", "/v1/camera/event"),
 }
