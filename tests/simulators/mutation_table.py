@@ -134,6 +134,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         1,
+        "opens that a lost line refuses count as tries",
+        "gateway/lanes/machine/reopening.py",
+        "is_try=not may_move)",
+        "is_try=True)",
+        tests=("tests/gateway/lanes/test_undone_closes.py",),
+    ),
+    Mutation(
+        1,
         "a stop that is asked for ends the opening again",
         "gateway/lanes/machine/stopping.py",
         "    lane.put(lane.state.stop.asked_for(event.command.command_id, by))\n",

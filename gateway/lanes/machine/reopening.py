@@ -90,10 +90,14 @@ def is_under_way(state: LaneState) -> bool:
 
 
 def not_sent(lane: Transition) -> None:
-    """Schedule the next open after one that was not sent; soon after the first, as a reset line is soon back."""
+    """Schedule the next open after one that was not sent; soon after the first, as a reset line is soon back.
+
+    As long as the close may still move the gate, it is no try: otherwise all tries could fail before the line is back.
+    """
     job = lane.state.closing
     if job is not None and job.reopening:
-        lane.put(job.open_not_sent(soon=lane.now.at + _SOON))
+        may_move = lane.now.at < job.since + lane.rules.lane.closing_seconds
+        lane.put(job.open_not_sent(soon=lane.now.at + _SOON, is_try=not may_move))
 
 
 def follow(lane: Transition, job: Closing) -> bool:
@@ -121,7 +125,7 @@ def follow(lane: Transition, job: Closing) -> bool:
         else:
             lane.drop_closing()
         return False
-    if job.reopening >= OPEN_TRIES:
+    if job.opens_tried >= OPEN_TRIES:
         _end(lane, job)
         text = f"the gate could not be opened again after {job.reopening} commands: {reason}"
         lane.tell(EventKind.OPENING_TIMED_OUT, text, filmed_from=lane.now.stamp.micros)

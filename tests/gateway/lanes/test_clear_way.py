@@ -466,7 +466,7 @@ def test_open_that_does_not_move_it_is_asked_for_again_and_then_a_person_is_call
     lane.safety(ON)
     for _ in range(5):
         if lane.state.commands.flight is not None:
-            lane.do(m.CommandFailed(lane.sent[-1].command_id, "no answer", sent=False))
+            lane.do(m.CommandFailed(lane.sent[-1].command_id, "no answer", sent=True))
         lane.wait(1.1)
     assert lane.actions() == [OPEN, CLOSE, OPEN, OPEN, OPEN]
     assert E.OPENING_TIMED_OUT in lane.events

@@ -241,9 +241,40 @@ def test_close_whose_undoing_fails_three_times_is_given_up(lane, who):
     lane.safety(ON)
     fail(lane, let_in(lane, who), sent=False)
     for _ in range(10):
-        fail(lane, lane.sent[-1], sent=False)
+        fail(lane, lane.sent[-1], sent=True)
         lane.wait(1.1)
     assert lane.actions() == [OPEN, CLOSE, OPEN, OPEN, OPEN, OPEN]
+
+
+@pytest.mark.parametrize("seen", [GatePosition.CLOSING, GatePosition.OPEN])
+def test_opens_that_a_lost_line_refuses_are_no_tries_while_the_close_may_move_the_gate(lane, seen):
+    """A line that is opened again for some seconds refuses each at once; one must go out as soon as it is back."""
+    give_close(lane)
+    lane.acknowledge()
+    lane.gate(seen)
+    lane.closing(ON)
+    for _ in range(6):
+        fail(lane, lane.sent[-1], sent=False)
+        lane.wait(1.1)
+    assert lane.actions() == [OPEN, CLOSE, *[OPEN] * 7]
+    for _ in range(3):
+        fail(lane, lane.sent[-1], sent=True)
+        lane.wait(1.1)
+    assert lane.actions() == [OPEN, CLOSE, *[OPEN] * 9]
+    assert lane.events.count(E.OPENING_TIMED_OUT) == 1
+
+
+def test_opens_that_are_never_sent_are_given_up_once_the_close_moves_the_gate_no_more(lane):
+    give_close(lane)
+    lane.acknowledge()
+    lane.closing(ON)
+    for _ in range(40):
+        if lane.state.commands.flight is not None:
+            fail(lane, lane.sent[-1], sent=False)
+        lane.wait(1.1)
+    tries = int(lane.rules.lane.closing_seconds) + 3
+    assert lane.actions().count(OPEN) <= tries + 2
+    assert lane.events.count(E.OPENING_TIMED_OUT) == 1
 
 
 def test_close_is_watched_on_when_two_opens_in_its_place_did_not_go_out(closing):

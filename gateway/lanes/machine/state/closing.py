@@ -28,6 +28,7 @@ class Closing:
         lost: whether the controller was lost meanwhile, and the position has not been read since.
         reopened: how often in a row the gate was opened again while it closed.
         reopening: number of opens sent to undo the close that have not moved the gate yet.
+        unsent_opens: number of these opens that did not go out while the close might still move the gate.
         reopen_at: when the next such open is due.
         reopen_unsent: whether the last such open did not go out.
         reopens_for: why the gate was asked to open again; "" once its controller has acknowledged that.
@@ -48,6 +49,7 @@ class Closing:
     lost: bool = False
     reopened: int = 0
     reopening: int = 0
+    unsent_opens: int = 0
     reopen_at: float = NEVER
     reopen_unsent: bool = False
     reopens_for: str = ""
@@ -160,9 +162,19 @@ class Closing:
         """Return the closing with one more open on its way, the next one due at `next_at`."""
         return replace(self, reopening=self.reopening + 1, reopen_at=next_at, reopen_unsent=False)
 
-    def open_not_sent(self, *, soon: float) -> Closing:
+    @property
+    def opens_tried(self) -> int:
+        """Number of opens that count as tries to undo the close."""
+        return self.reopening - self.unsent_opens
+
+    def open_not_sent(self, *, soon: float, is_try: bool) -> Closing:
         """Return the closing after an open that was not sent. After the first open, the next is due at `soon`."""
-        return replace(self, reopen_at=soon if self.reopening == 1 else self.reopen_at, reopen_unsent=True)
+        return replace(
+            self,
+            reopen_at=soon if self.reopening == 1 else self.reopen_at,
+            reopen_unsent=True,
+            unsent_opens=self.unsent_opens + (not is_try),
+        )
 
     def open_due(self, at: float) -> Closing:
         """Return the closing with the next open due at `at`."""
@@ -178,4 +190,4 @@ class Closing:
 
     def reopening_over(self, *, goes_on: bool = False) -> Closing:
         """Return the closing with no open awaited; `goes_on`: a close that was sent may still move the gate."""
-        return replace(self, reopening=0, reopens_for="", ours=self.ours or goes_on, earlier=goes_on)
+        return replace(self, reopening=0, unsent_opens=0, reopens_for="", ours=self.ours or goes_on, earlier=goes_on)
