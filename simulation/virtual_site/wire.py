@@ -33,7 +33,7 @@ class Line:
     def __init__(self, *, serve: Callable[[], asyncio.Protocol]) -> None:
         self.serve = serve
         self._state = LineState.UP
-        self._plugs: set[Plug] = set()
+        self._plugs: dict[Plug, None] = {}  # in order, so that runs of one seed are equal
 
     @property
     def state(self) -> LineState:
@@ -53,12 +53,12 @@ class Line:
     def plug(self) -> Plug:
         """Connect one gateway to the line."""
         made = Plug(self)
-        self._plugs.add(made)
+        self._plugs[made] = None
         return made
 
     def forget(self, plug: Plug) -> None:
         """Forget a gateway that is gone."""
-        self._plugs.discard(plug)
+        self._plugs.pop(plug, None)
 
 
 class Plug:
@@ -66,7 +66,7 @@ class Plug:
 
     def __init__(self, line: Line) -> None:
         self._line = line
-        self._ends: set[_End] = set()
+        self._ends: dict[_End, None] = {}
         self._pulled = False
 
     async def connect(self, client: asyncio.Protocol) -> None:
@@ -76,9 +76,9 @@ class Plug:
         if self._pulled or self._line.state is LineState.REFUSED:
             raise OSError(errno.ECONNREFUSED, "connection refused")
         server = self._line.serve()
-        near, far = _End(client, over=self._ends.discard), _End(server, over=self._ends.discard)
+        near, far = _End(client, over=self._over), _End(server, over=self._over)
         near.other, far.other = far, near
-        self._ends |= {near, far}
+        self._ends |= {near: None, far: None}
         server.connection_made(far)
         client.connection_made(near)
 
@@ -92,6 +92,9 @@ class Plug:
         """Break every connection."""
         for end in tuple(self._ends):
             end.break_off()
+
+    def _over(self, end: _End) -> None:
+        self._ends.pop(end, None)
 
     def deafen(self) -> None:
         """Keep connections open, but lose everything that is sent on them."""

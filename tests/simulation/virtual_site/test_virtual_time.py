@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -25,6 +26,29 @@ def test_timers_of_one_instant_ring_in_their_order(loop):
         loop.call_at(5.0, rung.append, number)
     loop.run_until_complete(asyncio.sleep(5.0))
     assert rung == list(range(50))
+
+
+def test_a_group_cancels_its_tasks_in_an_order_that_does_not_depend_on_their_addresses():
+    kept, orders = [], []
+
+    async def wait(number, ended):
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(number)
+
+    async def run():
+        ended = []
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1), asyncio.TaskGroup() as group:
+                kept.extend(group.create_task(wait(number, ended)) for number in range(50))
+        return ended
+
+    for _ in range(2):  # tasks that are kept have other addresses than the next ones
+        with contextlib.closing(VirtualLoop()) as loop:
+            orders.append(loop.run_until_complete(run()))
+    assert sorted(orders[0]) == list(range(50))
+    assert orders[0] == orders[1]
 
 
 def test_time_outs_and_cancelled_timers(loop):
