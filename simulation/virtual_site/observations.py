@@ -27,7 +27,7 @@ class Injected(Observation):
 
 @dataclass(frozen=True, slots=True)
 class Polled(Observation):
-    """A gate's controller was polled. `idle`: nothing has happened at its lane for a while, so no poll need be fast."""
+    """A gate's controller was polled. `idle`: nobody and nothing was at its lane, moved or was wrong for a while."""
 
     lane: str
     idle: bool

@@ -675,3 +675,29 @@ def test_polls_of_an_idle_lane(pause, idle, is_broken):
     check = PollsCheck(poll=0.3)
     said = {check.see(seen.Polled(number * pause, LANE, idle)) for number in range(1, 100)} - {""}
     assert said == ({"lane-1 was polled more than 25 times within 5 s while idle"} if is_broken else set())
+
+
+def polled_fast(check, begin, *, seconds=3.0, lane=LANE):
+    """Poll a still lane each 0.06 s, as before a close; return what the check says."""
+    polls = (seen.Polled(begin + number * 0.06, lane, idle=True) for number in range(int(seconds / 0.06)))
+    return {check.see(poll) for poll in polls} - {""}
+
+
+def test_fast_polls_of_a_still_lane_with_a_command_under_way():
+    check = PollsCheck(poll=0.3)
+    check.see(seen.Called(10.0, LANE, GateAction.CLOSE))
+    check.see(seen.Called(10.0, LANE, GateAction.STOP))
+    check.see(seen.Answered(10.5, LANE, GateAction.STOP, acknowledged=True))
+    assert not polled_fast(check, 20.0)
+    assert polled_fast(check, 20.0, lane="lane-2")
+    check.see(seen.Answered(25.0, LANE, GateAction.CLOSE, acknowledged=False))
+    assert not polled_fast(check, 25.0)
+    assert not polled_fast(check, 28.9)
+    assert polled_fast(check, 32.1)
+
+
+def test_fast_polls_of_a_still_lane_after_the_power_cut_that_ended_its_command():
+    check = PollsCheck(poll=0.3)
+    check.see(seen.Called(10.0, LANE, GateAction.CLOSE))
+    check.see(seen.Ended(11.0, "boot1", clean=False))
+    assert polled_fast(check, 60.0)
