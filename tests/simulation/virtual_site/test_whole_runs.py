@@ -49,7 +49,7 @@ def test_everything_was_injected_and_traffic_flowed(short_run):
 
 @pytest.mark.long("whole days of a site")
 def test_the_same_seed_gives_the_same_run_and_another_seed_another():
-    plan = Plan(days=0.3, lanes=3, seed=7, vehicles=50, faults=3.0)
+    plan = Plan(days=0.3, lanes=3, seed=7, vehicles=150, faults=3.0)
     one, again, other = simulate(plan), simulate(plan), simulate(replace(plan, seed=8))
     assert one.counts["passage passed"] > 15
     assert (again.digest, again.steps, again.counts) == (one.digest, one.steps, one.counts)
