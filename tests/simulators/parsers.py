@@ -335,7 +335,7 @@ def _central_json(data: bytes) -> None:
 
 
 _MENDED = re.compile(rb"\\u[dD]|NaN|Infinity|[eE]\+?\d{3}|\d{300}")
-"""What a body may have that is no value to keep."""
+"""Parts of a body that cannot be kept as values."""
 _CARDS = CardMapper(CardFieldMap(), UTC)
 
 

@@ -23,6 +23,7 @@ from rich.table import Table
 _SECONDS_PER_DAY_AND_LANE = 120  # a run that takes longer hangs
 _LEAST_SECONDS = 600
 _SHOWN_LINES = 3
+_MOST_SEEDS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,8 @@ def main() -> int:
     if "," in asked.seeds:
         seeds = [int(seed) for seed in asked.seeds.split(",") if seed]
     else:
+        if int(asked.seeds) > _MOST_SEEDS:
+            options.error(f"--seeds {asked.seeds} are too many runs; put a comma behind a single seed")
         seeds = [random.SystemRandom().randrange(1, 1_000_000_000) for _ in range(int(asked.seeds))]
     console.print(f"{len(seeds)} seeds: {','.join(map(str, seeds))}")
     runs: list[Run] = []

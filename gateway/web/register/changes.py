@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 REGISTER_PATH = "/local/register"
-"""Where the local socket takes a `Change` of the register."""
+"""Path of the local socket that takes a `Change` of the register."""
 RELOAD_PATH = "/local/reload"
-"""Where it takes a `Reload`."""
+"""Path of the local socket that takes a `Reload`."""
 TRIAL_PATH = "/local/reload/trial"
-"""Where it answers how the change on trial stands."""
+"""Path of the local socket that answers how the change on trial stands."""
 
 
 class _Message(BaseModel):
