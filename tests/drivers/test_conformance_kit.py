@@ -32,6 +32,7 @@ from drivers.contract import (
     LinkError,
     NotPermitted,
 )
+from drivers.gates.http_gate import HttpGate
 from drivers.link import LinkSpec, open_link
 
 pytestmark = pytest.mark.long("every rule of the kit against every driver, in real time-outs")
@@ -47,7 +48,7 @@ EXEMPT = {
 
 def is_driver(value: object) -> bool:
     """Return whether a class is a driver by `drivers.contract.Driver`: it runs with reports."""
-    if not inspect.isclass(value) or getattr(value, "_is_protocol", False):
+    if not inspect.isclass(value) or inspect.isabstract(value) or getattr(value, "_is_protocol", False):
         return False
     run = getattr(value, "run", None)
     return inspect.iscoroutinefunction(run) and "reports" in inspect.signature(run).parameters
@@ -85,6 +86,7 @@ def test_every_driver_is_under_the_kit_or_exempt_with_a_reason():
 def test_a_driver_is_told_from_what_is_none():
     assert is_driver(Sound)
     assert not is_driver(Driver)
+    assert not is_driver(HttpGate), "a base is judged by what derives from it"
     assert not is_driver(Bus)
 
 

@@ -24,6 +24,8 @@ class Mutation:
 _SAFETY = "gateway/lanes/machine/safety.py"
 _RUNNER = "gateway/lanes/runner.py"
 _BUS = "drivers/bus/bus.py"
+_HTTP_GATE = "drivers/gates/http_gate.py"
+_HTTP_GATES = ("tests/drivers/hikvision/test_barrier_gate.py",)
 _RETENTION = ("tests/gateway/recording/test_retention.py",)
 _SWEEPS = ("tests/gateway/central/test_list_proof.py", "tests/gateway/central/test_list_proof_promise.py")
 _SHARED_AREAS = ("tests/gateway/lanes/test_shared_areas.py",)
@@ -156,6 +158,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "earlier=False)",
         tests=("tests/gateway/lanes/test_unanswered_opens.py",),
     ),
+    Mutation(
+        1,
+        "the last question before a command over HTTP left out",
+        _HTTP_GATE,
+        "if forbidden is not None and (reason := forbidden()):",
+        "if forbidden is not None and (reason := ''):",
+        tests=_HTTP_GATES,
+    ),
     # 2: no command replayed or late
     Mutation(
         2,
@@ -172,6 +182,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if self._monotonic() + _BUSY_PAUSE >= deadline or self._has_ended:",
         "if self._has_ended:",
         tests=("tests/drivers/modbus/test_gate.py",),
+    ),
+    Mutation(
+        2,
+        "a command over HTTP is sent after its deadline",
+        _HTTP_GATE,
+        "if self._monotonic() >= deadline:",
+        "if False:",
+        tests=_HTTP_GATES,
     ),
     Mutation(
         2,
