@@ -65,8 +65,8 @@ class SiteCards:
             return
         before = None if card_id is None else await self.record(card_id)
         record = body if before is None else changed_by(before, body)
-        number = map_card(card_id or 0, record, self.fields, self.zone).card.number
-        if before is not None and number == map_card(card_id or 0, before, self.fields, self.zone).card.number:
+        number = map_card(card_id or 0, record, self.fields, self.zone).number
+        if before is not None and number == map_card(card_id or 0, before, self.fields, self.zone).number:
             return
         if number and any(one != card_id for one in await self.cards.ids_of_number(number)):
             raise CommandRefused(f"number: {number} is already used")
@@ -188,8 +188,7 @@ class SiteCards:
         await self._apply(put=put, remove=remove)
 
     def _mapped(self, card_id: int, record: JsonObject) -> CardRecord:
-        mapped = map_card(card_id, record, self.fields, self.zone)
-        return CardRecord(mapped.card, record_text(record))
+        return CardRecord(map_card(card_id, record, self.fields, self.zone), record_text(record))
 
     async def _put(self, card_id: int, record: JsonObject, *, instead_of: int | None = None) -> None:
         gone = () if instead_of is None else (instead_of,)

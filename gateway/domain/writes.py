@@ -52,6 +52,7 @@ class Lookup:
         paged: whether the list comes in pages.
         searched: whether the list can be searched.
         is_long: whether the list grows all day, so that it cannot be read as a whole.
+        by_cursor: whether the whole list is read by cursor, which no change of the list disturbs.
     """
 
     path: str
@@ -60,6 +61,7 @@ class Lookup:
     paged: bool = True
     searched: bool = False
     is_long: bool = False
+    by_cursor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ _CARDS = Lookup(
     (("number",), ("uid",), ("plate",), ("facility_code", "card_number")),
     searched=True,
 )
-_DEVICES = Lookup("/v1/device/list", "devices", (("serial_number",), ("name",)), searched=True)
+_DEVICES = Lookup("/v1/device/list", "devices", (("serial_number",), ("name",)), searched=True, by_cursor=True)
 
 DEVICE_CREATE = WriteOperation("device", "create", Effect.CREATE, "PUT", "/v1/device", ("device",), _DEVICES)
 DEVICE_CONFIG = WriteOperation("device", "config", Effect.CHANGE, "PATCH", "/v1/device/config", ("device",))

@@ -60,7 +60,8 @@ from gateway.camera_worker.salvage import whole_frames
 from gateway.camera_worker.sdp import SdpRefused, checked_offer, trickle
 from gateway.central.client.answers import judge
 from gateway.central.client.json_body import Unreadable, read_object
-from gateway.central.pull.field_map import CardFieldMap, CardMapper, record_id
+from gateway.central.client.values import record_id
+from gateway.central.pull.field_map import CardFieldMap, CardMapper
 from gateway.domain.errors import ConfigError, GatewayError, StoreError
 from gateway.fleet.cards_down import Notice
 from gateway.fleet.signed_commands import SENDER, FleetCommand, sender_of, signed

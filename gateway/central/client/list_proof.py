@@ -9,102 +9,38 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.central.client.answers import CentralFailed, JsonObject
-from gateway.central.pull.field_map import record_id
-
 LARGE_SHARE: Final = 0.2
 """A removal of more than this share of a list is large."""
 
-Page = tuple[tuple[int, JsonObject], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """Content of one page of a list.
-
-    Attributes:
-        ids: the id of every record in the page's order; None for a record without a usable id.
-        count: the number of records in the whole list, as the page says; None if it does not.
-        records: the records with an id, by their ids; of several with the same id, the first.
-    """
-
-    ids: tuple[int | None, ...]
-    count: int | None
-    records: dict[int, JsonObject]
-
-
-def read_listing(answer: JsonObject, resource: str) -> Listing | None:
-    """Read the list of this name from an answer; None when it holds none."""
-    listed = answer.get(resource)
-    if not isinstance(listed, list):
-        return None
-    count = answer.get("count")
-    ids: list[int | None] = []
-    records: dict[int, JsonObject] = {}
-    for record in listed:
-        found = record_id(record) if isinstance(record, dict) else None
-        ids.append(found)
-        if found is not None and isinstance(record, dict):
-            records.setdefault(found, record)
-    return Listing(tuple(ids), count if isinstance(count, int) and not isinstance(count, bool) else None, records)
-
-
-@dataclass(frozen=True, slots=True)
-class Met:
-    """Content of a page that an earlier walk had: its records' ids, each once, and the count that it stated."""
-
-    ids: tuple[int, ...]
-    count: int | None
-
 
 class Tally:
-    """Totals of one walk over a list, and the check that its pages agree."""
+    """Totals of one walk over a list, and the check that its pages agree.
+
+    Attributes:
+        ids: the ids of the records that came.
+        without_id: how many records came without a usable id.
+    """
 
     def __init__(self, resource: str) -> None:
         self._resource = resource
         self._received = 0
-        self._without_id = 0
+        self.without_id = 0
         self._counts: set[int | None] = set()
-        self.last_count: int | None = None
         self._fault = ""
         self.ids: set[int] = set()
 
-    def take(self, answer: JsonObject) -> Page:
-        """Count a page; return its records that are new, with their ids.
-
-        Raises CentralFailed when the answer holds no list of records.
-        """
-        listing = read_listing(answer, self._resource)
-        if listing is None:
-            raise CentralFailed(f"central's answer has no list '{self._resource}'")
-        return tuple((found, listing.records[found]) for found in self.take_ids(listing.ids, listing.count))
-
-    def take_ids(self, ids: Sequence[int | None], count: int | None) -> tuple[int, ...]:
-        """Count a page that was parsed elsewhere; return its ids that are new.
+    def take(self, ids: Sequence[int | None], count: int | None) -> tuple[int, ...]:
+        """Count a page; return its ids that are new.
 
         `ids`: the id of every record, None for one without a usable id. `count`: the list's length, as the page says.
         """
-        self.last_count = count
         self._counts.add(count)
         self._received += len(ids)
         known = [found for found in ids if found is not None]
-        self._without_id += len(ids) - len(known)
+        self.without_id += len(ids) - len(known)
         fresh = tuple(found for found in dict.fromkeys(known) if found not in self.ids)
         self.ids.update(fresh)
         return fresh
-
-    def again(self, met: Met) -> tuple[int, ...]:
-        """Count a page that an earlier walk had; return its ids that are new in this walk."""
-        self._counts.add(met.count)
-        self._received += len(met.ids)
-        fresh = tuple(found for found in met.ids if found not in self.ids)
-        self.ids.update(fresh)
-        return fresh
-
-    @property
-    def received(self) -> int:
-        """Number of records that came, duplicates included."""
-        return self._received
 
     @property
     def count(self) -> int | None:
@@ -126,7 +62,7 @@ class Tally:
         count = next(iter(self._counts), None)
         reasons = (
             (bool(self._fault), self._fault),
-            (self._without_id > 0, f"{self._without_id} records without a usable id"),
+            (self.without_id > 0, f"{self.without_id} records without a usable id"),
             (len(self._counts) != 1, "the count changed from page to page"),
             (count is None, "no count"),
             (count != self._received, f"the count says {count}, but {self._received} came"),

@@ -1,55 +1,28 @@
-"""Requests for central's lists: page by page, by cursor, or in one piece."""
+"""Central's lists: the type of their pages, and the reader of a whole list."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from hashlib import blake2b
 from itertools import pairwise
 
-from gateway.central.client.answers import CentralFailed
+from pydantic import JsonValue
+
+from gateway.central.client.answers import CentralFailed, CentralSlow, TooLarge
 from gateway.central.client.client import CentralClient
-from gateway.central.client.list_proof import Page, Tally, read_listing
-from gateway.central.client.page_size import PageSize, in_a_size_that_comes
-from gateway.central.client.values import whole_of
+from gateway.central.client.list_proof import Tally
+from gateway.central.client.page_size import PageSize, in_a_size_that_comes, is_by_size
+from gateway.central.client.values import record_id, whole_of
 from gateway.domain.writes import JsonObject, Lookup
 
 _MOST_PAGES = 20_000
-
-Take = Callable[[Page], Awaitable[None]]
-
-
-async def read_by_cursor(client: CentralClient, *, path: str, resource: str, size: PageSize, take: Take) -> Tally:
-    """Read a list by cursor, from the newest record to the oldest, and pass each page to `take`."""
-    tally = Tally(resource)
-    cursor = 0
-
-    async def ask(limit: int) -> JsonObject:
-        return await client.call("POST", path, {"page": 1, "page_limit": limit, "cursor_id": cursor})
-
-    for _ in range(_MOST_PAGES):
-        answer = await in_a_size_that_comes(client, size, ask)
-        page = tally.take(answer)
-        if page:
-            await take(page)
-        if not page or answer.get("next_cursor") is None:
-            size.walked()
-            return tally
-        following = whole_of(answer["next_cursor"])
-        if not following or (cursor and following >= cursor):
-            tally.fault("the cursor does not go to older records")
-            return tally
-        cursor = following
-    tally.fault(f"no end after {_MOST_PAGES} batches")
-    return tally
+_IdOf = Callable[[JsonObject], int | None]
 
 
-async def read_whole(client: CentralClient, *, path: str, resource: str, take: Take) -> Tally:
-    """Read a list that comes in one piece, and pass it to `take`."""
-    tally = Tally(resource)
-    asked: JsonObject = {}
-    await take(tally.take(await client.call("POST", path, asked)))
-    return tally
+class NoList(CentralFailed):
+    """Error for an answer that holds no list of the expected name."""
 
 
 class Order(Enum):
@@ -61,23 +34,27 @@ class Order(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ListPage:
+class Page:
     """A page of a list.
 
     Attributes:
         ids: the id of every record in the page's order; None for a record without a usable id.
-        records: the records with an id, and their ids; of several with the same id, the first.
+        records: the records with an id, by their ids; of several with the same id, the first.
         count: the number of records in the whole list, as the page says; None if it does not.
+        following: where the next page of a list begins that is read by cursor; None at its end.
+        digest: a digest of the page as it came, "" if it is not to be remembered.
     """
 
     ids: tuple[int | None, ...]
-    records: tuple[tuple[int, JsonObject], ...]
+    records: Mapping[int, JsonObject]
     count: int | None
+    following: JsonValue = None
+    digest: bytes = b""
 
     @property
     def order(self) -> Order:
         """The order of its ids; a page of one record counts as newest first."""
-        numbers = [number for number, _ in self.records]
+        numbers = list(self.records)
         if len(numbers) < len(self.ids):
             return Order.NONE
         if all(one > other for one, other in pairwise(numbers)):
@@ -85,12 +62,158 @@ class ListPage:
         return Order.OLDEST_FIRST if all(one < other for one, other in pairwise(numbers)) else Order.NONE
 
 
-async def read_page(client: CentralClient, lookup: Lookup, number: int, limit: int, *, search: str = "") -> ListPage:
-    """Read one page. Raises what the client raises, and CentralFailed when the answer has no list."""
+def page_of(answer: JsonObject, resource: str, *, id_of: _IdOf = record_id) -> Page:
+    """Read the page of this name from an answer. Raises NoList.
+
+    `id_of` returns the id of a record, None without a usable one.
+    """
+    listed = answer.get(resource)
+    if not isinstance(listed, list):
+        raise NoList(f"central's answer has no list '{resource}'")
+    count = answer.get("count")
+    ids: list[int | None] = []
+    records: dict[int, JsonObject] = {}
+    for record in listed:
+        found = id_of(record) if isinstance(record, dict) else None
+        ids.append(found)
+        if found is not None and isinstance(record, dict):
+            records.setdefault(found, record)
+    return Page(
+        ids=tuple(ids),
+        records=records,
+        count=count if isinstance(count, int) and not isinstance(count, bool) else None,
+        following=answer.get("next_cursor"),
+    )
+
+
+async def read_page(client: CentralClient, lookup: Lookup, number: int, limit: int, *, search: str = "") -> Page:
+    """Read one page. Raises what the client raises, and NoList."""
     asked: JsonObject = {"page": number, "page_limit": limit} if lookup.paged else {}
     if search:
         asked["search"] = search
-    listing = read_listing(await client.call("POST", lookup.path, asked), lookup.resource)
-    if listing is None:
-        raise CentralFailed(f"central's answer has no list {lookup.resource!r}")
-    return ListPage(listing.ids, tuple(listing.records.items()), listing.count)
+    return page_of(await client.call("POST", lookup.path, asked), lookup.resource)
+
+
+class PageMemory:
+    """Pages of the last walk whose records the site has exactly, by their digests: they are not parsed again."""
+
+    def __init__(self) -> None:
+        self._met: dict[bytes, Page] = {}
+        self._walked: dict[bytes, Page] = {}
+
+    def recall(self, digest: bytes) -> Page | None:
+        """Return the page with this digest, without its records; None unless the last walk had it."""
+        met = self._met.get(digest)
+        if met is not None:
+            self._walked[digest] = met
+        return met
+
+    def note(self, page: Page) -> None:
+        """Remember a page whose records the site has exactly."""
+        if page.digest:
+            self._walked[page.digest] = replace(page, records={})
+
+    def end_walk(self, *, keep: bool) -> None:
+        """End a walk; without `keep` all pages are forgotten."""
+        self._met, self._walked = (self._walked if keep else {}), {}
+
+
+@dataclass(slots=True, kw_only=True)
+class ListReader:
+    """Reader of a whole list: by cursor, by page numbers, or in one piece, as its `lookup` says.
+
+    Attributes:
+        client: the client of central.
+        lookup: the list.
+        tally: the totals of the walk. They say whether the walk proves the whole list.
+        size: the page size that central serves.
+        memory: pages that need not be parsed again; None for a list of which none is remembered.
+        also: further fields of each request.
+        id_of: returns the id of a record, None without a usable one.
+        most_pages: the most pages that are read.
+    """
+
+    client: CentralClient
+    lookup: Lookup
+    tally: Tally
+    size: PageSize
+    memory: PageMemory | None = None
+    also: JsonObject = field(default_factory=dict)
+    id_of: _IdOf = record_id
+    most_pages: int = _MOST_PAGES
+    _cursor: int = field(default=0, init=False)
+
+    async def pages(self) -> AsyncGenerator[Page, None]:
+        """Yield the pages, of each the records that none before it had, until a page has no such record.
+
+        Only that proves the end of a list by page numbers, whatever `count` says. Raises what the client raises, and
+        NoList.
+        """
+        for number in range(1, self.most_pages + 1):
+            page = await self._next(number)
+            if number == 1 and self.lookup.paged and not self.lookup.by_cursor:
+                self.size.came(len(page.ids), page.count)
+            fresh = self.tally.take(page.ids, page.count)
+            if fresh:
+                yield page if fresh == page.ids else _only(page, fresh)
+            if not fresh or not self._goes_on(page):
+                if self.tally.reached_end:
+                    self.size.walked()
+                return
+        self.tally.fault(f"no end after {self.most_pages} pages")
+
+    def _goes_on(self, page: Page) -> bool:
+        """Return whether a further page may follow; of a list by cursor, move there."""
+        if not self.lookup.by_cursor:
+            return self.lookup.paged
+        if page.following is None:
+            return False
+        following = whole_of(page.following)
+        if not following or (self._cursor and following >= self._cursor):
+            self.tally.fault("the cursor does not go to older records")
+            return False
+        self._cursor = following
+        return True
+
+    async def _next(self, number: int) -> Page:
+        lookup, digest, met = self.lookup, b"", None
+
+        def known(raw: bytes) -> JsonObject | None:
+            """Return a mere success for a page that the last walk had: it need not be parsed."""
+            nonlocal digest, met
+            digest = blake2b(raw, digest_size=16).digest()
+            met = self.memory.recall(digest) if self.memory is not None else None
+            return {"success": True} if met is not None else None
+
+        async def ask(limit: int) -> JsonObject:
+            asked = dict(self.also)
+            if lookup.by_cursor:
+                asked |= {"page": 1, "page_limit": limit, "cursor_id": self._cursor}
+            elif lookup.paged:
+                asked |= {"page": number, "page_limit": limit}
+            return await self.client.call("POST", lookup.path, asked, known=None if self.memory is None else known)
+
+        if lookup.paged and (number == 1 or lookup.by_cursor):
+            answer = await in_a_size_that_comes(self.client, self.size, ask)
+        else:
+            answer = await self._in_the_same_size(ask)
+        return met or replace(page_of(answer, lookup.resource, id_of=self.id_of), digest=digest)
+
+    async def _in_the_same_size(self, ask: Callable[[int], Awaitable[JsonObject]]) -> JsonObject:
+        """Ask in the size of the first page; if the page is too large, the next walk begins with a smaller size."""
+        try:
+            return await ask(self.size.limit)
+        except (TooLarge, CentralSlow) as error:
+            if await is_by_size(self.client, error):
+                self.size.refused()
+            raise
+
+
+def _only(page: Page, fresh: tuple[int, ...]) -> Page:
+    """Return a page with these of its records alone. It is not to be remembered."""
+    return replace(
+        page,
+        ids=fresh,
+        records={number: page.records[number] for number in fresh if number in page.records},
+        digest=b"",
+    )

@@ -8,6 +8,8 @@ from functools import lru_cache
 
 from pydantic import JsonValue
 
+from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
+
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}|\d{8}|\d{4}-W\d{2}-\d|\d{4}W\d{3}", re.ASCII)
 _DAY_DIGITS = range(10_000_000, 100_000_000)  # YYYYMMDD; as seconds this would be 1970 to 1973
 _RUN_TOGETHER = re.compile(r"(19|20|21)\d{12}", re.ASCII)  # YYYYMMDDhhmmss; as milliseconds: 2572 to 2667
@@ -83,3 +85,13 @@ def whole_of(value: JsonValue) -> int | None:
         return value if value >= 0 else None
     text = text_of(value)
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def record_id(record: JsonObject) -> int | None:
+    """Return the record's id as central gives them, None without a usable one."""
+    value = record.get("id")
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 18:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 < value < FIRST_PROVISIONAL_ID else None

@@ -8,7 +8,8 @@ started. So a command that the gateway may have carried out before a restart is 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from enum import Enum
@@ -20,11 +21,14 @@ from pydantic import JsonValue
 
 from gateway.central.client.answers import JsonObject
 from gateway.central.client.client import CentralClient
-from gateway.central.client.page_size import MODEST, PageSize, in_a_size_that_comes
+from gateway.central.client.list_proof import Tally
+from gateway.central.client.lists import ListReader
+from gateway.central.client.page_size import MODEST, PageSize
 from gateway.central.client.values import whole_of
 from gateway.domain.commands import Command, GateAction
 from gateway.domain.errors import CentralRefused, CentralUnavailable, CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
+from gateway.domain.writes import Lookup
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, Journal
@@ -32,6 +36,7 @@ from gateway.store.events.commands import Commands
 
 log = structlog.get_logger(__name__)
 
+_EVENTS = Lookup("/v1/event/list", "events", (), by_cursor=True)
 _MOST_PAGES = 10
 _LARGEST_ID = 2**53  # beyond it, programs that hold ids as floating point cannot tell them apart
 _MOST_KNOWN = 5_000  # several times as many as one poll reads
@@ -132,7 +137,7 @@ class LaneCommands:
         self._started = clock.monotonic()
         self._backoff = Backoff(first=2 * every, longest=max(_LONGEST_WAIT, 2 * every))
         self._known: dict[int, None] = {}
-        self._pages = PageSize(MODEST)
+        self._size = PageSize(MODEST)
         self._unreadable = self._counted = 0
 
     @property
@@ -169,37 +174,31 @@ class LaneCommands:
 
     async def _new(self) -> AsyncIterator[tuple[int, JsonObject]]:
         """Yield new events about the site's gates, the newest first, back to the page that has no fresh one."""
-        cursor = 0
-
-        async def ask(limit: int) -> JsonObject:
-            asked: JsonObject = {"page": 1, "page_limit": limit, "cursor_id": cursor, "device_ids": [*self._gates]}
-            return await self._client.call("POST", "/v1/event/list", asked)
-
-        for _ in range(_MOST_PAGES):
-            answer = await in_a_size_that_comes(self._client, self._pages, ask)
-            page = tuple(self._unknown(answer.get("events")))
-            for item in page:
-                yield item
-            following = whole_of(answer.get("next_cursor"))
-            recent = any(self._judge(record) in (Verdict.ACT, Verdict.NOT_YET) for _, record in page)
-            if not recent or not following or (cursor and following >= cursor):
-                break
-            cursor = following
-        self._pages.walked()
-
-    def _unknown(self, records: object) -> Iterator[tuple[int, JsonObject]]:
-        """Yield the events that are new. Those that central listed last are remembered longest."""
-        for record in records if isinstance(records, list) else ():
-            number = _event_id(record) if isinstance(record, dict) else None
-            if not isinstance(record, dict) or number is None:
-                self._counted += 1
-                continue
-            if self._meaning(record) is not None and whole_of(record.get("device_id")) is None:
-                self._counted += 1
-            if number in self._known:
-                self._known[number] = self._known.pop(number)
-            else:
-                yield number, record
+        tally = Tally(_EVENTS.resource)
+        reader = ListReader(
+            client=self._client,
+            lookup=_EVENTS,
+            tally=tally,
+            size=self._size,
+            also={"device_ids": [*self._gates]},
+            id_of=_event_id,
+            most_pages=_MOST_PAGES,
+        )
+        async with aclosing(reader.pages()) as pages:
+            async for page in pages:
+                page_is_recent = False
+                for number, record in page.records.items():
+                    if self._meaning(record) is not None and whole_of(record.get("device_id")) is None:
+                        self._counted += 1
+                    if number in self._known:  # those that central listed last are remembered longest
+                        self._known[number] = self._known.pop(number)
+                        continue
+                    page_is_recent = page_is_recent or self._judge(record) in (Verdict.ACT, Verdict.NOT_YET)
+                    yield number, record
+                if not page_is_recent:
+                    self._size.walked()
+                    break
+        self._counted += tally.without_id
 
     def _meaning(self, record: JsonObject) -> Meaning | None:
         return next((meaning for meaning in self._meanings if meaning.is_of(record)), None)

@@ -14,7 +14,7 @@ from typing import Final
 
 from gateway.central.client.answers import CentralDenied, CentralFailed, JsonObject
 from gateway.central.client.client import CentralClient
-from gateway.central.pull.field_map import record_id
+from gateway.central.client.values import record_id
 from gateway.domain.errors import CentralRefused
 
 MOST_ASKED: Final = 100

@@ -4,57 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import tzinfo
-from typing import NamedTuple, TypeVar
 
 from gateway.central.client.client import CentralClient
-from gateway.central.client.list_proof import Page, Tally, read_waiting, waiting_text
+from gateway.central.client.list_proof import Tally, read_waiting, waiting_text
+from gateway.central.client.lists import ListReader, Page, PageMemory
 from gateway.central.client.page_size import PageSize
 from gateway.central.pull.absence_proof import ById, Found
-from gateway.central.pull.field_map import CardFieldMap, CardMapper, MappedCard
-from gateway.central.pull.paged_walk import OnPage, OnProgress, PagedWalk, PageMemory, ignore_progress
+from gateway.central.pull.field_map import CardFieldMap, CardMapper
 from gateway.central.pull.removed_cards import GoneCards, Missing
 from gateway.central.push.restored_central import RestoreDetector
 from gateway.central.site_cards import KIND
-from gateway.domain.record_marks import is_still, marks_of
+from gateway.domain.record_marks import is_still, lookup_of, marks_of
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import Clock
 from gateway.store import CardRecord
 from gateway.store.cards.cards import CardChanges, Cards
-from gateway.store.cards.rows import ReadyCard, ready
+from gateway.store.cards.rows import ReadyCard, batches, ready
 from gateway.store.outbox.delivered_records import DeliveredRecords
-from gateway.store.outbox.pending_writes import PendingWrites
+from gateway.store.outbox.pending_writes import Arriving, PendingWrites
 from gateway.store.outbox.record_kinds import record_text
 
 _CARDS_BETWEEN_YIELDS = 20  # less than 1 ms of work where they are mapped
 _CARDS_IN_A_COMMIT = 500  # about 20 ms of the writer's time
+_LIST = lookup_of(KIND)
 _PENDING = "pending_removal"
 _MAP = "field_map"
-_T = TypeVar("_T")
+OnProgress = Callable[[int, int | None], None]
+OnPage = Callable[[Sequence[int]], Awaitable[None]]
+"""Called with the new ids of a page, in their order, once the page is stored."""
 
 
-class ListedCard(NamedTuple):
-    """Record of central with its text, and the card that it maps to once that is known.
-
-    Attributes:
-        card_id: its id.
-        record: its record.
-        text: its record as text.
-        mapped: the card; None while it was not needed.
-    """
-
-    card_id: int
-    record: JsonObject
-    text: str
-    mapped: MappedCard | None
-
-
-def listed(card_id: int, record: JsonObject, mapper: CardMapper | None) -> ListedCard:
-    """Make a listed card of a record; map it if there is a mapper."""
-    mapped = None if mapper is None else mapper.map(card_id, record)
-    return ListedCard(card_id, record, record_text(record), mapped)
+def ignore_progress(_received: int, _count: int | None) -> None:
+    """Ignore the progress of a walk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +97,7 @@ class CardPull:
         self._given = delivered_records
         self._client = client
         self._by_id = ById(client=client, path="/v1/access", names=("access_card", "access", "card"))
-        self._pages = PageSize()
+        self._size = PageSize()
         self._memory = PageMemory()
         self._generation = -1
         self._cards = cards
@@ -186,7 +171,7 @@ class CardPull:
         self._pending_writes.came_apart(KIND, card_ids)
         others = [number for number in await self._cards.central_ids() if number not in card_ids]
         asked = await self._by_id.ask(sorted(card_ids), listed=others)
-        await self._take(await self._made(asked.there, walk), walk)
+        await self._take(dict(asked.there), walk)
         await self._let_go(asked.gone, walk)
         if asked.unsaid:
             return None
@@ -212,7 +197,7 @@ class CardPull:
             await self._let_go(gone, walk)
 
         async def put(found: Found) -> None:
-            await self._take(await self._made(found, walk), walk)
+            await self._take(dict(found), walk)
 
         known = await self._cards.central_ids()
         return GoneCards(by_id=self._by_id, known=known, own=own, let_go=let_go, put=put)
@@ -236,77 +221,60 @@ class CardPull:
     async def _walk(
         self, walk: _Walk, on_progress: OnProgress = ignore_progress, on_page: OnPage | None = None
     ) -> Tally:
-        async def make(page: Page) -> list[ListedCard]:
-            return await self._made(page, walk)
+        """Walk over the list. While a page is stored, the next one is fetched."""
+        tally = Tally(_LIST.resource)
+        reader = ListReader(client=self._client, lookup=_LIST, tally=tally, size=self._size, memory=self._memory)
+        async with aclosing(reader.pages()) as pages:
+            page = await _next(pages)
+            while page is not None:
+                on_progress(len(tally.ids), tally.count)
+                # Both run to their end: a page that came is stored even if the next one does not come.
+                store = self._store(page, walk, on_page)
+                stored, following = await asyncio.gather(store, _next(pages), return_exceptions=True)
+                if isinstance(stored, BaseException):
+                    raise stored
+                if isinstance(following, BaseException):
+                    raise following
+                page = following
+        return tally
 
-        async def take(page: list[ListedCard]) -> bool:
-            return await self._take(page, walk)
+    async def _store(self, page: Page, walk: _Walk, on_page: OnPage | None) -> None:
+        if page.records and await self._take(page.records, walk):
+            self._memory.note(page)
+        if on_page is not None:
+            await on_page(tuple(number for number in page.ids if number is not None))
 
-        pages = PagedWalk(
-            self._client,
-            path="/v1/access/list",
-            resource="access_cards",
-            make=make,
-            take=take,
-            size=self._pages,
-            memory=self._memory,
-            on_progress=on_progress,
-            on_page=on_page,
-        )
-        return await pages.walk()
-
-    def _wants_all(self, walk: _Walk) -> bool:
-        """Return whether all records must be mapped to cards, not only those that differ."""
-        return walk.anew or not self._judged_all
-
-    async def _made(self, page: Page, walk: _Walk) -> list[ListedCard]:
-        """Make listed cards of a page's records."""
-        mapper = self._mapper if self._wants_all(walk) else None
-        made: list[ListedCard] = []
-        for place, (card_id, record) in enumerate(page):
-            if place % _CARDS_BETWEEN_YIELDS == 0:
-                await asyncio.sleep(0)  # lanes come first
-            made.append(listed(card_id, record, mapper))
-        return made
-
-    async def _take(self, page: Sequence[ListedCard], walk: _Walk) -> bool:
-        """Store a page; return whether the site now has each of its records exactly as it came.
+    async def _take(self, records: Mapping[int, JsonObject], walk: _Walk) -> bool:
+        """Store records of central; return whether the site now has each of them exactly as it came.
 
         The lock on cards keeps writes at the site from being overwritten.
         """
         async with self._cards.turn:
-            numbers = [theirs.card_id for theirs in page]
+            numbers = list(records)
             arriving = await self._pending_writes.arriving(KIND, numbers)
             known = await self._cards.records_of(numbers)
             put: list[ReadyCard] = []
             in_step = True
-            for place, theirs in enumerate(page):
+            for place, (card_id, theirs) in enumerate(records.items()):
                 if place % _CARDS_BETWEEN_YIELDS == 0:
-                    await asyncio.sleep(0)
-                card_id, shown = theirs.card_id, theirs
-                if card_id in arriving.waiting:
-                    in_step = False
-                    record = arriving.shown(card_id, theirs.record)
-                    if record is None:
-                        continue
-                    shown = listed(card_id, record, None)
-                is_new = card_id not in known
-                if card_id in walk.made_here and not is_new and _is_another(known[card_id], theirs.record):
+                    await asyncio.sleep(0)  # lanes come first
+                shown = arriving.shown(card_id, theirs)
+                in_step = in_step and card_id not in arriving.waiting
+                if shown is None:
+                    continue
+                if _is_not_to_be_taken(card_id, theirs, known, arriving, walk):
                     in_step = False
                     continue
-                is_own = bool(arriving.created) and arriving.is_own(theirs.record)
-                if card_id in walk.written or (is_own and (is_new or _is_another(known[card_id], theirs.record))):
-                    in_step = False
-                    continue
-                differs = walk.anew or known.get(card_id) != shown.text
+                text = record_text(shown)
+                differs = walk.anew or known.get(card_id) != text
                 if not differs and self._judged_all:
                     continue
-                mapped = shown.mapped or self._mapper.map(card_id, shown.record)
-                _put_in(self._without_credential, card_id, member=not mapped.has_credential)
-                _put_in(self._unread, card_id, member=bool(mapped.unread))
+                card = self._mapper.map(card_id, shown)
+                _put_in(self._without_credential, card_id, member=not card.aliases)
+                _put_in(self._unread, card_id, member=bool(card.unread))
                 if differs:
-                    put.append(ready(CardRecord(mapped.card, shown.text)))
-            for batch in _batches(put, _CARDS_IN_A_COMMIT):
+                    put.append(ready(CardRecord(card, text)))
+            for batch in batches(put, _CARDS_IN_A_COMMIT):
                 done = await self._apply(walk, put=batch)
                 walk.added += done.added
                 walk.changed += done.changed
@@ -339,9 +307,19 @@ def _is_another(record: str, theirs: JsonObject) -> bool:
     return not is_still(KIND, marks_of(KIND, json.loads(record)), theirs)
 
 
-def _batches(items: Sequence[_T], length: int) -> Iterator[Sequence[_T]]:
-    for start in range(0, len(items), length):
-        yield items[start : start + length]
+def _is_not_to_be_taken(
+    card_id: int, theirs: JsonObject, known: Mapping[int, str], arriving: Arriving, walk: _Walk
+) -> bool:
+    """Return whether central's record is older than the site's, or of a create that is still unknown, or another's."""
+    is_new = card_id not in known
+    if card_id in walk.made_here and not is_new and _is_another(known[card_id], theirs):
+        return True
+    is_own = bool(arriving.created) and arriving.is_own(theirs)
+    return card_id in walk.written or (is_own and (is_new or _is_another(known[card_id], theirs)))
+
+
+async def _next(pages: AsyncIterator[Page]) -> Page | None:
+    return await anext(pages, None)
 
 
 def _put_in(members: set[int], card_id: int, *, member: bool) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import tzinfo
 from functools import lru_cache
 from typing import NamedTuple
@@ -32,7 +31,6 @@ from gateway.domain.credentials import (
 from gateway.domain.plates import skeleton
 from gateway.domain.printed import layout_named, listed_aliases
 from gateway.domain.wiegand import H10301, Format
-from gateway.domain.writes import FIRST_PROVISIONAL_ID
 
 _VERSION = 7  # raise it whenever the same record is mapped to another card than before
 _PIN = re.compile(r"[0-9]{4,8}")
@@ -159,29 +157,6 @@ class CardFieldMap(BaseModel):
         return hashlib.sha256(f"{_VERSION} {zone} {self.model_dump_json()}".encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True, slots=True)
-class MappedCard:
-    """A card, and the names of its record's fields that could not be read; "" for none."""
-
-    card: Card
-    unread: str = ""
-
-    @property
-    def has_credential(self) -> bool:
-        """True when a reading can match the card."""
-        return bool(self.card.aliases)
-
-
-def record_id(record: JsonObject) -> int | None:
-    """Return the record's id as central gives them, None without a usable one."""
-    value = record.get("id")
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= 18:
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        return None
-    return value if 0 < value < FIRST_PROVISIONAL_ID else None
-
-
 class CardMapper:
     """Mapper of records to cards. Dates without an offset are in the site's time zone.
 
@@ -193,7 +168,7 @@ class CardMapper:
         self._zone = zone
         self._shapes: dict[tuple[str, ...], Shape] = {}
 
-    def map(self, card_id: int, record: JsonObject) -> MappedCard:
+    def map(self, card_id: int, record: JsonObject) -> Card:
         """Map a record to a card."""
         names = tuple(record)
         shape = self._shapes.get(names) or self._learn(names)
@@ -203,8 +178,7 @@ class CardMapper:
         ends = _moments(record, shape.valid_until, self._zone, unread, ends=True)
         if unread and status is CardStatus.ACTIVE:
             status = CardStatus.SUSPENDED
-        problem = ", ".join(unread)
-        card = Card(
+        return Card(
             card_id=card_id,
             number=text_of(first(record, shape.printed))[:MAX_TEXT],
             status=status,
@@ -217,10 +191,9 @@ class CardMapper:
             first_person=bool(shape.first_person) and _is_yes(first(record, shape.first_person)),
             duress=bool(shape.duress) and _is_yes(first(record, shape.duress)),
             pin=_pin(first(record, shape.pin)) if shape.pin else "",
-            unread=problem,
+            unread=", ".join(unread),
             aliases=tuple(dict.fromkeys(_aliases(record, shape))),
         )
-        return MappedCard(card, problem)
 
     def _learn(self, names: tuple[str, ...]) -> Shape:
         if len(self._shapes) >= _SHAPES_KNOWN:
@@ -229,7 +202,7 @@ class CardMapper:
         return shape
 
 
-def map_card(card_id: int, record: JsonObject, fields: CardFieldMap, zone: tzinfo) -> MappedCard:
+def map_card(card_id: int, record: JsonObject, fields: CardFieldMap, zone: tzinfo) -> Card:
     """Map a single record; see `CardMapper`."""
     return CardMapper(fields, zone).map(card_id, record)
 

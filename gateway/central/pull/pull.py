@@ -12,12 +12,8 @@ import structlog
 
 from gateway.central.client.answers import CentralFailed
 from gateway.central.client.client import CentralClient
-from gateway.central.client.list_proof import Tally
-from gateway.central.client.lists import Take, read_by_cursor, read_whole
 from gateway.central.client.not_found import doubt
-from gateway.central.client.page_size import MODEST, PageSize
-from gateway.central.pull.cards import CardPull, CardsPulled
-from gateway.central.pull.paged_walk import OnProgress
+from gateway.central.pull.cards import CardPull, CardsPulled, OnProgress
 from gateway.central.pull.records import Noun, RecordPull, RecordsPulled
 from gateway.central.push.restored_central import RestoreDetector
 from gateway.domain.errors import CentralRefused
@@ -151,9 +147,8 @@ class DownSync:
         self.card_pull = card_pull
         self.restore = restore
         record_pull = partial(RecordPull, client=client, pending_writes=pending_writes, notes=cards, clock=clock)
-        self._devices = record_pull(noun="device", records=devices, read=self._read_devices)
-        self._cameras = record_pull(noun="camera", records=cameras, read=self._read_cameras)
-        self._device_pages = PageSize(MODEST)
+        self._devices = record_pull(noun="device", records=devices)
+        self._cameras = record_pull(noun="camera", records=cameras)
         self.anew = Refresh(cards=cards, changes=changes)
         self._report: PullReport | None = None
         self._doubted = False
@@ -257,14 +252,6 @@ class DownSync:
             self._changes.bump()
 
         return on_progress
-
-    async def _read_devices(self, take: Take) -> Tally:
-        return await read_by_cursor(
-            self._client, path="/v1/device/list", resource="devices", size=self._device_pages, take=take
-        )
-
-    async def _read_cameras(self, take: Take) -> Tally:
-        return await read_whole(self._client, path="/v1/camera/list", resource="cameras", take=take)
 
     async def _records(self, noun: Noun, part: Part, pull: RecordPull, missed: dict[Part, str]) -> RecordsPulled | None:
         self._progress_of(part)

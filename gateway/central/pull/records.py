@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from gateway.central.client.client import CentralClient
-from gateway.central.client.list_proof import Page, Tally, is_large, read_waiting, waiting_text
-from gateway.central.client.lists import Take
-from gateway.central.pull.absence_proof import ById
-from gateway.domain.writes import FIRST_PROVISIONAL_ID
+from gateway.central.client.list_proof import Tally, is_large, read_waiting, waiting_text
+from gateway.central.client.lists import ListReader
+from gateway.central.client.page_size import MODEST, PageSize
+from gateway.central.pull.absence_proof import Asked, ById
+from gateway.domain.record_marks import lookup_of
+from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
 from gateway.runtime.clock import Clock
 from gateway.store import KnownRecord, Records
 from gateway.store.cards.cards import Cards
@@ -18,7 +20,6 @@ from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.record_kinds import record_kind, record_name, record_text
 
 Noun = Literal["device", "camera"]
-ReadList = Callable[[Take], Awaitable[Tally]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +51,16 @@ class RecordPull:
         *,
         noun: Noun,
         records: Records,
-        read: ReadList,
         client: CentralClient,
         pending_writes: PendingWrites,
         notes: Cards,
         clock: Clock,
     ) -> None:
-        """Start with nothing missing. `read` walks central's list and passes each page to its argument."""
+        """Start with nothing missing."""
         self._noun = noun
         self._records = records
-        self._read = read
+        self._size = PageSize(MODEST)
+        self._client = client
         self._by_id = ById(client=client, path=f"/v1/{noun}", names=(noun,))
         self._pending_writes = pending_writes
         self._notes = notes
@@ -71,11 +72,11 @@ class RecordPull:
         """Pull the list. Raises what the client and the store raise; what was stored until then stays."""
         written = self._pending_writes.pull_begins(self._noun)
         known = {item.id: item.record for item in await self._records.all()}
-
-        async def take(page: Page) -> None:
-            await self._take(page, known=known, written=written, anew=anew)
-
-        tally = await self._read(take)
+        lookup = lookup_of(self._noun)
+        tally = Tally(lookup.resource)
+        reader = ListReader(client=self._client, lookup=lookup, tally=tally, size=self._size)
+        async for page in reader.pages():
+            await self._take(page.records, known=known, written=written, anew=anew)
         if not tally.reached_end:
             return RecordsPulled(listed=len(tally.ids), problem=tally.problem)
         centrals = {found for found, record in known.items() if record != "{}" and found < FIRST_PROVISIONAL_ID}
@@ -85,7 +86,11 @@ class RecordPull:
         large = is_large(known=len(centrals), missing=len(missing))
         waiting = missing - due if large else frozenset()
         self._missing = missing
-        problem = await self._remove(due, tally=tally, take=take)
+        asked = await self._remove(due, tally=tally)
+        problem = ""
+        if asked.there:
+            await self._take(dict(asked.there), known=known, written=written, anew=anew)
+            problem = f"{self._noun}s: {len(asked.there)} that central still has are not on its list"
         if waiting != waited:
             await self._notes.remember(self._pending, waiting_text(waiting))
         return RecordsPulled(
@@ -95,8 +100,10 @@ class RecordPull:
             problem=tally.problem or problem,
         )
 
-    async def _take(self, page: Page, *, known: dict[int, str], written: set[int], anew: bool) -> None:
-        arriving = await self._pending_writes.arriving(self._noun, [found for found, _ in page])
+    async def _take(
+        self, records: Mapping[int, JsonObject], *, known: dict[int, str], written: set[int], anew: bool
+    ) -> None:
+        arriving = await self._pending_writes.arriving(self._noun, list(records))
         changed = [
             KnownRecord(
                 id=found,
@@ -105,7 +112,7 @@ class RecordPull:
                 at_site=False,
                 record=text,
             )
-            for found, record in page
+            for found, record in records.items()
             if ((text := record_text(record)) != known.get(found) or anew)
             and found not in written
             and (found in known or not arriving.is_own(record))
@@ -113,20 +120,17 @@ class RecordPull:
         if changed:
             await self._records.pulled(changed, removed=(), now=self._clock.wall().micros)
 
-    async def _remove(self, due: frozenset[int], *, tally: Tally, take: Take) -> str:
-        """Remove records that central no longer has; return a problem if central still has some of them, else "".
+    async def _remove(self, due: frozenset[int], *, tally: Tally) -> Asked:
+        """Remove records that central no longer has; return what it said about them when asked for them by id.
 
         If the list contradicts itself, a record is removed only if central says that it does not have that record.
         """
         if not due:
-            return ""
+            return Asked()
         asked = await self._by_id.ask_some(due, listed=sorted(tally.ids))
         proven = asked.gone
         if not tally.problem and not asked.there:
             proven |= asked.unsaid | asked.unasked
         if proven:
             await self._records.pulled((), removed=proven, now=self._clock.wall().micros)
-        if not asked.there:
-            return ""
-        await take(asked.there)
-        return f"{self._noun}s: {len(asked.there)} that central still has are not on its list"
+        return asked

@@ -22,7 +22,7 @@ from gateway.central.client.answers import CentralDenied, CentralFailed
 from gateway.central.client.client import CentralClient
 from gateway.central.client.connections import Upload
 from gateway.central.client.not_found import doubt
-from gateway.central.pull.field_map import record_id
+from gateway.central.client.values import record_id
 from gateway.central.push.own_records import OwnRecords
 from gateway.central.push.requests import answered_record, given_id
 from gateway.central.push.search_attempts import ASK_AFTER, Absent, Found, NotYet, Outcome, SearchAttempts, Unclear

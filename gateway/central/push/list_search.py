@@ -8,14 +8,14 @@ stops, and goes on at the next call. A list in any other order is read as a whol
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
 from gateway.central.client.client import CentralClient
 from gateway.central.client.list_proof import Tally
-from gateway.central.client.lists import ListPage, Order, read_page
+from gateway.central.client.lists import Order, Page, read_page
 from gateway.domain.writes import JsonObject, Lookup
 
 MOST_REQUESTS = 16
@@ -28,7 +28,7 @@ _AT_ONCE = 2000
 """If at most so many records are between the bounds, they are read without bisection."""
 _LATER = 0.5
 """A probed page counts as later if more than this share of its records is dated later."""
-Compare = Callable[[tuple[tuple[int, JsonObject], ...]], Awaitable[bool]]
+Compare = Callable[[Mapping[int, JsonObject]], Awaitable[bool]]
 """Compares records with the wanted ones; returns whether all were found."""
 
 
@@ -60,9 +60,9 @@ class Coverage:
         """True when no further page is needed."""
         return bool(self._fault) or self._down or self._ended
 
-    def take(self, page: ListPage, *, newest_first: bool = True) -> None:
+    def take(self, page: Page, *, newest_first: bool = True) -> None:
         """Add the next page. `newest_first` is False for a list with the oldest first, whose last page comes first."""
-        numbers = {number for number, _ in page.records}
+        numbers = set(page.records)
         self._counts.append(page.count)
         if len(numbers) < len(page.ids):
             self._fault = "records came twice or without an id"
@@ -199,10 +199,10 @@ class ListSearch:
             top = await self._at(0, self._small, first.count or 0, newest_first=False)
         return await self._down(bounds, top, newest_first=newest_first)
 
-    async def _down(self, bounds: Bounds, top: ListPage, *, newest_first: bool) -> str:
+    async def _down(self, bounds: Bounds, top: Page, *, newest_first: bool) -> str:
         """Read from the upper bound down to the lower one."""
         count, start = top.count or 0, 0
-        highest = max((number for number, _ in top.records), default=0)
+        highest = max(top.records, default=0)
         depth = count if bounds.older is None else min(highest - bounds.older, count)
         if depth > _AT_ONCE and bounds.made_by is not None:
             start = await self._later(bounds, bounds.made_by, depth, count, newest_first=newest_first)
@@ -224,7 +224,7 @@ class ListSearch:
             descent.number += max(now - before, 0) // descent.coverage.page_length
         return await self._descend(descent)
 
-    async def _descend(self, descent: _Descent, page: ListPage | None = None) -> str:
+    async def _descend(self, descent: _Descent, page: Page | None = None) -> str:
         """Read down to the lower bound, from `page` on; when the requests are used up, leave the rest for later."""
         coverage, newest_first = descent.coverage, descent.newest_first
         self._unfinished = None
@@ -259,18 +259,18 @@ class ListSearch:
                 place = (low + high) // 2
         return low
 
-    async def _at(self, distance: int, limit: int, count: int, *, newest_first: bool) -> ListPage:
+    async def _at(self, distance: int, limit: int, count: int, *, newest_first: bool) -> Page:
         """Read the page with the record at a distance from the newest."""
         return await self._read(_page_of(distance, limit, count, newest_first=newest_first), limit)
 
-    async def _whole(self, bounds: Bounds, first: ListPage) -> str:
+    async def _whole(self, bounds: Bounds, first: Page) -> str:
         """Read all of a list that is in no usable order."""
         tally, page, number, limit = Tally(self._lookup.resource), first, 1, self._small
         if self._lookup.paged and first.ids and first.count != len(first.ids):
             limit = self._large
             page = await self._read(1, limit)
         while True:
-            fresh = tally.take_ids(page.ids, page.count)
+            fresh = tally.take(page.ids, page.count)
             if await self._compare(page.records):
                 return ""
             if not self._lookup.paged or not fresh or tally.count == len(tally.ids):
@@ -281,13 +281,13 @@ class ListSearch:
             return f"{self._lookup.resource}: it shows none of the records that central has taken last"
         return tally.problem
 
-    async def _read(self, number: int, limit: int) -> ListPage:
+    async def _read(self, number: int, limit: int) -> Page:
         if self._left <= 0:
             raise _TooFar
         self._left -= 1
         return await read_page(self._client, self._lookup, number, limit)
 
-    def _note_cap(self, first: ListPage) -> None:
+    def _note_cap(self, first: Page) -> None:
         """Adopt central's own page size: it may give shorter pages than asked for, and number them accordingly."""
         if len(first.ids) < self._small and first.count is not None and first.count > len(first.ids):
             self._small = self._large = len(first.ids)
@@ -301,9 +301,9 @@ def _page_of(distance: int, limit: int, count: int, *, newest_first: bool) -> in
     return distance // limit + 1 if newest_first else max(count - distance - 1, 0) // limit + 1
 
 
-def _is_later(page: ListPage, made_by: int) -> bool:
+def _is_later(page: Page, made_by: int) -> bool:
     """Return whether most of a page's records are dated after a moment."""
-    dated = [_micros(record.get("date_at")) for _, record in page.records]
+    dated = [_micros(record.get("date_at")) for record in page.records.values()]
     later = [moment for moment in dated if moment is not None and moment > made_by]
     return len(page.records) >= _PROBED and len(later) > len(page.records) * _LATER
 

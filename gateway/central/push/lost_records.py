@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from gateway.central.client.answers import CentralFailed
 from gateway.central.client.client import CentralClient
-from gateway.central.client.list_proof import read_listing
+from gateway.central.client.lists import NoList, Order, page_of, read_page
 from gateway.central.client.not_found import NOT_FOUND, doubt
 from gateway.central.client.values import whole_of
 from gateway.central.push.delivered_record import RecordState, record_state
@@ -130,24 +130,22 @@ class LostRecords:
         """Return the states of entries by the first page of the list, which has the newest."""
         lookup, unknown = lookup_of("entry"), [RecordState.UNKNOWN] * len(entries)
         try:
-            answer = await self._client.call("POST", lookup.path, {"page": 1, "page_limit": _PAGE})
-        except CentralRefused:
+            page = await read_page(self._client, lookup, 1, _PAGE)
+        except (CentralRefused, NoList):
             return unknown
-        listing = read_listing(answer, lookup.resource)
-        if listing is None or None in listing.ids:
+        if None in page.ids:
             return unknown
-        ids = [number for number in listing.ids if number is not None]
-        sources = any(map(names_source, listing.records.values()))
-        falls, whole = ids == sorted(ids, reverse=True), listing.count == len(ids)
+        sources = any(map(names_source, page.records.values()))
+        falls, whole = page.order is Order.NEWEST_FIRST, page.count == len(page.ids)
         states: list[RecordState] = []
         for entry in entries:
             number = entry.central_id or 0
-            if number in listing.records:
-                marks, record = marks_of("entry", entry.body), listing.records[number]
+            if number in page.records:
+                marks, record = marks_of("entry", entry.body), page.records[number]
                 same = is_still("entry", marks, record, names_sources=sources)
                 states.append(RecordState.PRESENT if same else RecordState.OTHER)
             else:
-                covered = not ids or (falls and (whole or min(ids) <= number))
+                covered = not page.ids or (falls and (whole or min(page.records) <= number))
                 states.append(RecordState.GONE if covered else RecordState.UNKNOWN)
         return states
 
@@ -199,10 +197,10 @@ class EventLog:
     async def _newest(self) -> JsonObject | None:
         asked: JsonObject = {"page": 1, "page_limit": 1, "cursor_id": 0}
         try:
-            listing = read_listing(await self._client.call("POST", "/v1/event/list", asked), "events")
+            page = page_of(await self._client.call("POST", "/v1/event/list", asked), "events")
         except (CentralRefused, CentralFailed):
             return None
-        return None if listing is None else next((listing.records[one] for one in sorted(listing.records)[-1:]), None)
+        return page.records[max(page.records)] if page.records else None
 
 
 def _is_same(mark: JsonObject, event: JsonObject) -> bool:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import structlog
 
 from gateway.central.client.client import CentralClient
-from gateway.central.client.list_proof import read_listing
-from gateway.central.client.page_size import PageSize, in_a_size_that_comes
+from gateway.central.client.list_proof import Tally
+from gateway.central.client.lists import ListReader, Order
+from gateway.central.client.page_size import PageSize
 from gateway.central.push.delivered_record import RecordState, record_state
 from gateway.central.push.restored_central import RestoreDetector
 from gateway.central.site_cards import KIND, SiteCards
@@ -23,6 +25,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Changes, Entry, Journal
 from gateway.store.cards.cards import Cards
+from gateway.store.cards.rows import batches
 from gateway.store.outbox.delivered_records import DeliveredRecords, Kind
 
 log = structlog.get_logger(__name__)
@@ -31,7 +34,6 @@ _NOTE = "to_reconcile"
 _DAY = 86_400 * 1_000_000
 _SIZES = ((500, 250, 100, 25), (400, 200, 80, 25))
 """Page sizes of two walks: a record that one walk skips between two pages is inside a page of the other."""
-_MOST_PAGES = 20_000
 _AT_ONCE = 100
 
 
@@ -193,7 +195,7 @@ class Reconcile:
 
     async def _make_cards_again(self, sent: _Sent) -> None:
         compared = _Compared()
-        for some in _batches(await self._delivered_records.cards()):
+        for some in batches(await self._delivered_records.cards(), _AT_ONCE):
             for number, text in (await self._notes.records_of(some)).items():
                 compared.marks[number] = marks_of(KIND, json.loads(text))
         sent.compared += len(compared.marks)
@@ -235,7 +237,7 @@ class Reconcile:
             sent.files += await self._send_files(compared)
         else:
             sent.entries += again
-            for some in _batches([site_ids[number] for number in sorted(compared.open_there)]):
+            for some in batches([site_ids[number] for number in sorted(compared.open_there)], _AT_ONCE):
                 records = await self._delivered_records.of(kind, some)
                 now = self._clock.wall().micros
                 sent.changes += await self._delivered_records.send_changes_again(kind, records, now=now)
@@ -258,29 +260,20 @@ class Reconcile:
 
     async def _walk(self, kind: str, size: PageSize, compared: _Compared) -> None:
         """Read central's list; if the newest come first, only down to the lowest wanted id."""
-        lookup, lowest, seen = lookup_of(kind), min(compared.marks), set[int]()
-        falling, page = True, 1
-
-        async def ask(limit: int) -> JsonObject:
-            return await self._client.call("POST", lookup.path, {"page": page, "page_limit": limit})
-
-        while page <= _MOST_PAGES:
-            answer = await (in_a_size_that_comes(self._client, size, ask) if page == 1 else ask(size.limit))
-            listing = read_listing(answer, lookup.resource)
-            if listing is None or not listing.records.keys() - seen:
-                compared.oldest = min(seen, default=0)
-                return
-            ids = [number for number in listing.ids if number is not None]
-            falling = falling and ids == sorted(ids, reverse=True)
-            seen.update(ids)
-            for place, (number, record) in enumerate(listing.records.items(), start=1):
-                compared.see(kind, number, record)
-                if place % _AT_ONCE == 0:
-                    await asyncio.sleep(0)
-            self._report_progress(f"{lookup.resource}: {len(seen):,} looked at")
-            if falling and ids[-1] < lowest:
-                return
-            page += 1
+        lookup, lowest, falling = lookup_of(kind), min(compared.marks), True
+        tally = Tally(lookup.resource)
+        reader = ListReader(client=self._client, lookup=lookup, tally=tally, size=size)
+        async with aclosing(reader.pages()) as pages:
+            async for page in pages:
+                falling = falling and page.order is Order.NEWEST_FIRST
+                for place, (number, record) in enumerate(page.records.items(), start=1):
+                    compared.see(kind, number, record)
+                    if place % _AT_ONCE == 0:
+                        await asyncio.sleep(0)
+                self._report_progress(f"{lookup.resource}: {len(tally.ids):,} looked at")
+                if falling and min(page.records) < lowest:
+                    return
+        compared.oldest = min(tally.ids, default=0)
 
     async def _asked(self, missing: Sequence[int], compared: _Compared) -> tuple[list[int], list[int]]:
         """Ask central for each camera event that the list lacks; return those that are gone, and those unknown."""
@@ -299,7 +292,7 @@ class Reconcile:
 
     async def _send(self, kind: Kind, site_ids: Sequence[int], *, doubtful: bool) -> int:
         again = 0
-        for some in _batches(sorted(site_ids)):
+        for some in batches(sorted(site_ids), _AT_ONCE):
             records = await self._delivered_records.of(kind, some)
             now = self._clock.wall().micros
             again += await self._delivered_records.send_again(kind, records, now=now, doubtful=doubtful)
@@ -318,8 +311,3 @@ class Reconcile:
     def _report_progress(self, text: str) -> None:
         self.progress = text
         self._changes.bump()
-
-
-def _batches(items: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(items), _AT_ONCE):
-        yield items[start : start + _AT_ONCE]

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from gateway.central.client.answers import JsonObject
 from gateway.central.client.connections import Method
-from gateway.central.pull.field_map import record_id
+from gateway.central.client.values import record_id
 from gateway.domain.writes import WRITES, Effect, WriteOperation
 from gateway.store import OutboxRow
 

@@ -9,7 +9,7 @@ backoff, and after a day a person decides.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import product
@@ -62,11 +62,11 @@ async def search_by_mark(client: CentralClient, lookup: Lookup, sent: JsonObject
     if len(hits.ids) != hits.count or len(hits.ids) >= _LIMIT:
         return False  # the search is too wide, or finds everything
     some = await read_page(client, lookup, 1, _TRIED)
-    for number, record in some.records:
+    for number, record in some.records.items():
         mark = record.get(name)
         if mark not in (None, "") and isinstance(mark, str | int):
             found = await read_page(client, lookup, 1, _LIMIT, search=str(mark))
-            return number in dict(found.records) and len(found.ids) < _LIMIT
+            return number in found.records and len(found.ids) < _LIMIT
     return False
 
 
@@ -362,10 +362,12 @@ class OutcomeSearch:
         """Return a function that compares records with each of these creates; it returns whether each has its own."""
         kinds = {item.row.kind for item in together.values()}
 
-        async def compare(page: tuple[tuple[int, JsonObject], ...]) -> bool:
-            ids = [found for found, _ in page]
+        async def compare(page: Mapping[int, JsonObject]) -> bool:
+            ids = list(page)
             given = {found for kind in kinds for found in await self._unknown_outcomes.given_among(kind, ids)}
-            for compared, ((found, record), (number, item)) in enumerate(product(page, together.items()), start=1):
+            for compared, ((found, record), (number, item)) in enumerate(
+                product(page.items(), together.items()), start=1
+            ):
                 before = item.row.newest_before
                 # A restored central gives ids a second time, so an id that it gave before does not show the age.
                 newer = None if before is None or found in given else found > before

@@ -11,7 +11,8 @@ from held_memory import held_bytes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.central.pull.field_map import CardFieldMap, CardMapper, map_card, record_id
+from gateway.central.client.values import record_id
+from gateway.central.pull.field_map import CardFieldMap, CardMapper, map_card
 from gateway.domain.access import Reason, decide
 from gateway.domain.credentials import CardStatus, Credential, h10301_bits
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
@@ -51,12 +52,11 @@ def mapped(zone=UTC, **record):
 )
 def test_aliases(record, aliases):
     found = mapped(**record)
-    assert set(found.card.aliases) == aliases
-    assert found.has_credential == bool(aliases)
+    assert set(found.aliases) == aliases
 
 
 def test_a_26_bit_reading_meets_its_card():
-    card = mapped(number="00111572", facility_code=1, card_number=11572).card
+    card = mapped(number="00111572", facility_code=1, card_number=11572)
     reading = Credential(bit_length=26, bits=h10301_bits(1, 11572))
     assert set(reading.aliases()) & set(card.aliases)
 
@@ -85,7 +85,7 @@ def test_a_26_bit_reading_meets_its_card():
     ],
 )
 def test_status(record, status):
-    assert mapped(number="1", **record).card.status is status
+    assert mapped(number="1", **record).status is status
     assert mapped(number="1", **record).unread == ""
 
 
@@ -104,10 +104,9 @@ def test_status(record, status):
 )
 def test_what_cannot_be_read_suspends_the_card_and_is_said(record):
     found = mapped(number="1", **record)
-    assert found.card.status is CardStatus.SUSPENDED
+    assert found.status is CardStatus.SUSPENDED
     assert found.unread
-    assert found.unread == found.card.unread
-    decision = decide(Credential(text="1"), (found.card,), now=1)
+    decision = decide(Credential(text="1"), (found,), now=1)
     assert decision.reason is Reason.RECORD_UNREADABLE
     assert decision.sentence().endswith(f"({list(record)[-1]})")
 
@@ -133,19 +132,19 @@ NOON = 1_769_860_800_000_000  # 2026-01-31T12:00:00Z
 )
 def test_moments_without_an_offset_are_of_the_sites_zone(value, micros):
     found = mapped(MONTREAL, number="1", valid_until=value)
-    assert (found.card.valid_until, found.unread) == (micros, "")
+    assert (found.valid_until, found.unread) == (micros, "")
 
 
 def test_a_day_is_valid_from_its_start_to_its_end_at_the_site():
-    card = mapped(MONTREAL, number="1", valid_from="2026-01-31", expires_at="2026-01-31").card
+    card = mapped(MONTREAL, number="1", valid_from="2026-01-31", expires_at="2026-01-31")
     assert card.valid_from == NOON - 7 * 3_600_000_000
     assert card.valid_until - card.valid_from == 24 * 3_600_000_000
 
 
 @pytest.mark.parametrize("written", ["20260131", 20260131, "2026-W05-6", "2026W056", " 2026-01-31 "])
 def test_a_day_may_be_written_in_other_ways(written):
-    plain = mapped(MONTREAL, number="1", valid_from="2026-01-31", expires_at="2026-01-31").card
-    card = mapped(MONTREAL, number="1", valid_from=written, expires_at=written).card
+    plain = mapped(MONTREAL, number="1", valid_from="2026-01-31", expires_at="2026-01-31")
+    card = mapped(MONTREAL, number="1", valid_from=written, expires_at=written)
     assert (card.valid_from, card.valid_until, card.unread) == (plain.valid_from, plain.valid_until, "")
 
 
@@ -153,13 +152,13 @@ def test_a_day_may_be_written_in_other_ways(written):
     "written", ["1769860800", "1769860800000", "20260131070000", 20260131070000, "20260131T070000", "20260131T120000Z"]
 )
 def test_a_moment_may_be_written_without_a_mark_between(written):
-    card = mapped(MONTREAL, number="1", valid_from=written, valid_until=written).card
+    card = mapped(MONTREAL, number="1", valid_from=written, valid_until=written)
     assert (card.valid_from, card.valid_until, card.unread) == (NOON, NOON, "")
 
 
 @pytest.mark.parametrize("written", ["1710123100000", 1710123100000])
 def test_milliseconds_are_no_date_of_another_century(written):
-    assert mapped(number="1", valid_from=written).card.valid_from == 1_710_123_100_000_000
+    assert mapped(number="1", valid_from=written).valid_from == 1_710_123_100_000_000
 
 
 @pytest.mark.parametrize("written", ["20261301", 20261301, "2026-13-01", "20261301000000", "2026-W60-1"])
@@ -169,8 +168,8 @@ def test_a_day_that_there_is_not_cannot_be_read(written):
 
 def test_of_several_bounds_the_strictest_counts():
     starts = {"valid_from": "2026-01-01", "starts_at": "2026-02-01", "start_date": ""}
-    card = mapped(number="1", **starts, valid_until="2027-01-01", expires_at="2026-06-01", valid_to=0).card
-    alone = mapped(number="1", starts_at="2026-02-01", expires_at="2026-06-01").card
+    card = mapped(number="1", **starts, valid_until="2027-01-01", expires_at="2026-06-01", valid_to=0)
+    alone = mapped(number="1", starts_at="2026-02-01", expires_at="2026-06-01")
     assert (card.valid_from, card.valid_until) == (alone.valid_from, alone.valid_until)
 
 
@@ -181,26 +180,26 @@ IN_PARTS = {"date": "2020-01-01 00:00:00.000000", "timezone_type": 3, "timezone"
 @pytest.mark.parametrize("value", [IN_PARTS, ["2020-01-01"], {"date": None}])
 def test_a_date_in_parts_is_no_absent_date(value):
     found = mapped(number="5", valid_until=value)
-    assert (found.card.status, found.unread) == (CardStatus.SUSPENDED, "valid_until")
-    assert mapped(number="5", deleted_at=value).card.status is CardStatus.SUSPENDED
+    assert (found.status, found.unread) == (CardStatus.SUSPENDED, "valid_until")
+    assert mapped(number="5", deleted_at=value).status is CardStatus.SUSPENDED
 
 
 @pytest.mark.parametrize("value", [None, "", {}, [], "0000-00-00 00:00:00", 0, False])
 def test_what_says_nothing_neither_ends_nor_deletes_a_card(value):
     found = mapped(number="5", valid_until=value or None, deleted_at=value)
-    assert (found.card.status, found.card.valid_until, found.unread) == (CardStatus.ACTIVE, None, "")
+    assert (found.status, found.valid_until, found.unread) == (CardStatus.ACTIVE, None, "")
 
 
 @pytest.mark.parametrize("zone", [UTC, MONTREAL, TOKYO])
 def test_the_first_year_is_long_ago_and_the_last_for_ever_wherever_the_site_is(zone):
-    card = mapped(zone, number="5", valid_from="0001-01-01T00:00:00", valid_until="0001-01-01T00:00:00").card
+    card = mapped(zone, number="5", valid_from="0001-01-01T00:00:00", valid_until="0001-01-01T00:00:00")
     assert card.valid_from < 0
     assert card.valid_until < 0
-    assert (mapped(zone, number="5", valid_until="9999-12-31").card.valid_until or 2**62) > 2**57
+    assert (mapped(zone, number="5", valid_until="9999-12-31").valid_until or 2**62) > 2**57
 
 
 def test_an_empty_list_leaves_the_word_to_the_next_field():
-    card = mapped(number="5", schedules=[], schedule_ids=[3], zones=[], zone_id="7").card
+    card = mapped(number="5", schedules=[], schedule_ids=[3], zones=[], zone_id="7")
     assert (card.schedules, card.zones) == (("3",), ("7",))
 
 
@@ -217,7 +216,7 @@ def test_an_empty_list_leaves_the_word_to_the_next_field():
     ],
 )
 def test_case_counts_where_a_code_has_both(listed, read, same):
-    card = mapped(number=listed).card
+    card = mapped(number=listed)
     assert bool(set(card.aliases) & set(Credential(text=read).aliases())) is same
 
 
@@ -231,7 +230,7 @@ def test_case_counts_where_a_code_has_both(listed, read, same):
     ],
 )
 def test_holder(record, holder):
-    assert mapped(**record).card.holder == holder
+    assert mapped(**record).holder == holder
 
 
 @pytest.mark.parametrize(
@@ -246,7 +245,7 @@ def test_the_fingerprint_follows_map_and_zone():
     plain = CardFieldMap()
     marks = {plain.fingerprint(UTC), plain.fingerprint(MONTREAL), CardFieldMap(printed=("badge",)).fingerprint(UTC)}
     assert len(marks) == 3
-    assert map_card(7, {"badge": "5"}, CardFieldMap(printed=("badge",)), UTC).card.aliases == ("text:5",)
+    assert map_card(7, {"badge": "5"}, CardFieldMap(printed=("badge",)), UTC).aliases == ("text:5",)
 
 
 @pytest.mark.parametrize(
@@ -261,14 +260,14 @@ def test_the_fingerprint_follows_map_and_zone():
     ],
 )
 def test_zones(record, zones):
-    assert mapped(**record).card.zones == zones
-    assert mapped(**{name.replace("zone", "schedule"): value for name, value in record.items()}).card.schedules == zones
+    assert mapped(**record).zones == zones
+    assert mapped(**{name.replace("zone", "schedule"): value for name, value in record.items()}).schedules == zones
 
 
 def test_owner_and_marks():
-    card = mapped(customer_id=9000, first_person=True, duress="yes").card
+    card = mapped(customer_id=9000, first_person=True, duress="yes")
     assert (card.owner, card.first_person, card.duress) == ("9000", True, True)
-    assert mapped().card.owner == ""
+    assert mapped().owner == ""
 
 
 SHAPES = {
@@ -296,7 +295,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("record", SHAPES.values(), ids=SHAPES)
 def test_records_of_several_shapes_are_the_same_card(record):
-    card = map_card(7, record, CardFieldMap(), UTC).card
+    card = map_card(7, record, CardFieldMap(), UTC)
     assert record_id(record) == 7
     assert card.status is CardStatus.ACTIVE
     assert set(card.aliases) & set(Credential(bit_length=26, bits=h10301_bits(1, 12345)).aliases())
@@ -310,7 +309,7 @@ def test_a_shape_that_nobody_thought_of_is_mapped_by_the_site_file():
     fields = {"facility": ["badge.facility"], "number": ["badge.code"], "valid_until": ["validity.to"]}
     section = CentralSection(url="http://central", username="g", password="p", card_fields=fields)
     record = {"badge": {"facility": 1, "code": 12345}, "validity": {"to": "2027-01-01T00:00:00Z"}}
-    card = map_card(7, record, CardFieldMap.model_validate(dict(section.card_fields)), UTC).card
+    card = map_card(7, record, CardFieldMap.model_validate(dict(section.card_fields)), UTC)
     assert card.aliases == ("h10301:1:12345",)
     assert card.valid_until == 1_798_761_600_000_000
 
@@ -339,6 +338,6 @@ def test_shapes_without_number_take_no_memory_without_end():
     mapper = CardMapper(CardFieldMap(), UTC)
     held = []
     for number in range(500):
-        assert mapper.map(7, {f"field_{number}": 1, "number": "5"}).card.aliases == ("text:5",)
+        assert mapper.map(7, {f"field_{number}": 1, "number": "5"}).aliases == ("text:5",)
         held.append(held_bytes(mapper))
     assert max(held[250:]) < 1.2 * max(held[:250])

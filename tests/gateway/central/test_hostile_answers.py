@@ -15,9 +15,11 @@ from itertools import product
 import pytest
 
 from gateway.central.client.answers import CentralBusy, CentralFailed
-from gateway.central.client.lists import read_by_cursor
+from gateway.central.client.list_proof import Tally
+from gateway.central.client.lists import ListReader
 from gateway.central.client.page_size import PageSize
 from gateway.domain.errors import CentralRefused, CentralUnavailable
+from gateway.domain.record_marks import lookup_of
 from gateway.runtime.clock import SystemClock
 
 MEGABYTE = 1024 * 1024
@@ -384,8 +386,9 @@ async def test_an_operation_rests_as_long_as_a_busy_central_asks(hostile, connec
 async def test_a_busy_central_is_not_asked_for_smaller_pages(hostile, connect):
     client = connect(url=hostile.url, timeout_seconds=20)
     hostile.raw = answer('{"success": false, "error": "too many"}', status="429 Too Many Requests")
+    reader = ListReader(client=client, lookup=lookup_of("device"), tally=Tally("devices"), size=PageSize())
     with pytest.raises(CentralBusy):
-        await read_by_cursor(client, path="/v1/device/list", resource="devices", size=PageSize(), take=lambda _: None)
+        await anext(reader.pages())
     assert sum(head.startswith("POST /v1/device/list") for head in hostile.seen) == 1
 
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.central.client.list_proof import read_listing
-from gateway.central.client.lists import ListPage
+from gateway.central.client.lists import Page, page_of
 from gateway.central.push.list_search import Coverage
 from simulation.far_ends.central import Chances
 from simulation.far_ends.central.fate import Bend, Fate, fate_of
@@ -33,9 +32,9 @@ def walk(records, *, limit, older, cap=1000, known=(), fates=(), between=lambda:
         fate = fates[number - 1] if number <= len(fates) else CLEAN
         batch = records.page(None, page=number, limit=min(limit, cap), shift=fate.shift)
         answer = fate.bent("events", {"success": True, "events": [*batch.records], "count": batch.count})
-        listing = read_listing(answer, "events")
-        coverage.take(ListPage(listing.ids, tuple(listing.records.items()), listing.count))
-        seen += listing.records
+        read = page_of(answer, "events")
+        coverage.take(read)
+        seen += read.records
         if coverage.over:
             return coverage, seen
         between()
@@ -75,7 +74,7 @@ def test_records_that_are_made_meanwhile_spoil_nothing_and_those_that_go_do():
 
 def test_a_list_in_another_order_proves_nothing_page_by_page():
     coverage = Coverage(limit=3, older=1)
-    coverage.take(ListPage((5, 9, 2), ((5, {}), (9, {}), (2, {})), 3))
+    coverage.take(Page((5, 9, 2), {5: {}, 9: {}, 2: {}}, 3))
     assert "in the order of their ids" in coverage.problem
 
 

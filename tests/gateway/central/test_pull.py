@@ -523,7 +523,7 @@ async def test_looks_that_disagree_remove_nothing(central, store, down):
 
 async def test_cards_made_at_the_site_are_not_swept(store, down):
     record = {"id": 2_000_000_001, "number": "local"}
-    card = map_card(2_000_000_001, record, CardFieldMap(), SystemClock().wall().as_datetime().tzinfo).card
+    card = map_card(2_000_000_001, record, CardFieldMap(), SystemClock().wall().as_datetime().tzinfo)
     await store.cards.apply(put=[CardRecord(card, json.dumps(record))], now=1)
     await down.pull()
     assert await store.cards.get(2_000_000_001) is not None

@@ -24,7 +24,7 @@ READINGS = {
 def test_an_enrolled_card_answers_to_the_reading(name):
     reading = READINGS[name]
     fields = enrolment(reading.shown(), read_as=reading.read_as(), plate=reading.plate)
-    card = map_card(1, dict(fields), CardFieldMap(), UTC).card
+    card = map_card(1, dict(fields), CardFieldMap(), UTC)
     assert set(card.aliases) & set(reading.aliases())
 
 
@@ -80,7 +80,7 @@ SPELLINGS = [
 
 @pytest.mark.parametrize(("number", "reading"), SPELLINGS)
 def test_one_number_in_any_spelling_is_one_card(number, reading):
-    card = map_card(1, {"number": number}, CardFieldMap(), UTC).card
+    card = map_card(1, {"number": number}, CardFieldMap(), UTC)
     assert set(card.aliases) & {*reading.aliases(), *reading.other_spellings()}
 
 
@@ -96,7 +96,7 @@ def test_one_number_in_any_spelling_is_one_card(number, reading):
     ],
 )
 def test_another_number_is_another_card(number, reading):
-    card = map_card(1, {"number": number}, CardFieldMap(), UTC).card
+    card = map_card(1, {"number": number}, CardFieldMap(), UTC)
     assert not set(card.aliases) & {*reading.aliases(), *reading.other_spellings()}
 
 
@@ -109,7 +109,7 @@ def test_another_number_is_another_card(number, reading):
 )
 def test_a_spelling_that_may_be_the_card_of_two_finds_both(records, text):
     reading = Credential(text=text)
-    cards = [map_card(place, record, CardFieldMap(), UTC).card for place, record in enumerate(records, 1)]
+    cards = [map_card(place, record, CardFieldMap(), UTC) for place, record in enumerate(records, 1)]
     assert not any(set(card.aliases) & set(reading.aliases()) for card in cards)
     assert all(set(card.aliases) & set(reading.other_spellings()) for card in cards)
 
@@ -118,7 +118,7 @@ def test_a_tag_of_digits_alone_is_no_other_number():
     tag, number = ({"uid": "04123456"}, {"number": "4123456"})
     reading = Credential(text="04:12:34:56")
     found = [
-        bool(set(map_card(1, record, CardFieldMap(), UTC).card.aliases) & set(reading.other_spellings()))
+        bool(set(map_card(1, record, CardFieldMap(), UTC).aliases) & set(reading.other_spellings()))
         for record in (tag, number)
     ]
     assert found == [True, False]

@@ -21,7 +21,7 @@ def serial(form, **keys):
 
 
 def doubts(record, *devices):
-    card = map_card(1, record, CardFieldMap(), UTC).card
+    card = map_card(1, record, CardFieldMap(), UTC)
     return list(doubts_of_number(card, Site.model_construct(devices=devices)))
 
 

@@ -48,7 +48,7 @@ async def large_entries(gateway, now):
 
 async def large_cards(gateway, now):
     records = [{"id": 5000 + number, "number": f"{number:08}", "note": "0123 " * 4000} for number in range(MOST)]
-    known = [(map_card(record["id"], record, CardFieldMap(), UTC).card, json.dumps(record)) for record in records]
+    known = [(map_card(record["id"], record, CardFieldMap(), UTC), json.dumps(record)) for record in records]
     await gateway.store.cards.apply(put=[CardRecord(card, text) for card, text in known], now=now)
 
 

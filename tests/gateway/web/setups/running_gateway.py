@@ -161,7 +161,7 @@ async def _fill(store: Store) -> None:
         "plate": "DM 001",
         "pin": "4711",
     }
-    card = CardRecord(map_card(4001, record, CardFieldMap(), UTC).card, json.dumps(record))
+    card = CardRecord(map_card(4001, record, CardFieldMap(), UTC), json.dumps(record))
     await store.cards.apply(put=[card], now=START)
     known = {key.name for key in await store.api_keys.all()}
     for name, permissions in KEYS.items():
