@@ -169,7 +169,6 @@ def outbox_sender(
         changes=store.changes,
         cards=cards,
         conflicting_changes=ConflictingChanges(
-            client=upstream.client,
             change_bases=store.change_bases,
             references=store.references,
             clock=clock,

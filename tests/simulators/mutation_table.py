@@ -362,7 +362,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         4,
         "changed without a look whose record it is",
         "gateway/central/push/outbox.py",
-        "return await self._is_of_ours(row, request)",
+        "return await self._is_of_ours(row, request, look)",
         "return True",
         ("tests/gateway/central/test_central_restored.py",),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Literal
 
 from gateway.central.client.answers import CentralDenied
 from gateway.central.client.client import CentralClient
@@ -23,13 +24,10 @@ class RecordState(Enum):
     UNKNOWN = "central does not say"
 
 
-async def record_state(
-    client: CentralClient, kind: str, central_id: int, marks: JsonObject, *, names_sources: bool = False
-) -> RecordState:
-    """Return the state at central of the record with these marks; see `is_still`.
-
-    Raises CentralUnavailable when central is offline.
-    """
+async def read_record(
+    client: CentralClient, kind: str, central_id: int
+) -> JsonObject | Literal[RecordState.GONE, RecordState.UNKNOWN]:
+    """Return central's record, or GONE or UNKNOWN if it shows none. Raises CentralUnavailable when it is offline."""
     path = READS.get(kind)
     if path is None:
         return RecordState.UNKNOWN
@@ -43,9 +41,16 @@ async def record_state(
         if (doubtful := await doubt(client, error)) is not None:
             raise doubtful from error
         return RecordState.GONE
-    record = answered_record(answer, CREATES[kind].resources)
-    if record is None:
-        return RecordState.UNKNOWN
+    return answered_record(answer, CREATES[kind].resources) or RecordState.UNKNOWN
+
+
+async def record_state(
+    client: CentralClient, kind: str, central_id: int, marks: JsonObject, *, names_sources: bool = False
+) -> RecordState:
+    """Return the state at central of the record with these marks; see `is_still`. Raises as `read_record` does."""
+    record = await read_record(client, kind, central_id)
+    if isinstance(record, RecordState):
+        return record
     same = is_still(kind, marks, record, names_sources=names_sources)
     return RecordState.PRESENT if same else RecordState.OTHER
 

@@ -262,7 +262,8 @@ class EvidenceSender:
 
     async def _why_anothers(self, going: _Going) -> str:
         """Return why central's id may belong to another camera event now, "" while it belongs to this one."""
-        return await self._own_records.doubt("camera_event", going.evidence.camera_event_id, going.event_id)
+        look = await self._own_records.look("camera_event", going.event_id)
+        return await self._own_records.doubt("camera_event", going.evidence.camera_event_id, look)
 
     async def _is_to_go(self, row: OutboxRow, going: _Going) -> bool:
         """Return whether a file that may have arrived is sent again now. If not, it is stored as arrived, or waits."""

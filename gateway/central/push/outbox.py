@@ -21,9 +21,10 @@ from gateway.central.client.answers import CentralDenied, CentralFailed, JsonObj
 from gateway.central.client.not_found import NOT_FOUND, doubt
 from gateway.central.client.pace import ReturnHold
 from gateway.central.push.batch_upload import BatchUpload, can_batch
-from gateway.central.push.conflicting_changes import ConflictingChanges
+from gateway.central.push.conflicting_changes import ConflictingChanges, base_of
 from gateway.central.push.delivered_record import names_lost_card
 from gateway.central.push.events import OutboxEvents
+from gateway.central.push.own_records import Look
 from gateway.central.push.paused_operations import PausedOperations, action_of
 from gateway.central.push.requests import DeliveryRequest, answered_record, creates_among, delivery_request, given_id
 from gateway.central.push.search_attempts import Absent, Found, NotYet, Unclear
@@ -39,7 +40,6 @@ from gateway.runtime.supervision import Backoff
 from gateway.store import Changes, OutboxRow, References, Resolved
 from gateway.store.outbox.outbox import Outbox
 from gateway.store.outbox.pending_writes import PendingWrites
-from gateway.store.outbox.rows import body_object
 from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
 
 log = structlog.get_logger(__name__)
@@ -197,12 +197,13 @@ class OutboxSender:
             await self._cannot_go(row, request)
             return True
         try:
-            if not await self._is_to_go(row, request):
+            look = await self._look(row, request)
+            if not await self._is_to_go(row, request, look):
                 return True
         except (CentralUnavailable, CentralDenied) as error:
             return await self._failed(row, error)
         try:
-            settled = await self._conflicting_changes.settle(row, request)
+            settled = await self._conflicting_changes.settle(row, request, look.record)
             if settled is None or not await self._begin(settled[0]):
                 return True
             row, request = settled
@@ -236,20 +237,26 @@ class OutboxSender:
         await self._on_acknowledged(row)
         return True
 
-    async def _is_to_go(self, row: OutboxRow, request: DeliveryRequest) -> bool:
+    async def _look(self, row: OutboxRow, request: DeliveryRequest) -> Look:
+        """Look at central's record that a change is for: one request tells whose it is, and what central changed."""
+        central_id = given_id(request.body, ()) or 0
+        if request.operation.effect is Effect.CREATE:
+            return Look(central_id)
+        changes = request.operation.effect is Effect.CHANGE
+        return await self._own_records.look(row.kind, central_id, wanted=changes and bool(row.base))
+
+    async def _is_to_go(self, row: OutboxRow, request: DeliveryRequest, look: Look) -> bool:
         """Return whether a row is sent now. If not, it is settled or waits. Raises as the client does."""
         if request.operation.effect is not Effect.CREATE:
-            return await self._is_of_ours(row, request)  # carried out twice, it has the same result
+            return await self._is_of_ours(row, request, look)  # carried out twice, it has the same result
         return not row.begun or await self._is_create_to_go(row, request)
 
-    async def _is_of_ours(self, row: OutboxRow, request: DeliveryRequest) -> bool:
+    async def _is_of_ours(self, row: OutboxRow, request: DeliveryRequest, look: Look) -> bool:
         """Return whether a change would reach this site's record. If not, it is parked, or need not be sent.
 
         A card that a restored central has lost is created again, with the change. Raises as the client does.
         """
-        before = body_object(row.base) if row.base else None
-        central_id = given_id(request.body, ()) or 0
-        why = await self._own_records.doubt(row.kind, row.record_id, central_id, before=before)
+        why = await self._own_records.doubt(row.kind, row.record_id, look, before=base_of(row))
         if not why:
             return True
         if row.kind not in READS:

@@ -135,7 +135,8 @@ class CentralWrites:
         if record_id is None or central_id is None:
             return await self._send(self._upstream, operation, record_id, body, resolved.body)
         try:
-            why = await self._upstream.own_records.doubt(operation.kind, record_id, central_id)
+            look = await self._upstream.own_records.look(operation.kind, central_id)
+            why = await self._upstream.own_records.doubt(operation.kind, record_id, look)
             if why:
                 return await self._keep_from_others(self._upstream, operation, record_id, body, why)
         except CentralUnavailable:

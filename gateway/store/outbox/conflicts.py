@@ -56,13 +56,6 @@ class ChangeBases:
         self._database = database
         self._changes = changes
 
-    async def base(self, row: OutboxRow) -> JsonObject:
-        """Return the base of a waiting change, {} if it is unknown."""
-        found = await self._database.read(
-            lambda connection: connection.execute("SELECT base FROM outbox WHERE id = ?", (row.id,)).fetchone()
-        )
-        return _BODY.validate_json(found[0]) if found and found[0] else {}
-
     async def settled(self, row: OutboxRow, settled: Settled, theirs: JsonObject, *, now: int) -> OutboxRow | None:
         """Store the outcome of a comparison of a waiting change with central's record.
 
