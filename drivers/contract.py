@@ -48,7 +48,14 @@ class LineDown(LinkError):
 
 
 class DeviceFault(DriverError):
-    """The device answered, and refused or reported a fault of its own. Trying the same again will not help."""
+    """The device answered, and refused or reported a fault of its own. Trying the same again will not help.
+
+    `said`: its answer in a few words, without what was asked; the whole text where that is no different.
+    """
+
+    def __init__(self, *text: object, cause: Cause | None = None, said: str = "") -> None:
+        super().__init__(*text, cause=cause)
+        self.said = said or str(self)
 
 
 class ProtocolViolation(DriverError):

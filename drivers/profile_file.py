@@ -27,7 +27,14 @@ class Part(BaseModel):
 
 
 class ProfileError(DriverError, ValueError):
-    """A profile file that cannot be used. The text has one line per fault: the file, the place in it and the fault."""
+    """A profile file that cannot be used.
+
+    `faults`: each fault with its place in the file. The text has one line per fault, which names the file too.
+    """
+
+    def __init__(self, path: Path, *faults: str) -> None:
+        super().__init__("\n".join(f"{path}: {fault}" for fault in faults))
+        self.faults = faults
 
 
 def read_file(path: Path) -> dict[str, object]:
@@ -35,9 +42,9 @@ def read_file(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise ProfileError(f"{path}: cannot be read: {error.strerror}") from error
+        raise ProfileError(path, f"cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path}: is not TOML: {error}") from error
+        raise ProfileError(path, f"is not TOML: {error}") from error
 
 
 def profile_of(path: Path, raw: Mapping[str, object], kind: type[Profile]) -> Profile:
@@ -46,10 +53,10 @@ def profile_of(path: Path, raw: Mapping[str, object], kind: type[Profile]) -> Pr
         return kind.model_validate(raw)
     except ValidationError as error:
         faults = (
-            f"{path}: {'.'.join(str(part) for part in fault['loc']) or 'profile'}: {fault['msg']}"
+            f"{'.'.join(str(part) for part in fault['loc']) or 'profile'}: {fault['msg']}"
             for fault in error.errors(include_url=False)
         )
-        raise ProfileError("\n".join(faults)) from error
+        raise ProfileError(path, *faults) from error
 
 
 def numbers_for_keys(values: object) -> object:

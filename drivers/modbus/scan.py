@@ -79,7 +79,7 @@ async def sight(
     except ProtocolViolation as violation:
         return Sighting(unit, str(violation), "", is_clear=False)
     except DeviceFault as refusal:
-        answer = str(refusal).rsplit(": ", 1)[-1]
+        answer = refusal.said
     else:
         answer = f"register 0 holds {values[0]}"
     longest = answer_seconds(bus, _IDENTITY_BYTES)

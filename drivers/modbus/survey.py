@@ -68,7 +68,7 @@ async def ask_for_unit(
         try:
             values, _ = await requests.read(_FIRST_REGISTER, deadline=monotonic() + _PATIENCE)
         except DeviceFault as refusal:
-            return Answered(unit, str(refusal).rsplit(": ", 1)[-1], is_clear=True)
+            return Answered(unit, refusal.said, is_clear=True)
         except ProtocolViolation as violation:
             return Answered(unit, str(violation), is_clear=False)
         except LineDown:
@@ -93,7 +93,7 @@ async def read_unit(
         try:
             values, _ = await requests.read(read, deadline=monotonic() + _PATIENCE)
         except DeviceFault as refusal:
-            readings[name] = str(refusal).rsplit(": ", 1)[-1]
+            readings[name] = refusal.said
             continue
         words = tuple(profile.ordered(reading.table, value) for value in values)
         readings[name] = reading.words_of(words, word_order=profile.word_order)

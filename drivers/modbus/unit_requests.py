@@ -134,7 +134,7 @@ class UnitRequests:
         code = reply.code if isinstance(reply, Refusal) else None
         if code in UNREACHABLE:
             return LinkError(text)
-        return DeviceBusy(text) if code == BUSY else DeviceFault(text)
+        return DeviceBusy(text, said=words) if code == BUSY else DeviceFault(text, said=words)
 
 
 def _explain(framing: Framing, unit: int, tag: int | None, received: bytes) -> ProtocolViolation | None:

@@ -41,7 +41,7 @@ from drivers.osdp.messages import (
     Setup,
     TamperSeen,
 )
-from drivers.osdp.replies import why_absent
+from drivers.osdp.replies import Absence, why_absent
 
 _SILENT_SECONDS = 3.0
 _SLOWER_PER_READER = 0.25
@@ -88,7 +88,7 @@ class _ReaderState:
     stage: _Stage
     since: float
     until: float
-    lost_reported: str = ""
+    lost_reported: Absence | None = None
     last_in: float = float("-inf")
     fresh_from: float = float("inf")
 
@@ -159,7 +159,7 @@ class Panel:
             case _Stage.ASKED if is_in:
                 was_away = now - reader.last_in > _SILENT_SECONDS
                 reader.fresh_from = now + _STALE_SECONDS if was_away else now
-                reader.stage, reader.lost_reported = _Stage.CONNECTED, ""
+                reader.stage, reader.lost_reported = _Stage.CONNECTED, None
                 self._panel.ctx.submit_command(reader.offset, dict(_LOCAL_STATUS))
                 yield Connected(address=reader.address)
             case _Stage.ASKED:
@@ -169,13 +169,13 @@ class Panel:
                     self._rest(reader, now)
                     code = last.code if last and has_answered else None
                     reason = why_absent(code)
-                    if reason != reader.lost_reported:
+                    if reason is not reader.lost_reported:
                         reader.lost_reported = reason
                         yield Lost(address=reader.address, reason=reason, answers=code is not None)
             case _Stage.CONNECTED:
                 if last is None or now - last.at > self._silent:
                     self._rest(reader, now)
-                    reader.lost_reported = why_absent(None)
+                    reader.lost_reported = Absence.SILENT
                     yield Lost(address=reader.address, reason="stopped answering")
                 elif not is_in:
                     # One wrong bit ends a secure channel: ask again at once; only without an answer is it lost.

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from binascii import crc_hqx
 from dataclasses import dataclass
+from enum import StrEnum
 
 _START = 0x53
 _IS_REPLY = 0x80
@@ -92,10 +93,16 @@ def reply_of(frame: bytes) -> Reply | None:
     return Reply(frame[1] & ~_IS_REPLY, frame[at], frame) if at < len(frame) else None
 
 
-def why_absent(code: int | None) -> str:
+class Absence(StrEnum):
+    """The reason why a reader is away, in words."""
+
+    SILENT = "no reply comes from it"
+    OTHER_KEY = "answers, but has another key"
+    NO_CHANNEL = "answers, but opens no secure channel"
+
+
+def why_absent(code: int | None) -> Absence:
     """Return the reason why a reader is away, by the code of its last reply (None when it did not reply)."""
     if code is None:
-        return "no reply comes from it"
-    if code == CRYPTOGRAM:
-        return "answers, but has another key"
-    return "answers, but opens no secure channel"
+        return Absence.SILENT
+    return Absence.OTHER_KEY if code == CRYPTOGRAM else Absence.NO_CHANNEL

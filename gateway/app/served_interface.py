@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-NOT_YET = "the interface is not served yet"
+_NOT_YET = "the interface is not served yet"
 _START_SECONDS = 20.0
 """A start takes a few seconds until it serves, on a slow machine more."""
 
@@ -44,6 +44,7 @@ class ServedInterface:
         make: builds the interface for the site file's accounts.
         clock: the clock by which a start takes longer than usual.
         fault: why the interface is not served, "" while it is.
+        is_awaited: whether its start has not come to an end yet; its fault is then that it is not served yet.
         is_changing: whether it is about to be served anew; its fault is then the previous one.
         port: the interface's port; 0 until it is served.
         site_accounts: the site file's accounts; None before the first run.
@@ -57,7 +58,8 @@ class ServedInterface:
     run_folder: Path
     make: Callable[[SiteFileAccounts], Interface]
     clock: Clock
-    fault: str = NOT_YET
+    fault: str = _NOT_YET
+    is_awaited: bool = field(default=True, init=False)
     is_changing: bool = field(default=False, init=False)
     port: int = field(default=0, init=False)
     site_accounts: SiteFileAccounts | None = field(default=None, init=False)
@@ -73,7 +75,7 @@ class ServedInterface:
     @property
     def lasting_fault(self) -> str:
         """The reason why the interface is not served; "" for a start that has not come so far yet."""
-        is_starting = self.fault == NOT_YET and self.clock.monotonic() - self._begun_at < _START_SECONDS
+        is_starting = self.is_awaited and self.clock.monotonic() - self._begun_at < _START_SECONDS
         return "" if is_starting else self.fault
 
     def start(self, services: Supervisor) -> None:
@@ -121,7 +123,7 @@ class ServedInterface:
             return {}
 
     def _serving(self, port: int) -> None:
-        self.fault, self.port, self.is_changing = "", port, False
+        self.fault, self.port, self.is_awaited, self.is_changing = "", port, False, False
         self.changes.bump()
         log.info("interface_served", host=self.site.api.listens_on, port=port)
 
@@ -129,5 +131,5 @@ class ServedInterface:
         """Note why the port cannot be served. The gateway goes on, because gates work without a page."""
         if self.fault != why:
             log.error("interface_not_served", error=why)
-        self.fault, self.is_changing = why, False
+        self.fault, self.is_awaited, self.is_changing = why, False, False
         self.changes.bump()

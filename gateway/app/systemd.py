@@ -122,10 +122,10 @@ class Readiness:
 
         The interface must be served by then, or known to fail. `gateway_ready` is logged only when it is served.
         """
-        starting, until = self.interface.fault, self.clock.monotonic() + CONTROL_SECONDS
+        until = self.clock.monotonic() + CONTROL_SECONDS
         await self.control.until(until)
         version = self.changes.version
-        while self.interface.fault == starting and self.clock.monotonic() < until:
+        while self.interface.is_awaited and self.clock.monotonic() < until:
             version = await self.changes.beyond(version, within=1.0)
         self.notify.ready(self.status())
         if self.interface.fault:

@@ -155,8 +155,12 @@ def notices(
 
 def _of_pull(report: PullReport, state: CentralState) -> Iterator[CentralNotice]:
     """Yield notices of the last pull, without those that the account's own notices already say."""
-    denied = tuple(f"{operation}:" for operation, _ in state.not_permitted)
-    own = [one for one in report.problems if one != state.sign_in_refused and not one.startswith(denied)]
+    denied = {operation for operation, _ in state.not_permitted}
+    own = [
+        one.text
+        for one in report.problems
+        if one.operation not in denied and not (one.at_sign_in and state.sign_in_refused)
+    ]
     if own:
         yield CentralNotice(ProblemKind.CENTRAL_LIST_INCOMPLETE, "; ".join(own))
     cards = report.cards

@@ -116,7 +116,8 @@ def profile_row(path: Path) -> tuple[str, str, str, str, str, str]:
             return name, family, names[0], names[1], kind, said
         profile = load_unit_profile(path)
     except (ProfileError, OSError, tomllib.TOMLDecodeError) as error:
-        return "faulty", "", "", "", str(error).splitlines()[0].removeprefix(f"{path}: "), ""
+        fault = error.faults[0] if isinstance(error, ProfileError) else str(error)
+        return "faulty", "", "", "", fault, ""
     points = ", ".join(profile.points)
     return profile.name, _line(profile), _commands(profile), points, _besides(profile), profile.unproven
 

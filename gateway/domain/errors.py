@@ -59,12 +59,14 @@ class CentralRefused(GatewayError):
     Attributes:
         status: the HTTP status of its answer; 0 when the refusal is no answer to this request.
         said: central's own words, "" for none.
+        operation: what was refused, such as "POST /v1/device/list"; "" if it is no single operation.
     """
 
-    def __init__(self, text: str, *, status: int = 0, said: str = "") -> None:
+    def __init__(self, text: str, *, status: int = 0, said: str = "", operation: str = "") -> None:
         super().__init__(text)
         self.status = status
         self.said = said
+        self.operation = operation
 
 
 class ReceiverRefused(GatewayError):

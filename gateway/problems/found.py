@@ -224,7 +224,7 @@ def _of_gateway(site: SiteState) -> Iterator[Problem]:
         cap, free, floor = map(size, (site.storage.cap_bytes, now_free, site.storage.floor_bytes))
         limits = f"it may take {cap}; {free} of its disk are free; {floor} must stay free"
         yield gateway_problem(ProblemKind.FOOTAGE_AT_RISK, f"storage: {site.storage.text}; {limits}")
-    if site.certificate_fault and site.certificate_fault != site.interface_fault:
+    if site.certificate_fault and not site.interface_fault:
         yield gateway_problem(ProblemKind.CERTIFICATE_UNUSABLE, site.certificate_fault)
     if site.certificate_ends is not None and site.certificate_ends < site.now + _CERTIFICATE_SECONDS * _SECOND:
         left = (site.certificate_ends - site.now) / _SECOND

@@ -20,7 +20,12 @@ def no_fault() -> str:
 
 
 class MediaFolder:
-    """The media folder. The attribute `fault` says why it must not be used, "" while it may."""
+    """The media folder.
+
+    Attributes:
+        fault: why it must not be used, "" while it may.
+        answers: False if its disk did not answer the last check, so that a thread that touches it hangs.
+    """
 
     def __init__(
         self,
@@ -48,11 +53,7 @@ class MediaFolder:
         self._answer_seconds = answer_seconds
         self._asked: asyncio.Future[str] | None = None
         self.fault = ""
-
-    @property
-    def answers(self) -> bool:
-        """False while its disk does not answer, so that a thread that touches it hangs."""
-        return self.fault != _SILENT
+        self.answers = True
 
     async def look(self) -> str:
         """Return why the folder must not be used now, "" if it may.
@@ -64,6 +65,7 @@ class MediaFolder:
             self._asked.add_done_callback(self._answered)
         asked = self._asked
         done, _ = await asyncio.wait([asked], timeout=self._answer_seconds)
+        self.answers = bool(done)
         return asked.result() if done else _SILENT
 
     async def begin(self) -> None:

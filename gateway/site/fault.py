@@ -21,10 +21,14 @@ _LONGEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault of a site file: its place, such as `lanes[1].gate` ("" for the whole file), and one sentence."""
+    """A fault of a site file: its place, such as `lanes[1].gate` ("" for the whole file), and one sentence.
+
+    `line`: the number of its line from 1, where the place does not tell it; else 0.
+    """
 
     place: str
     message: str
+    line: int = 0
 
     def __str__(self) -> str:
         return f"{self.place}: {self.message}" if self.place else self.message
@@ -43,9 +47,14 @@ def names_in(raw: Mapping[str, object]) -> Mapping[str, str]:
     return names
 
 
+def name_of(place: str, names: Mapping[str, str]) -> str:
+    """Return the name of the record at a place, "" for none."""
+    found = _RECORD.match(place)
+    return names.get(found.group(), "") if found else ""
+
+
 def with_names(fault: Fault, names: Mapping[str, str]) -> Fault:
     """Return a fault for people, with the names of the records that it mentions."""
-    found = _RECORD.match(fault.place)
-    name = names.get(found.group()) if found else None
+    name = name_of(fault.place, names)
     place = f"{fault.place} ({name})" if name else fault.place
-    return Fault(place, _RECORD.sub(lambda other: names.get(other.group(), other.group()), fault.message))
+    return Fault(place, _RECORD.sub(lambda other: names.get(other.group(), other.group()), fault.message), fault.line)

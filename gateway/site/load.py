@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import ssl
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -46,7 +47,7 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
     except UnicodeDecodeError as error:
         raise SiteFaults(path, (Fault("", "is not UTF-8 text; save it as that"),)) from error
     except tomllib.TOMLDecodeError as error:
-        raise SiteFaults(path, (Fault("", f"is not TOML: {error}"),)) from error
+        raise SiteFaults(path, (Fault("", f"is not TOML: {error}", line=_line_of(error)),)) from error
     except (ValueError, RecursionError) as error:
         why = "is not TOML: a number is too long, or brackets are nested too deeply"
         raise SiteFaults(path, (Fault("", why),)) from error
@@ -69,6 +70,12 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
     if faults:
         raise SiteFaults(path, faults, names=names_in(raw))
     return site
+
+
+def _line_of(error: tomllib.TOMLDecodeError) -> int:
+    """Return the number of the line that is no TOML, 0 if unknown. Before Python 3.14 the text alone tells it."""
+    found = re.search(r"\(at line (\d+)", str(error))
+    return int(found.group(1)) if found else 0
 
 
 def _with_whole_paths(site: Site, folder: Path) -> Site:

@@ -84,8 +84,7 @@ def profile_faults(site: Site, folders: Iterable[Path], find: Callable[[str], Pa
 def _faults_in_file(place: str, file: Path, error: ProfileError) -> Iterator[Fault]:
     """Yield the faults in a profile's file, in the words of faults of the site file."""
     if not isinstance(error.__cause__, ValidationError):
-        message = str(error).removeprefix(f"{file}: ")
-        yield Fault(place, f"{message} (in the profile's file {file})")
+        yield Fault(place, f"{error.faults[0]} (in the profile's file {file})")
         return
     for fault in faults_of(error.__cause__):
         if fault.place:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gateway.site.fault import Fault, names_in, with_names
+from gateway.site.fault import name_of, names_in, with_names
 from gateway.site.faults import SiteFaults
 from gateway.site.toml_statements import Table, tables_of
 
@@ -16,7 +16,6 @@ _SECRET = re.compile(
 _KEY_FILE = re.compile(r"\.(?:pem|key|crt)['\"]$")
 _IN_ADDRESS = re.compile(r"(://)[^/@\s\"']+@")
 _ENTRY = re.compile(r"^([\w.]+)\[(\d+)\](?:\.(\w+))?")
-_AT_LINE = re.compile(r"\(at line (\d+)")
 _HIDDEN = "…"
 
 
@@ -28,11 +27,13 @@ class ShownFault:
         line: the number of its line from 1; 0 if it concerns no single line.
         place: its place in the file, with the name of the record; "" for the whole file.
         text: what is wrong.
+        has_name: whether the place has the name of its record.
     """
 
     line: int
     place: str
     text: str
+    has_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,7 @@ def shown_file(text: bytes, error: SiteFaults | None) -> ShownFile:
     """Return the file for display. Names of secrets are masked, in faults too: one may be the secret itself."""
     lines = text.decode("utf-8-sig", errors="replace").splitlines()
     hidden = set(_hidden(lines))
-    faults = (ShownFault(line, fault.place, _without(fault.message, hidden)) for line, fault in _faults(lines, error))
-    return ShownFile(tuple(map(_shown, lines)), tuple(faults))
+    return ShownFile(tuple(map(_shown, lines)), tuple(_faults(lines, error, hidden)))
 
 
 def _shown(line: str) -> str:
@@ -72,7 +72,7 @@ def _without(words: str, hidden: set[str]) -> str:
     return _IN_ADDRESS.sub(rf"\1{_HIDDEN}@", words)
 
 
-def _faults(lines: list[str], error: SiteFaults | None) -> Iterator[tuple[int, Fault]]:
+def _faults(lines: list[str], error: SiteFaults | None, hidden: set[str]) -> Iterator[ShownFault]:
     if error is None:
         return
     try:
@@ -81,8 +81,9 @@ def _faults(lines: list[str], error: SiteFaults | None) -> Iterator[tuple[int, F
         tables = []
     names = names_in(_entries(tables))
     for fault in error.faults:
-        at = _AT_LINE.search(fault.message)
-        yield int(at.group(1)) if at else _line_of(fault.place, tables), with_names(fault, names)
+        line = fault.line or _line_of(fault.place, tables)
+        shown = with_names(fault, names)
+        yield ShownFault(line, shown.place, _without(shown.message, hidden), has_name=bool(name_of(fault.place, names)))
 
 
 def _entries(tables: list[Table]) -> dict[str, list[dict[str, object]]]:

@@ -61,6 +61,10 @@ class CentralDenied(CentralRefused):
     """
 
 
+class SignInRefused(CentralDenied):
+    """Error for an account that may not sign in."""
+
+
 @dataclass(frozen=True, slots=True)
 class NeedsSignIn:
     """Verdict that the session is missing or has ended. `status`: the answer's HTTP status."""
@@ -110,12 +114,12 @@ def _failure(operation: str, status: int, error: str) -> CentralRefused | Centra
     if status in _BETWEEN or 300 <= status < 400:
         return CentralUnavailable(f"answered {status}", operation=operation)
     if status == 403 or (status >= 500 and any(word in error.casefold() for word in _DENIAL_WORDS)):
-        return CentralDenied(f"{operation}: {why}", status=status, said=error)
+        return CentralDenied(f"{operation}: {why}", status=status, said=error, operation=operation)
     if status == _TOO_MANY_REQUESTS:
         return CentralBusy(why, operation=operation)
     if status >= 500 or status in _TOO_EARLY_OR_LATE:
         return CentralFailed(why, operation=operation)
-    return CentralRefused(f"{operation}: {why}", status=status, said=error)
+    return CentralRefused(f"{operation}: {why}", status=status, said=error, operation=operation)
 
 
 def _succeeded(operation: str, status: int, answer: JsonObject) -> bool:

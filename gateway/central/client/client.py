@@ -165,7 +165,9 @@ class CentralClient:
         async with self._people:
             verdict = await self._exchange(method, path, body, key="", token=token)
         if isinstance(verdict, NeedsSignIn):
-            verdict = CentralDenied(f"{method} {path}: authentication required", status=verdict.status)
+            verdict = CentralDenied(
+                f"{method} {path}: authentication required", status=verdict.status, operation=f"{method} {path}"
+            )
         if isinstance(verdict, CentralUnavailable):
             raise self._noted(verdict)
         self._note(reachable=True, error=self._state.last_error if self._state.reachable else "")
@@ -277,7 +279,9 @@ class CentralClient:
             token = await self._enter(stale=token)
             verdict = await attempt(token)
             if isinstance(verdict, NeedsSignIn):
-                return CentralDenied(f"{operation}: authentication required, also right after a sign-in")
+                return CentralDenied(
+                    f"{operation}: authentication required, also right after a sign-in", operation=operation
+                )
         if isinstance(verdict, CentralDenied) and self._permissions.may_sign_in_for(operation):
             try:
                 token = await self._enter(stale=token, ends_stale=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from gateway.central.client.answers import CentralBusy, CentralDenied, CentralFailed, JsonObject, NeedsSignIn, Verdict
+from gateway.central.client.answers import CentralBusy, CentralFailed, JsonObject, NeedsSignIn, SignInRefused, Verdict
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.runtime.clock import Clock, Stamp
 from gateway.runtime.supervision import Backoff
@@ -75,7 +75,7 @@ class GatewaySession:
     async def enter(self, *, stale: str | None = None, ends_stale: bool = False) -> str:
         """Return a token other than `stale`. Callers that wait for a running sign-in share its outcome.
 
-        `ends_stale`: central may still have the stale session, so end it there. Raises CentralDenied or
+        `ends_stale`: central may still have the stale session, so end it there. Raises SignInRefused or
         CentralUnavailable.
         """
         asked = self._sign_ins
@@ -119,7 +119,7 @@ class GatewaySession:
         credentials: JsonObject = {"username": self._username, "password": self._password}
         verdict = await self._exchange(LOGIN, credentials, None)
         if isinstance(verdict, NeedsSignIn | CentralRefused):
-            raise CentralDenied(f"central refuses to sign in '{self._username}'{_reason(verdict)}")
+            raise SignInRefused(f"central refuses to sign in '{self._username}'{_reason(verdict)}")
         if isinstance(verdict, CentralUnavailable):
             raise verdict
         token, user = verdict.get("session"), verdict.get("user")
@@ -136,14 +136,14 @@ class GatewaySession:
     async def _prove(self, token: str) -> None:
         """Prove the second factor, with a code that was not sent before."""
         if not self._totp_secret:
-            raise CentralDenied(
+            raise SignInRefused(
                 f"central asks '{self._username}' for a second factor: name its secret as 'totp' in [central],"
                 " or use an account without one"
             )
         step = await self._unused_step()
         verdict = await self._exchange(MFA, {"token": code_of(self._totp_secret, step)}, token)
         if isinstance(verdict, CentralRefused):
-            raise CentralDenied(
+            raise SignInRefused(
                 f"central refuses the second factor of '{self._username}'{_reason(verdict)};"
                 " are its secret and this machine's clock right?"
             )
@@ -183,13 +183,13 @@ def _reason(verdict: NeedsSignIn | CentralRefused) -> str:
 def code_of(secret: str, step: int) -> str:
     """Compute an authenticator's code for a half minute since 1970 (RFC 6238, SHA-1, six digits).
 
-    Raises CentralDenied for a secret that is no base32.
+    Raises SignInRefused for a secret that is no base32.
     """
     text = "".join(secret.split()).replace("-", "").rstrip("=").upper()
     try:
         key = base64.b32decode(text + "=" * (-len(text) % 8))
     except ValueError as error:
-        raise CentralDenied("the secret of the second factor is not base32; copy it again from central") from error
+        raise SignInRefused("the secret of the second factor is not base32; copy it again from central") from error
     digest = hmac.digest(key, struct.pack(">Q", step), hashlib.sha1)
     (number,) = struct.unpack_from(">I", digest, digest[-1] & 0x0F)
     return f"{(number & 0x7FFF_FFFF) % 1_000_000:06d}"

@@ -116,7 +116,7 @@ class ById:
         except CentralDenied:
             return None
         except CentralRefused as error:
-            return {} if error.status == _NOT_FOUND or _says_gone(error) else None
+            return {} if error.status == _NOT_FOUND or _says_gone(error.said) else None
         except CentralFailed:  # a failure of central says nothing about the record, whatever its words
             return None
         for name in self.names:
@@ -128,5 +128,5 @@ class ById:
         return answer if record_id(answer) == number else None
 
 
-def _says_gone(error: Exception) -> bool:
-    return any(words in str(error).casefold() for words in _GONE_WORDS)
+def _says_gone(said: str) -> bool:
+    return any(words in said.casefold() for words in _GONE_WORDS)

@@ -10,7 +10,7 @@ from typing import Final, Literal, TypeVar, get_args
 
 import structlog
 
-from gateway.central.client.answers import CentralFailed
+from gateway.central.client.answers import CentralFailed, SignInRefused
 from gateway.central.client.client import CentralClient
 from gateway.central.client.not_found import doubt
 from gateway.central.pull.cards import CardPull, CardsPulled, OnProgress
@@ -79,6 +79,26 @@ _P = TypeVar("_P", CardsPulled, RecordsPulled)
 
 
 @dataclass(frozen=True, slots=True)
+class PullProblem:
+    """Reason why a list was missed or could not be believed.
+
+    Attributes:
+        text: the reason in one sentence.
+        operation: the operation that central refused, "" for another reason.
+        at_sign_in: whether central refused to sign the account in.
+    """
+
+    text: str
+    operation: str = ""
+    at_sign_in: bool = False
+
+    @classmethod
+    def of(cls, error: CentralRefused) -> PullProblem:
+        """Return the problem that central refused a list."""
+        return cls(str(error), operation=error.operation, at_sign_in=isinstance(error, SignInRefused))
+
+
+@dataclass(frozen=True, slots=True)
 class PullReport:
     """Result of the last pull.
 
@@ -92,7 +112,7 @@ class PullReport:
         anew: whether the pull was part of an ordered full fetch.
         missed: lists that central did not give this time.
         never: those of them that central has not given since the start.
-        problems: why lists were missed or could not be believed, a sentence each.
+        problems: why lists were missed or could not be believed.
     """
 
     at: Stamp
@@ -104,7 +124,7 @@ class PullReport:
     anew: bool = False
     missed: frozenset[Part] = frozenset()
     never: frozenset[Part] = frozenset()
-    problems: tuple[str, ...] = ()
+    problems: tuple[PullProblem, ...] = ()
 
     @property
     def is_quiet(self) -> bool:
@@ -199,7 +219,7 @@ class DownSync:
             self._changes.bump()
 
     async def _pull(self) -> PullReport:
-        missed: dict[Part, str] = {}
+        missed: dict[Part, PullProblem] = {}
         await self.restore.check()  # first: cards made at this site must not be removed because central lost them
         anew = self._pulls_anew = bool(self.anew.left)
         cards = await self._part(
@@ -207,7 +227,7 @@ class DownSync:
         )
         devices = await self._records("device", "devices", self._devices, missed)
         cameras = await self._records("camera", "cameras", self._cameras, missed)
-        doubted = [part.problem for part in (devices, cameras, cards) if part is not None and part.problem]
+        doubted = [PullProblem(part.problem) for part in (devices, cameras, cards) if part is not None and part.problem]
         problems = tuple(dict.fromkeys((*missed.values(), *doubted)))
         before = self._report or PullReport(at=self._clock.wall(), never=frozenset(PARTS))
         report = PullReport(
@@ -223,20 +243,22 @@ class DownSync:
             problems=problems,
         )
         if problems and (self._report is None or self._report.problems != report.problems):
-            log.warning("pull_incomplete", problems=problems)
+            log.warning("pull_incomplete", problems=[problem.text for problem in problems])
         self._report = report
         await self._record_changes(report.cards)
         return report
 
-    async def _part(self, part: Part, pull: Callable[[bool], Awaitable[_P]], missed: dict[Part, str]) -> _P | None:
+    async def _part(
+        self, part: Part, pull: Callable[[bool], Awaitable[_P]], missed: dict[Part, PullProblem]
+    ) -> _P | None:
         anew = part in self.anew.left
         try:
             pulled = await pull(anew)
         except CentralFailed as error:
-            missed[part] = str(error)
+            missed[part] = PullProblem(str(error))
             return None
         except CentralRefused as error:
-            missed[part] = str(error)
+            missed[part] = PullProblem.of(error)
             if anew and error.status and await doubt(self._client, error) is None:
                 await self.anew.fetched(part)  # this account may not see the list; the report says so
             return None
@@ -253,7 +275,9 @@ class DownSync:
 
         return on_progress
 
-    async def _records(self, noun: Noun, part: Part, pull: RecordPull, missed: dict[Part, str]) -> RecordsPulled | None:
+    async def _records(
+        self, noun: Noun, part: Part, pull: RecordPull, missed: dict[Part, PullProblem]
+    ) -> RecordsPulled | None:
         self._progress_of(part)
         pulled = await self._part(part, lambda anew: pull.pull(anew=anew), missed)
         if pulled is not None and pulled.newly_held_back:

@@ -130,6 +130,11 @@ class Decision:
         rules = [f"{rule.rule}: {'passed' if rule.passed else 'FAILED'} ({rule.seen})" for rule in self.trace]
         return "; ".join(rules)
 
+    @staticmethod
+    def rule_failed(line: str) -> bool:
+        """Tell whether one rule's part of what `traced` has written is of a rule that failed."""
+        return line.partition(": ")[2].startswith("FAILED")
+
     def sentence(self) -> str:
         """Write the reason for people."""
         if self.reason is Reason.RECORD_UNREADABLE and self.card is not None:

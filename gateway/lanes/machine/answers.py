@@ -13,7 +13,7 @@ from gateway.domain.grants import listed_id
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.state.readings import ToldReading
 from gateway.lanes.machine.state.visits import Visit
-from gateway.lanes.machine.transition import Transition, named
+from gateway.lanes.machine.transition import Transition, form_of, named
 
 
 def decided(lane: Transition, visit: Visit) -> None:
@@ -43,6 +43,7 @@ def decided(lane: Transition, visit: Visit) -> None:
         f"{who}{holder}: {decision.sentence()}" + (f"; read as {raw}" if unknown else ""),
         filmed_from=lane.now.stamp.micros if kind is EventKind.ACCESS_DENIED else None,
         credential=visit.shown,
+        form=form_of(visit.credential),
         read_as=raw,
         card_id=listed_id(decision.card),
         user_id=decision.card.owner if decision.card else "",
@@ -67,6 +68,7 @@ def denied(lane: Transition, visit: Visit, why: str, *, reason: str) -> None:
         f"{who}: {why}",
         filmed_from=lane.now.stamp.micros,
         credential=visit.shown,
+        form=form_of(visit.credential),
         reader=visit.asked_by,
         reason=reason,
     )

@@ -196,9 +196,12 @@ class Transition:
 
 def named(credential: Credential | None) -> str:
     """Name a reading for people: "card 0007", "plate ABC123"."""
-    if credential is None:
-        return "a card"
-    return f"{'plate' if credential.plate else 'card'} {credential.shown()}"
+    return "a card" if credential is None else f"{form_of(credential)} {credential.shown()}"
+
+
+def form_of(credential: Credential | None) -> str:
+    """Return what was read, as events record it: "plate" or "card"."""
+    return "plate" if credential is not None and credential.plate else "card"
 
 
 _COMMAND_EVENTS = {

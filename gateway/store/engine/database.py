@@ -22,7 +22,7 @@ from gateway.domain.errors import StoreError
 from gateway.runtime.data_folder import takes_data
 from gateway.runtime.timings import Timings, UsualTime
 from gateway.store.engine.connection import Connect, Connection, Job
-from gateway.store.engine.faults import DiskTakesNothing, is_damage, refused
+from gateway.store.engine.faults import DiskTakesNothing, fault_of, is_damage, refused
 from gateway.store.engine.group_commit import Outcome, commit
 from gateway.store.engine.ids import note_ids
 from gateway.store.engine.migrations import Migration, refuse_newer
@@ -144,7 +144,7 @@ class Database:
     @property
     def failing(self) -> str:
         """The reason why commits fail at present; "" while they work."""
-        return self._failing
+        return f"{self._failing}; nothing is recorded" if self._failing else ""
 
     @property
     def damaged(self) -> str:
@@ -171,7 +171,7 @@ class Database:
         except DiskTakesNothing as refusal:
             if not await asyncio.to_thread(self._can_be_read):
                 raise
-            self._failing = f"{str(refusal).rpartition(';')[0]}; nothing is recorded"
+            self._failing = refusal.fault
             log.error("store_only_read", file=self.path.name, error=str(refusal))  # noqa: TRY400 (the sentence says it all)
         try:
             await self._readers.start()
@@ -311,8 +311,7 @@ class Database:
                 self._usual.took(loop.time() - began)
             return outcomes
         self.commits += 1
-        why = self._failing.rpartition(";")[0]
-        return [Outcome(error=StoreError(f"{why}; nothing was recorded")) for _ in jobs]
+        return [Outcome(error=StoreError(f"{self._failing}; nothing was recorded")) for _ in jobs]
 
     def _commit_in_thread(self, jobs: Sequence[Job[Any]], connection: sqlite3.Connection) -> list[Outcome]:
         self.commits += 1
@@ -336,7 +335,7 @@ class Database:
         refusals = [refused(self.path, error, "nothing was recorded") for _ in range(jobs)]
         for refusal in refusals:
             refusal.__cause__ = error
-        self._failing = str(refused(self.path, error, "nothing is recorded"))
+        self._failing = fault_of(self.path, error)
         return [Outcome(error=refusal) for refusal in refusals]
 
     def _note_damage(self, said: str) -> None:

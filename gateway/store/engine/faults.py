@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import sqlite3
+from enum import StrEnum
 from pathlib import Path
 
 from gateway.domain.errors import StoreError
@@ -24,9 +25,14 @@ _OWN = frozenset(
 )
 _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _UNREADABLE = frozenset({sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS})
-_FULL = "the disk is full"
-_READ_ONLY = "the data folder is read-only"
 _NO_ROOM_BYTES = 128 * 1024  # with less than this free, SQLite's plain "disk I/O error" means a full disk
+
+
+class _Cause(StrEnum):
+    """A cause to which callers react, in words."""
+
+    FULL = "the disk is full"
+    READ_ONLY = "the data folder is read-only"
 
 
 def _code(error: Exception) -> int:
@@ -47,6 +53,10 @@ def is_damage(error: Exception) -> bool:
 class DiskTakesNothing(StoreError):
     """The disk is full or read-only; existing data can still be read."""
 
+    def __init__(self, fault: str, then: str = "") -> None:
+        super().__init__(f"{fault}; {then}" if then else fault)
+        self.fault = fault
+
 
 class DiskFull(DiskTakesNothing):
     """The disk is full."""
@@ -57,24 +67,31 @@ def refused(path: Path, error: Exception, then: str) -> StoreError:
 
     It is a DiskFull if the disk is full, a DiskTakesNothing if it is read-only.
     """
-    words = _words(path, error)
-    kind = {_FULL: DiskFull, _READ_ONLY: DiskTakesNothing}.get(words, StoreError)
-    return kind(f"{path.name}: {words}; {then}")
+    cause = _cause(path, error)
+    fault = f"{path.name}: {cause}"
+    if cause is _Cause.FULL:
+        return DiskFull(fault, then)
+    return DiskTakesNothing(fault, then) if cause is _Cause.READ_ONLY else StoreError(f"{fault}; {then}")
 
 
-def _words(path: Path, error: Exception) -> str:
+def fault_of(path: Path, error: Exception) -> str:
+    """Name the file, and the fault in plain words."""
+    return f"{path.name}: {_cause(path, error)}"
+
+
+def _cause(path: Path, error: Exception) -> str:
     code = _code(error) & _PRIMARY
     number = error.errno if isinstance(error, OSError) else 0
     unsaid = code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
     sayings = (
-        (code == sqlite3.SQLITE_FULL or number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _FULL),
-        (code == sqlite3.SQLITE_READONLY or number == errno.EROFS, _READ_ONLY),
+        (code == sqlite3.SQLITE_FULL or number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _Cause.FULL),
+        (code == sqlite3.SQLITE_READONLY or number == errno.EROFS, _Cause.READ_ONLY),
         (number in (errno.EACCES, errno.EPERM), "the data folder may not be written to by this user"),
         (number in (errno.ENOENT, errno.ENOTDIR), "the data folder does not exist"),
         (code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), "another program holds the file"),
         (is_damage(error), f"the file is damaged ({error})"),
-        (unsaid and _is_read_only(path.parent), _READ_ONLY),
-        (unsaid and _free_bytes(path) < _NO_ROOM_BYTES, _FULL),
+        (unsaid and _is_read_only(path.parent), _Cause.READ_ONLY),
+        (unsaid and _free_bytes(path) < _NO_ROOM_BYTES, _Cause.FULL),
     )
     plain = (error.strerror if isinstance(error, OSError) else None) or str(error)
     return next((words for holds, words in sayings if holds), plain)

@@ -96,7 +96,7 @@ def _copy_table(old: sqlite3.Connection, fresh: sqlite3.Connection, table: str, 
             fresh.execute(insert, row)
         except sqlite3.Error as error:
             if not is_own(error):
-                raise DiskTakesNothing(f"{table}: {error}; there is no place for what can be saved") from error
+                raise DiskTakesNothing(f"{table}: {error}", "there is no place for what can be saved") from error
             log.warning("row_lost", table=table, error=str(error))  # damaged: the table's constraints refuse its values
 
     for number, source in _paths(fresh, table, by_rowid=by_rowid):

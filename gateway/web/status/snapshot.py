@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import PlainSerializer
 
-from gateway.domain.access import Reason, sentence_of
+from gateway.domain.access import Decision, Reason, sentence_of
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.events import EventKind, RecordedEvent, Severity
 from gateway.domain.footage import Extent, Missing, extent_of
@@ -76,6 +76,7 @@ class ReadState:
 
     Attributes:
         credential: the reading, as shown to people.
+        form: "card" or "plate"; "" for an event of a release that did not record it.
         reason: the code of the decision's reason.
         why: the reason as a sentence; "" for a code without one.
         card_id: the card that matches the reading; None for none.
@@ -83,6 +84,7 @@ class ReadState:
     """
 
     credential: str
+    form: str
     reason: str
     why: str
     card_id: int | None
@@ -92,6 +94,14 @@ class ReadState:
     def is_unknown(self) -> bool:
         """True if no card matches the reading."""
         return self.reason == Reason.UNKNOWN_CREDENTIAL
+
+
+@dataclass(frozen=True, slots=True)
+class RuleState:
+    """One rule of an access decision, in words, and whether it failed."""
+
+    text: str
+    failed: bool
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,7 +117,7 @@ class EventState:
     date_at: WallMicros
     clock_trusted: bool
     lane_id: str
-    trace: tuple[str, ...]
+    trace: tuple[RuleState, ...]
     passed_back: int | None
     read: ReadState | None
     footage: tuple[FootageState, ...]
@@ -237,7 +247,7 @@ def event_state(event: RecordedEvent, footage: tuple[FootageState, ...]) -> Even
         date_at=event.date_at,
         clock_trusted=event.clock_trusted,
         lane_id=event.lane_id,
-        trace=event.trace,
+        trace=tuple(RuleState(line, Decision.rule_failed(line)) for line in event.trace),
         passed_back=_passed_back(event),
         read=read_of(event),
         footage=footage,
@@ -250,9 +260,11 @@ def read_of(event: RecordedEvent) -> ReadState | None:
         return None
     data = json.loads(event.data)
     shown, reason, card_id = (data.get(name) for name in ("credential", "reason", "card_id"))
-    plate = shown if event.description.startswith(f"plate {shown}:") else ""  # the data does not say which
+    form = str(data.get("form") or "")
+    plate = shown if form == "plate" else ""
     return ReadState(
         credential=str(shown),
+        form=form,
         reason=str(reason or ""),
         why=sentence_of(Reason(reason)) if reason in _REASONS else "",
         card_id=card_id if isinstance(card_id, int) else None,

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from set_machine import SetClock
 
-from gateway.app.served_interface import NOT_YET, ServedInterface
+from gateway.app.served_interface import ServedInterface
 from gateway.site import secrets_beside
 from gateway.store import Store
 from gateway.store.engine.changes import Changes
 from tests.gateway.web.setups.site import SITE
+
+NOT_YET = "the interface is not served yet"
 
 
 @pytest.fixture
@@ -40,5 +42,5 @@ def test_a_start_that_takes_its_usual_time_is_no_problem(interface, clock):
 
 
 def test_a_port_that_cannot_be_had_is_a_problem_at_once(interface):
-    interface.fault = "port 8480 is in use"
+    interface.fault, interface.is_awaited = "port 8480 is in use", False
     assert interface.lasting_fault == "port 8480 is in use"

@@ -18,10 +18,10 @@ from waiting import until
 
 from gateway.central.central_link import notices
 from gateway.central.client import session
-from gateway.central.client.answers import CentralDenied, CentralFailed
+from gateway.central.client.answers import CentralDenied, CentralFailed, SignInRefused
 from gateway.central.client.connections import BODY_LIMIT, impatient_socket
 from gateway.central.client.session import UsedCodes
-from gateway.central.pull.pull import PullReport
+from gateway.central.pull.pull import PullProblem, PullReport
 from gateway.central.relay.relay import CentralRelay
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.problems import ProblemKind as K
@@ -145,7 +145,7 @@ async def test_a_failed_renewal_leaves_the_session_that_was(central, client):
 async def test_wrong_credentials_are_denied_once_and_central_is_then_left_alone(central, connect):
     client = connect(password="wrong pony")
     results = await asyncio.gather(*(devices(client) for _ in range(5)), return_exceptions=True)
-    assert {type(result) for result in results} == {CentralDenied}
+    assert {type(result) for result in results} == {SignInRefused}
     with pytest.raises(CentralDenied):
         await devices(client)
     assert sign_ins(central) == [404]
@@ -171,7 +171,9 @@ async def test_a_refused_sign_in_is_told_once_and_over_with_the_next_that_is_tak
     central.put_account(CentralAccount("gateway", "another horse"))
     with pytest.raises(CentralDenied) as refused:
         await devices(client)
-    report = PullReport(at=clock.wall(), problems=(str(refused.value), "access cards did not come"))
+    report = PullReport(
+        at=clock.wall(), problems=(PullProblem.of(refused.value), PullProblem("access cards did not come"))
+    )
     told = list(notices(client.state, report, clock_alert_seconds=60, unreadable_events=0))
     assert [notice.kind for notice in told] == [K.CENTRAL_SIGN_IN_REFUSED, K.CENTRAL_LIST_INCOMPLETE]
     central.put_account(CentralAccount("gateway", "right horse"))

@@ -190,7 +190,7 @@ async def test_what_is_still_to_be_fetched_anew_is_known_after_a_restart(central
         await until(lambda: down.report is not None)
         assert down.report.anew
         assert not sync.refreshing, "what central does not permit will not come by asking again"
-        assert any("can_view_cameras" in problem for problem in down.report.problems)
+        assert any("can_view_cameras" in problem.text for problem in down.report.problems)
 
 
 async def test_a_list_that_is_never_right_does_not_keep_a_refresh_for_ever(central, client, store):

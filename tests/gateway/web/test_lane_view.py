@@ -33,12 +33,19 @@ async def test_the_last_passages_come_newest_first_with_the_last_reading(gateway
     assert [event["description"] for event in answer["passages"]] == ["A van passed.", "A vehicle passed."]
     assert all(event["footage"] for event in answer["passages"])
     assert answer["read"]["read"] == {
-        "credential": "255,65000", "reason": "unknown_credential",
+        "credential": "255,65000", "form": "", "reason": "unknown_credential",
         "why": "no card has this number or plate", "card_id": None, "enrol": {"number": "255,65000"},
     }  # fmt: skip
     _, answer = await gateway.call("/status/lane/past/entry", method="GET", user="guard")
     assert not any(event["footage"] for event in answer["passages"])
     assert (await gateway.call("/status/lane/past/roof", method="GET"))[0] == 404
+
+
+async def test_a_plate_that_nobody_knows_is_offered_as_a_plate_whatever_its_event_says(gateway):
+    data = {"credential": "AB123CD", "form": "plate", "reason": "unknown_credential"}
+    await gateway.happened("nobody knows it", kind=EventKind.ACCESS_DENIED, device_id=101, data=data)
+    _, answer = await gateway.call("/status/lane/past/entry", method="GET")
+    assert (answer["read"]["read"]["form"], answer["read"]["read"]["enrol"]) == ("plate", {"plate": "AB123CD"})
 
 
 async def test_a_lane_where_nothing_was_read_has_no_last_reading(gateway):

@@ -54,7 +54,7 @@ export function createEvent(event, { arrived }) {
   node.querySelector(".forgive").addEventListener("click", () => forgive(event));
   const why = node.querySelector(".why");
   why.hidden = event.trace.length === 0;
-  why.querySelector("ol").append(...event.trace.map((rule) => make("li", rule.includes(": FAILED") ? "failed" : "", rule)));
+  why.querySelector("ol").append(...event.trace.map((rule) => make("li", rule.failed ? "failed" : "", rule.text)));
   return node;
 }
 

@@ -178,14 +178,14 @@ function showRead(event) {
   if (!event) return;
   const { read } = event;
   const refused = event.type === 103;
-  const who = read?.credential ? `${event.description.startsWith("plate ") ? "plate" : "card"} ${read.credential}` : "a card";
+  const who = read?.credential ? `${read.form || "card"} ${read.credential}` : "a card";
   const because = read?.why ? `Not opened at ${clock(event.date_at)} for ${who}, because ${read.why}.` : "";
   const said = refused ? because || `Not opened at ${clock(event.date_at)}: ${event.description}.` : `${clock(event.date_at)} · ${event.description}`;
   setText(byId("lane-read-text"), said);
   byId("lane-read-event").href = `/status/events/${event.id}`;
   enrolLink(byId("lane-enrol"), read, site.user);
   byId("lane-why").hidden = event.trace.length === 0;
-  byId("lane-trace").replaceChildren(...event.trace.map((rule) => make("li", rule.includes(": FAILED") ? "failed" : "", rule)));
+  byId("lane-trace").replaceChildren(...event.trace.map((rule) => make("li", rule.failed ? "failed" : "", rule.text)));
 }
 
 async function tryCard() {

@@ -11,7 +11,6 @@ const PHASES = {
 };
 let orderNumber = 0;
 export const addressOf = (lane) => `/status/lanes/${encodeURIComponent(lane.lane_id)}`;
-const CANNOT_WORK = "Cannot work";
 // What is said of a lane at rest in place of "Idle".
 const AT_REST = new Map([
   ["gate_does_not_move", "Gate does not move"], ["gate_too_slow", "Gate moves too slowly"], ["input_stuck", "Input stuck"],
@@ -77,9 +76,9 @@ export function updateLane(node, lane, { user, demo }) {
   node.querySelector(".lane-name").setAttribute("href", addressOf(lane));
   setText(node.querySelector(".lane-way"), lane.name.toLowerCase().includes(lane.direction) ? "" : lane.direction);
   const unable = isUnable(lane);
-  const [word, kind] = stateOf(lane);
+  const [word, kind, isPhase] = stateOf(lane);
   setClass(node.querySelector(".phase"), `pill phase ${kind}`);
-  node.querySelector(".phase").dataset.word = word;
+  Object.assign(node.querySelector(".phase").dataset, { word, since: isPhase ? lane.since : "" });
   setClass(node, `card lane ${unable ? "fault-now" : ""}`);
   showScene(node.querySelector(".scene"), lane);
   for (const [name, state] of [["arming", lane.vehicle], ["closing", lane.under]]) {
@@ -132,12 +131,12 @@ export function updateLane(node, lane, { user, demo }) {
 const isUnable = (lane) => lane.phase === "fault" || lane.unable.length > 0;
 export const decisionOf = (lane) => decisions.get(lane.lane_id);
 
-// The word for a lane's state, and its colour.
+// The word for a lane's state, its colour, and whether it is the vehicle's phase, which has an age.
 export function stateOf(lane) {
-  if (isUnable(lane) && NO_WORK.has(lane.phase)) return [CANNOT_WORK, "bad"];
+  if (isUnable(lane) && NO_WORK.has(lane.phase)) return ["Cannot work", "bad", false];
   const trouble = lane.phase === "idle" && lane.troubles.find((one) => AT_REST.has(one.kind));
-  if (trouble) return [AT_REST.get(trouble.kind), "bad"];
-  return PHASES[lane.phase] || [lane.phase, ""];
+  if (trouble) return [AT_REST.get(trouble.kind), "bad", false];
+  return [...(PHASES[lane.phase] || [lane.phase, ""]), true];
 }
 
 // The drawing of the gate, its loops and the vehicle.
@@ -153,8 +152,8 @@ export function showScene(scene, lane) {
 
 export function ageOf(node) {
   const pill = node.querySelector(".phase");
-  const since = CANNOT_WORK === pill.dataset.word || [...AT_REST.values()].includes(pill.dataset.word) ? "" : ` · ${lasting(seconds(node.lane.since))}`; // of the vehicle's phase
-  setText(pill, `${pill.dataset.word}${since}`);
+  const { word, since } = pill.dataset;
+  setText(pill, since ? `${word} · ${lasting(seconds(since))}` : word);
   showFollowed(node.querySelector(".followed"), node.lane);
 }
 

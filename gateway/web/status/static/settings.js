@@ -89,12 +89,12 @@ function showFile({ lines, faults, notices }) {
 }
 
 // A fault in the reader's language: also at the lines of the file, which stay as they are, as keys do.
-function told({ place, text }) {
+function told({ place, text, has_name: named }) {
   const node = make("span", "fault");
   node.translate = true;
   if (place) {
     const where = make("span", "", place);
-    where.translate = place.includes(" ("); // the name of a record, as "lane entry"
+    where.translate = named; // as "lane entry"
     node.append(where, ": ");
   }
   node.append(text);
