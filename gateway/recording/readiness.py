@@ -24,7 +24,7 @@ _HELD_MICROS = 600 * _MICROS
 """How long footage waits in memory for a disk that is away."""
 
 _LONGEST_WAIT = LONGEST_SEGMENT + _CLOSING_MICROS
-_LOOK_SECONDS = 0.5
+_LOOK_SECONDS = 1.0
 _LOOK_AGAIN_SECONDS = 10
 
 
@@ -126,7 +126,7 @@ class Readiness:
     boot_id: str = ""
 
     async def run(self) -> None:
-        """Mark ready camera events twice a second until cancelled."""
+        """Mark ready camera events once a second until cancelled."""
         while True:
             try:
                 await self.look()

@@ -1,7 +1,8 @@
 """Watch over the event loop: how late it runs due work, and which task held it up.
 
-A task sleeps for a tenth of a second in a loop, and measures by how much it wakes late. While it is overdue, a thread
-looks which task the loop runs, so that the name of the task is known although nothing else can run.
+A task sleeps for half a second in a loop, and measures by how much it wakes late. While it is overdue, a thread looks
+which task the loop runs, so that the name of the task is known although nothing else can run. A hold counts from the
+moment at which the task was to wake: each hold of 0.6 s is seen, a shorter one only if it lies over such a moment.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from gateway.runtime.timings import Timings
 
 log = structlog.get_logger(__name__)
 
-_PERIOD_SECONDS = 0.1
+_PERIOD_SECONDS = 0.5
 _LATE_SECONDS = 0.1
 _SHORTEST_WAIT = 0.01
 _LONG_SECONDS = 0.5
@@ -65,12 +66,18 @@ class LoopWatch:
     """Watch over the loop on which `run` is kept alive as a task.
 
     Attributes:
-        lag: the delays with which the loop woke, measured ten times a second.
+        lag: the delays with which the loop woke, measured once a period.
     """
 
-    def __init__(self, *, most_names: int = 30) -> None:
-        """Prepare to watch. Holds of further tasks than `most_names` are counted together as "others"."""
+    def __init__(self, *, period: float = _PERIOD_SECONDS, most_names: int = 30) -> None:
+        """Prepare to watch.
+
+        Args:
+            period: seconds between two measurements. Each costs a wake-up of the loop and one of the thread.
+            most_names: holds of further tasks are counted together as "others".
+        """
         self.lag = Timings()
+        self._period = period
         self._most_names = most_names
         self._held: Counter[str] = Counter()
         self._due = float("inf")
@@ -106,7 +113,7 @@ class LoopWatch:
         """Watch until cancelled."""
         loop = asyncio.get_running_loop()
         self._over.clear()
-        self._due = loop.time() + _PERIOD_SECONDS
+        self._due = loop.time() + self._period
         looking = threading.Thread(
             target=self._look, args=(loop, threading.get_ident()), name="loop watch", daemon=True
         )
@@ -114,13 +121,13 @@ class LoopWatch:
         try:
             while True:
                 computed = time.thread_time()
-                await asyncio.sleep(_PERIOD_SECONDS)
+                await asyncio.sleep(self._period)
                 late = loop.time() - self._due
                 self.lag.add(max(0.0, late))
                 if late > _LATE_SECONDS:
                     self._note(late, computed=time.thread_time() - computed)
                 self._turn += 1
-                self._due = loop.time() + _PERIOD_SECONDS
+                self._due = loop.time() + self._period
         finally:
             self._over.set()
             looking.join()
@@ -137,7 +144,7 @@ class LoopWatch:
 
     def _look(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
         """Note the running task whenever the loop is overdue. Runs in a thread."""
-        wait = _PERIOD_SECONDS
+        wait = self._period + _LATE_SECONDS
         while not self._over.wait(wait):
             turn, overdue = self._turn, loop.time() - self._due - _LATE_SECONDS
             wait = max(_SHORTEST_WAIT, -overdue)

@@ -42,7 +42,7 @@ async def watched(watch: LoopWatch) -> asyncio.Task[None]:
 
 
 async def test_the_task_that_holds_the_loop_up_is_named_and_counted():
-    watch = LoopWatch()
+    watch = LoopWatch(period=0.1)
     watching = await watched(watch)
     assert await held(watch, "lane-main") == "lane-main"
     assert await counted(watch, "lane-main") == 1
@@ -52,7 +52,7 @@ async def test_the_task_that_holds_the_loop_up_is_named_and_counted():
 
 
 async def test_a_task_without_a_name_is_known_by_its_code():
-    watch = LoopWatch()
+    watch = LoopWatch(period=0.1)
     watching = await watched(watch)
     assert await held(watch, None) == "held.<locals>.hold"
     watching.cancel()
@@ -60,7 +60,7 @@ async def test_a_task_without_a_name_is_known_by_its_code():
 
 
 async def test_names_are_bounded():
-    watch = LoopWatch(most_names=2)
+    watch = LoopWatch(period=0.1, most_names=2)
     watching = await watched(watch)
     for number in range(4):
         before = sum(watch.held().values())
@@ -73,7 +73,7 @@ async def test_names_are_bounded():
 
 
 async def test_long_holds_that_come_again_are_told_with_their_task_until_half_a_minute_is_quiet():
-    watch = LoopWatch()
+    watch = LoopWatch(period=0.1)
     watching = await watched(watch)
     loop = asyncio.get_running_loop()
 
