@@ -42,7 +42,7 @@ from gateway.store import DEFAULT_BYTES, GIGABYTE, Store
 
 if TYPE_CHECKING:
     from gateway.app.services import Services
-    from gateway.web.auth.admission import Route
+    from gateway.web.families import Route
     from gateway.web.status.snapshot import DemoCard
 
 log = structlog.get_logger(__name__)

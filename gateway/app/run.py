@@ -21,7 +21,7 @@ from gateway.site.line_locks import LineLocks
 from gateway.site.trial_files import TrialFiles
 
 if TYPE_CHECKING:
-    from gateway.web.auth.admission import Route
+    from gateway.web.families import Route
     from gateway.web.status.snapshot import DemoCard
 
 log = structlog.get_logger(__name__)

@@ -49,8 +49,8 @@ from gateway.support.masking import Masking
 
 if TYPE_CHECKING:
     from gateway.web.app import Interface
-    from gateway.web.auth.admission import Route
     from gateway.web.auth.site_file_accounts import Accounts
+    from gateway.web.families import Route
     from gateway.web.status.snapshot import DemoCard
 
 

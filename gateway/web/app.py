@@ -35,12 +35,13 @@ from gateway.site.models import Site
 from gateway.site.running_site import RunningSite
 from gateway.store import Store
 from gateway.support.bundle import SupportBundle
-from gateway.web.auth.admission import Admission, Route
+from gateway.web.auth.admission import Admission
 from gateway.web.auth.authentication import Authentication
 from gateway.web.auth.central_sign_in import CentralAccounts
 from gateway.web.auth.external_sign_in import ExternalSignIn
 from gateway.web.auth.site_file_accounts import Accounts
 from gateway.web.catalogue import OPERATIONS
+from gateway.web.families import Route
 from gateway.web.http.forwarded import TRUSTED_PROXIES, is_trusted
 from gateway.web.http.public_address import HOST_NAMES, PUBLIC_URL, served_names
 from gateway.web.http.server import BOUNDS, assembled

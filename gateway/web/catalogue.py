@@ -1,84 +1,92 @@
 """The catalogue of all operations, collected from the families.
 
-Each operation must have exactly one handler; otherwise the application does not start (`Interface.build`).
+The application does not start unless it serves each of these families exactly once (`Interface.build`).
 """
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from gateway.web import relayed
-from gateway.web.legacy import access, devices, video, webhooks
-from gateway.web.operation import Operation
-from gateway.web.operations import description, events, evidence, health, session
-from gateway.web.operations import devices as gates
-from gateway.web.operations.camera_events import operations as camera_events
-from gateway.web.operations.cameras import operations as cameras
-from gateway.web.operations.cards import operations as cards
-from gateway.web.operations.entries import operations as entries
-from gateway.web.operations.metrics import handler as metrics
-from gateway.web.status import (
-    card_desk,
-    commissioning,
-    event_history,
-    fleet,
-    gate_travels,
-    incidents,
-    lane_view,
-    lines,
-    live,
-    orders,
-    outbox,
-    page,
-    problems,
-    proof_packages,
-    settings,
-    settings_accounts,
-    support,
-    sync,
-    trends,
-)
-from gateway.web.status import webhooks as receivers
+from gateway.web.families import operations_of
+from gateway.web.legacy.access import LegacyAccess
+from gateway.web.legacy.devices import LegacyDevices
+from gateway.web.legacy.video import LegacyVideo
+from gateway.web.legacy.webhooks import LegacyWebhooks
+from gateway.web.operations.camera_events.handlers import CameraEventsFamily
+from gateway.web.operations.cameras.handlers import Cameras
+from gateway.web.operations.cameras.whep import Whep
+from gateway.web.operations.cards.handlers import CardsFamily
+from gateway.web.operations.description import Description
+from gateway.web.operations.devices import Devices
+from gateway.web.operations.entries.handlers import EntriesFamily
+from gateway.web.operations.events import EventsFamily
+from gateway.web.operations.evidence import EvidenceFamily
+from gateway.web.operations.health import Health
+from gateway.web.operations.metrics.handler import Metrics
+from gateway.web.operations.session import Auth
+from gateway.web.status.card_desk import StatusCards
+from gateway.web.status.commissioning import StatusCommissioning
+from gateway.web.status.event_history import EventHistory
+from gateway.web.status.fleet import StatusFleet
+from gateway.web.status.gate_travels import StatusTravels
+from gateway.web.status.incidents import StatusIncidents
+from gateway.web.status.lane_view import StatusLane
+from gateway.web.status.lines import StatusLines
+from gateway.web.status.live import Live
+from gateway.web.status.orders import StatusOrders
+from gateway.web.status.outbox import StatusOutbox
+from gateway.web.status.page import StatusPage
+from gateway.web.status.problems import StatusProblems
+from gateway.web.status.proof_packages import StatusProofs
+from gateway.web.status.settings import StatusSettings
+from gateway.web.status.settings_accounts import StatusAccounts
+from gateway.web.status.support import StatusSupport
+from gateway.web.status.sync import StatusSync
+from gateway.web.status.trends import StatusTrends
+from gateway.web.status.webhooks import StatusWebhooks
 
-
-def _operations(*families: ModuleType) -> tuple[Operation, ...]:
-    """Return every operation that these modules define, in their order."""
-    found = (item for family in families for item in vars(family).values() if isinstance(item, Operation))
-    return tuple(dict.fromkeys(found))
-
-
-LEGACY = _operations(access, devices, video, webhooks)
+LEGACY = operations_of(LegacyAccess, LegacyDevices, LegacyVideo, LegacyWebhooks)
 """The family under `/api/v1`, for programs with an API key."""
-PAGE = _operations(
-    page,
-    live,
-    event_history,
-    incidents,
-    gate_travels,
-    lane_view,
-    card_desk,
-    lines,
-    fleet,
-    problems,
-    orders,
-    proof_packages,
-    trends,
-    support,
-    receivers,
-    outbox,
-    sync,
-    commissioning,
-    settings,
-    settings_accounts,
+PAGE = operations_of(
+    StatusPage,
+    Live,
+    EventHistory,
+    StatusIncidents,
+    StatusTravels,
+    StatusLane,
+    StatusCards,
+    StatusLines,
+    StatusFleet,
+    StatusProblems,
+    StatusOrders,
+    StatusProofs,
+    StatusTrends,
+    StatusSupport,
+    StatusWebhooks,
+    StatusOutbox,
+    StatusSync,
+    StatusCommissioning,
+    StatusSettings,
+    StatusAccounts,
 )
 """Operations of the site's own page; the interface has none of these."""
 RELAYED = relayed.OPERATIONS
 """The operations that central answers through this gateway."""
 _INTERFACE = (
-    *_operations(health, session, gates, cards, events, entries, cameras, camera_events, evidence),
+    *operations_of(
+        Health,
+        Auth,
+        Devices,
+        CardsFamily,
+        EventsFamily,
+        EntriesFamily,
+        Cameras,
+        Whep,
+        CameraEventsFamily,
+        EvidenceFamily,
+    ),
     *LEGACY,
 )
-OPERATIONS = tuple(dict.fromkeys((*_INTERFACE, *_operations(description, metrics), *PAGE)))
+OPERATIONS = (*_INTERFACE, *operations_of(Description, Metrics), *PAGE)
 """The operations that this gateway answers itself, with or without central."""
-PUBLIC = (*(item for item in _INTERFACE if item not in PAGE), *RELAYED)
+PUBLIC = (*_INTERFACE, *RELAYED)
 """The published interface: all operations but those of the site's own page, metrics and the description itself."""

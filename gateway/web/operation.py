@@ -97,6 +97,20 @@ def needs(*permissions: str) -> Rule:
     return Rule(groups=(permissions,))
 
 
+VIEW_DEVICES = needs("can_view_devices")
+CONTROL_DEVICES = needs("can_control_devices")
+VIEW_EVENTS = needs("can_view_events")
+VIEW_CAMERAS = needs("can_view_cameras")
+VIEW_FOOTAGE = needs("can_view_camera_events")
+VIEW_ENTRIES = needs("can_view_entries")
+EDIT_ENTRIES = needs("can_edit_entries")
+EDIT_SETTINGS = needs("can_edit_settings")
+VIEW_CARDS = needs("can_view_access_cards", "can_view_guests")
+ADD_CARDS = needs("can_add_access_cards", "can_add_guests")
+EDIT_CARDS = needs("can_edit_access_cards", "can_edit_guests")
+DELETE_CARDS = needs("can_delete_access_cards", "can_delete_guests")
+
+
 class ViewKind(Enum):
     """Kinds of footage that an address with a token opens."""
 

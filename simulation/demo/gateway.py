@@ -15,8 +15,8 @@ from pydantic import ValidationError
 
 from gateway.app.run import run
 from gateway.domain.errors import ConfigError, GatewayError
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
+from gateway.web.families import Route
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import Operation, needs
 from gateway.web.status.snapshot import DemoCard

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pwd
 import socket
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import structlog
@@ -18,7 +17,8 @@ from gateway.web.auth.callers import NOBODY, Caller, Carrier, from_foreign_page
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
-from gateway.web.http.bodies import PUBLISHED, path_id
+from gateway.web.families import Route
+from gateway.web.http.bodies import path_id
 from gateway.web.http.envelope import as_json, failure
 from gateway.web.http.errors import (
     Refusal,
@@ -33,16 +33,7 @@ from gateway.web.operation import EVERYTHING, LEGACY_PREFIX, Operation
 
 log = structlog.get_logger(__name__)
 
-Handler = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
 _OPERATION = web.RequestKey("operation", Operation)
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """An operation and its handler. The handler is called only for callers whom the operation's rule lets in."""
-
-    operation: Operation
-    handler: Handler
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +69,6 @@ class Admission:
                 raise second_factor_missing()
             if group := operation.rule.missing(caller.permissions):
                 raise permission_missing(group)
-            if operation.body is not None:
-                request[PUBLISHED] = operation.body
             return await route.handler(request, caller)
 
         return handler

@@ -19,9 +19,9 @@ from pydantic_core import to_json
 
 from gateway.domain.relaying import NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
 from gateway.domain.writes import JsonObject
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import COOKIE, Caller, from_foreign_page, set_session_cookie
 from gateway.web.auth.sign_in import SignIn
+from gateway.web.families import Route
 from gateway.web.http.bodies import read_bytes
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import FORM, Operation

@@ -7,18 +7,25 @@ import json
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from aiohttp import web
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import from_json
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.validation_messages import following, sentence_of
 from gateway.web.http.errors import RequestRefused
 
-PUBLISHED = web.RequestKey("published", type)
-"""The body's model as the OpenAPI description publishes it. Validating with any other model is a bug."""
 LARGEST_BODY = 1024 * 1024
 LARGEST_ID = 2**63 - 1
 LARGEST_RECORD = 64 * 1024
@@ -73,6 +80,22 @@ class WriteBody(Body):
     """
 
     null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType({})
+    _besides: Fields = PrivateAttr(default_factory=dict)
+
+    @property
+    def fields(self) -> Fields:
+        """The fields to write, without `id`: those that were sent, as the model has them.
+
+        For a change, unchanged fields are among them as they were sent, and cleared ones as `null_means` has them.
+        """
+        return {**self._besides, **self.model_dump(mode="json", exclude_unset=True, exclude={"id"})}
+
+    def with_fields(self, besides: Fields) -> Self:
+        """Add fields to write that are not to be validated. Raises RequestRefused for a record that is too large."""
+        self._besides = besides
+        if len(json.dumps(self.fields, ensure_ascii=False).encode()) > LARGEST_RECORD:
+            raise RequestRefused(400, f"body: a record has at most {LARGEST_RECORD // 1024} KiB")
+        return self
 
 
 W = TypeVar("W", bound=WriteBody)
@@ -114,28 +137,21 @@ class Cursored(Paged):
 
 
 async def read_body(request: web.Request, model: type[M]) -> M:
-    """Parse the request's body. An empty body counts as `{}`. Raises RequestRefused with the first error."""
-    _refuse_unpublished(request, model)
-    return validated(await _read_object(request), model)
-
-
-async def read_new(request: web.Request, model: type[W]) -> tuple[W, Fields]:
-    """Parse a new record; return it as a model, and the fields that were sent. Unknown fields are ignored.
+    """Parse the request's body. An empty body counts as `{}`; unknown fields are ignored.
 
     Raises RequestRefused with the first error.
     """
-    _refuse_unpublished(request, model)
-    sent = await _read_object(request)
-    wanted = validated(sent, model)
-    return wanted, _of_bounded_size(_as_validated(wanted, sent))
+    wanted = validated(await _read_object(request), model)
+    return wanted.with_fields({}) if isinstance(wanted, WriteBody) else wanted
 
 
-class SentChange:
+class SentChange(Generic[W]):
     """A change of an existing record: the fields as they were sent, and the record's `id`."""
 
-    def __init__(self, sent: Fields) -> None:
+    def __init__(self, sent: Fields, model: type[W]) -> None:
         self.id = validated(sent, ById).id
         self._sent = sent
+        self._model = model
 
     @property
     def names(self) -> frozenset[str]:
@@ -146,55 +162,31 @@ class SentChange:
         """Return whether a sent field has the same value as in the record."""
         return _same(self._sent[name], known.get(name))
 
-    def to(self, known: Mapping[str, object], model: type[W]) -> tuple[W, Fields]:
-        """Return the change as a model, and the fields to write.
+    def to(self, known: Mapping[str, object]) -> W:
+        """Return the change of this record, which is as clients get it.
 
         Clients may change one field and send the whole record back as they got it. So fields that the model does not
         have are ignored, and fields whose value is unchanged are not validated: that value came from central.
 
-        Args:
-            known: the record as clients get it.
-            model: the model of the fields that may change.
-
         Raises RequestRefused with the first error.
         """
-        sent = {name: value for name, value in self._sent.items() if name in model.model_fields and name != "id"}
+        fields, null_means = self._model.model_fields, self._model.null_means
+        sent = {name: value for name, value in self._sent.items() if name in fields and name != "id"}
         as_it_was = {name: value for name, value in sent.items() if name in known and _same(value, known[name])}
         judged = {name: value for name, value in sent.items() if name not in as_it_was}
-        wanted = validated({**judged, "id": self.id}, model)
-        kept = {name: value for name, value in as_it_was.items() if value is not None}
-        taken_away = {
-            name: model.null_means[name] for name, value in judged.items() if value is None and name in model.null_means
-        }
-        return wanted, _of_bounded_size({**kept, **_as_validated(wanted, judged), **taken_away})
+        besides: Fields = {name: value for name, value in as_it_was.items() if value is not None}
+        besides |= {name: null_means[name] for name, value in judged.items() if value is None and name in null_means}
+        return validated({**judged, "id": self.id}, self._model).with_fields(besides)
 
 
-async def read_change(request: web.Request, model: type[WriteBody]) -> SentChange:
-    """Parse a change of a record; `model` is the published model of its body. Raises RequestRefused."""
-    _refuse_unpublished(request, model)
-    return SentChange(await _read_object(request))
-
-
-def _as_validated(wanted: BaseModel, sent: Fields) -> Fields:
-    """Return the sent fields, without nulls and `id`, in the form that the model gives them."""
-    named = {name for name, value in sent.items() if value is not None} - {"id"}
-    return wanted.model_dump(mode="json", include=named)
+async def read_change(request: web.Request, model: type[W]) -> SentChange[W]:
+    """Parse a change of a record. Raises RequestRefused."""
+    return SentChange(await _read_object(request), model)
 
 
 def _same(one: object, other: object) -> bool:
     """Return whether two values are equal as JSON. In Python 1 == True; in JSON they differ."""
     return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
-
-
-def _of_bounded_size(fields: Fields) -> Fields:
-    if len(json.dumps(fields, ensure_ascii=False).encode()) > LARGEST_RECORD:
-        raise RequestRefused(400, f"body: a record has at most {LARGEST_RECORD // 1024} KiB")
-    return fields
-
-
-def _refuse_unpublished(request: web.Request, model: type[BaseModel]) -> None:
-    if request.get(PUBLISHED, model) is not model:
-        raise AssertionError(f"{model.__name__} is not what the interface's description says")
 
 
 async def _read_object(request: web.Request) -> Fields:

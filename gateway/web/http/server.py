@@ -21,9 +21,10 @@ from gateway.domain.errors import ConfigError
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET, listen
 from gateway.site.api_section import TlsSection
 from gateway.site.certificates import serving_context
-from gateway.web.auth.admission import Admission, Route, errors_as_envelopes
+from gateway.web.auth.admission import Admission, errors_as_envelopes
 from gateway.web.auth.view_tokens import TOKEN
 from gateway.web.catalogue import OPERATIONS
+from gateway.web.families import Route
 from gateway.web.http.bodies import LARGEST_BODY
 from gateway.web.http.envelope import failure
 from gateway.web.operation import Operation

@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from aiohttp import web
 from pydantic import field_validator
 
 from gateway.domain.commands import GateAction
@@ -15,18 +14,17 @@ from gateway.domain.grants import Grant
 from gateway.lanes import Lanes
 from gateway.lanes.grants import SiteGrants
 from gateway.runtime.clock import iso_utc
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import Body, read_body, read_query
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import Body
 from gateway.web.legacy.answers import (
     LegacyAnswer,
     Line,
     PageQuery,
     Word,
     number_of,
-    to_response,
 )
-from gateway.web.operation import Operation, needs
+from gateway.web.operation import ADD_CARDS, CONTROL_DEVICES, DELETE_CARDS, VIEW_CARDS
 
 LONGEST: Final = 10 * 366 * 86_400_000_000
 """Ten years in micros. Anything longer is to be given as permanent."""
@@ -158,90 +156,46 @@ class UnlockAnswer(LegacyAnswer):
     expires_at: str
 
 
-ACCESS_GRANT = Operation(
-    "POST",
-    "/api/v1/access/grant",
-    needs("can_add_access_cards", "can_add_guests"),
-    purpose="Let a user pass a lane for a while, or for good",
-    body=GrantBody,
-    answer=GrantAnswer,
-)
-ACCESS_REVOKE = Operation(
-    "POST",
-    "/api/v1/access/revoke",
-    needs("can_delete_access_cards", "can_delete_guests"),
-    purpose="End a grant at once",
-    body=AccessIdBody,
-    answer=RevokedAnswer,
-)
-ACCESS_PERMISSIONS = Operation(
-    "GET",
-    "/api/v1/access/permissions",
-    needs("can_view_access_cards", "can_view_guests"),
-    purpose="Grants that stand",
-    query=PageQuery,
-    answer=PermissionsAnswer,
-)
-ACCESS_UNLOCK = Operation(
-    "POST",
-    "/api/v1/access/unlock",
-    needs("can_control_devices"),
-    purpose="Open a gate once",
-    body=UnlockBody,
-    answer=UnlockAnswer,
-)
-
-
 @dataclass(frozen=True, kw_only=True)
-class LegacyAccess:
+class LegacyAccess(Family):
     """The handlers of `/api/v1/access`."""
 
     granting: SiteGrants
     lanes: Lanes
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(ACCESS_GRANT, self._grant),
-            Route(ACCESS_REVOKE, self._revoke),
-            Route(ACCESS_PERMISSIONS, self._permissions),
-            Route(ACCESS_UNLOCK, self._unlock),
-        )
-
-    async def _grant(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, GrantBody)
+    @operation("POST", "/api/v1/access/grant", ADD_CARDS, purpose="Let a user pass a lane for a while, or for good")
+    async def _grant(self, wanted: GrantBody, caller: Caller) -> GrantAnswer:
         grant = await self.granting.give(
             user_id=wanted.user_id,
             device_id=number_of(wanted.device_id, "device"),
             length=wanted.length,
             by=caller.username,
         )
-        return to_response(GrantAnswer(status="active", access_id=grant.access_id, expires_at=_ends(grant)))
+        return GrantAnswer(status="active", access_id=grant.access_id, expires_at=_ends(grant))
 
-    async def _revoke(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, AccessIdBody)
+    @operation("POST", "/api/v1/access/revoke", DELETE_CARDS, purpose="End a grant at once")
+    async def _revoke(self, wanted: AccessIdBody, caller: Caller) -> RevokedAnswer:
         await self.granting.revoke(wanted.access_id, by=caller.username)
-        return to_response(RevokedAnswer(status="revoked", access_id=wanted.access_id))
+        return RevokedAnswer(status="revoked", access_id=wanted.access_id)
 
-    async def _permissions(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted, grants = read_query(request, PageQuery), self.granting.current()
+    @operation("GET", "/api/v1/access/permissions", VIEW_CARDS, purpose="Grants that stand")
+    async def _permissions(self, wanted: PageQuery) -> PermissionsAnswer:
+        grants = self.granting.current()
         part = grants[wanted.offset : wanted.offset + wanted.limit]
-        return to_response(PermissionsAnswer(permissions=tuple(map(self._record, part)), total=len(grants)))
+        return PermissionsAnswer(permissions=tuple(map(self._record, part)), total=len(grants))
 
-    async def _unlock(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("POST", "/api/v1/access/unlock", CONTROL_DEVICES, purpose="Open a gate once")
+    async def _unlock(self, wanted: UnlockBody, caller: Caller) -> UnlockAnswer:
         """Open a gate once. The command has a deadline as any other; a refusal says why."""
-        wanted = await read_body(request, UnlockBody)
         gate = self.granting.lane_of(number_of(wanted.device_id, "device")).gate
         command = await self.lanes.command(device_id=gate, action=GateAction.OPEN, source=f"user:{caller.username}")
-        return to_response(
-            UnlockAnswer(
-                status="accepted",
-                command_id=command.command_id,
-                device_id=str(gate),
-                recorded=command.recorded,
-                requested_at=iso_utc(command.requested_at),
-                expires_at=iso_utc(command.deadline_at),
-            )
+        return UnlockAnswer(
+            status="accepted",
+            command_id=command.command_id,
+            device_id=str(gate),
+            recorded=command.recorded,
+            requested_at=iso_utc(command.requested_at),
+            expires_at=iso_utc(command.deadline_at),
         )
 
     def _record(self, grant: Grant) -> PermissionRecord:

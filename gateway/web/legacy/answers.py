@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.validation_messages import following
 from gateway.web.http.bodies import LARGEST_ID
-from gateway.web.http.envelope import as_json
 
 PRINTED = r"^[^\x00-\x1f\x7f]*$"
 _NOT_BLANK = r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$"
@@ -60,11 +58,6 @@ class PageQuery(BaseModel):
 
 
 _NUMBER = re.compile(r"[0-9]{1,19}")
-
-
-def to_response(answer: BaseModel, *, status: int = 200) -> web.Response:
-    """Return a success: the model itself, without an envelope."""
-    return as_json(dict(answer), status=status)
 
 
 def number_of(text: str, what: str) -> int:

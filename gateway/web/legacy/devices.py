@@ -15,18 +15,16 @@ from gateway.store import KnownRecord
 from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.records import Records
 from gateway.store.outbox.registered_devices import RegisteredDevices
-from gateway.web.auth.admission import Route
-from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import Body, read_body, read_query
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import Body
 from gateway.web.legacy.answers import (
     LegacyAnswer,
     Line,
     PageQuery,
     Word,
     number_of,
-    to_response,
 )
-from gateway.web.operation import Operation, needs
+from gateway.web.operation import VIEW_DEVICES, needs
 from gateway.web.operations.devices import device_record, known_device
 from gateway.web.operations.records import Record
 
@@ -59,31 +57,8 @@ class LegacyDeviceList(LegacyAnswer):
     total: int
 
 
-DEVICES = Operation(
-    "GET",
-    "/api/v1/devices",
-    needs("can_view_devices"),
-    purpose="Every device",
-    query=PageQuery,
-    answer=LegacyDeviceList,
-)
-DEVICE_REGISTER = Operation(
-    "POST",
-    "/api/v1/devices",
-    needs("can_add_devices"),
-    purpose="Register a device with central",
-    body=DeviceBody,
-    answer=LegacyDevice,
-    status=201,
-)
-DEVICE = Operation("GET", "/api/v1/devices/{id}", needs("can_view_devices"), purpose="One device", answer=LegacyDevice)
-DEVICE_DELETE = Operation(
-    "DELETE", "/api/v1/devices/{id}", needs("can_edit_devices"), purpose="Remove a device", answer=LegacyDevice
-)
-
-
 @dataclass(frozen=True, kw_only=True)
-class LegacyDevices:
+class LegacyDevices(Family):
     """The handlers of `/api/v1/devices`. A registered device is central's: the gateway drives only the site file's.
 
     Attributes:
@@ -99,33 +74,28 @@ class LegacyDevices:
     places: Places
     stands_alone: bool
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(DEVICES, self._list),
-            Route(DEVICE_REGISTER, self._register),
-            Route(DEVICE, self._get),
-            Route(DEVICE_DELETE, self._delete),
-        )
-
-    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = read_query(request, PageQuery)
+    @operation("GET", "/api/v1/devices", VIEW_DEVICES, purpose="Every device")
+    async def _list(self, wanted: PageQuery) -> LegacyDeviceList:
         known, total, _older = await self.devices.page(offset=wanted.offset, limit=wanted.limit)
-        return to_response(LegacyDeviceList(devices=tuple([await self._record(item) for item in known]), total=total))
+        return LegacyDeviceList(devices=tuple([await self._record(item) for item in known]), total=total)
 
-    async def _register(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, DeviceBody)
+    @operation(
+        "POST", "/api/v1/devices", needs("can_add_devices"), purpose="Register a device with central", status=201
+    )
+    async def _register(self, wanted: DeviceBody) -> LegacyDevice:
         written = await self.writes.write(DEVICE_CREATE, wanted.model_dump(exclude_none=True))
         known = None if written.record_id is None else await self.devices.get(written.record_id)
         if known is None:
             raise NotFoundError("central took the device, and did not say under which id; it is listed soon")
         await self.registered_devices.add(known.id)
-        return to_response(await self._record(known), status=201)
+        return await self._record(known)
 
-    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        return to_response(await self._record(await self._known(request)))
+    @operation("GET", "/api/v1/devices/{id}", VIEW_DEVICES, purpose="One device")
+    async def _get(self, request: web.Request) -> LegacyDevice:
+        return await self._record(await self._known(request))
 
-    async def _delete(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("DELETE", "/api/v1/devices/{id}", needs("can_edit_devices"), purpose="Remove a device")
+    async def _delete(self, request: web.Request) -> LegacyDevice:
         """Remove a device that was registered through this gateway; at a site without central, any registered device.
 
         The interface's specification has no operation to delete a device at central, so a device that central keeps is
@@ -141,7 +111,7 @@ class LegacyDevices:
             raise CommandRefused(
                 f"device {known.id} was not registered through this gateway; remove it at central, which keeps it"
             )
-        return to_response(shown)
+        return shown
 
     async def _known(self, request: web.Request) -> KnownRecord:
         number = number_of(request.match_info["id"], "device")

@@ -10,8 +10,8 @@ from gateway.recording import Recording
 from gateway.runtime.clock import Clock
 from gateway.site.models import Site
 from gateway.store import Store
-from gateway.web.auth.admission import Route
 from gateway.web.auth.viewers import Viewers
+from gateway.web.families import Route
 from gateway.web.legacy.access import LegacyAccess
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo

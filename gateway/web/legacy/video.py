@@ -15,11 +15,11 @@ from gateway.runtime.clock import Clock, iso_utc
 from gateway.site.models import Site
 from gateway.store.footage.camera_events import CameraEvents
 from gateway.store.footage.segments import Segments
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
-from gateway.web.http.bodies import path_id, read_query
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import path_id
 from gateway.web.http.dates import asked_period
 from gateway.web.http.files import MP4, as_file, in_time
 from gateway.web.http.public_address import public_origin
@@ -28,9 +28,8 @@ from gateway.web.legacy.answers import (
     Line,
     PageQuery,
     number_of,
-    to_response,
 )
-from gateway.web.operation import Operation, ViewKind, needs
+from gateway.web.operation import VIEW_CAMERAS, VIEW_FOOTAGE, ViewKind
 from gateway.web.operations.cameras.handlers import LIVE_PREFIX, camera_status_word
 from gateway.web.operations.cameras.whep import PREFIX
 
@@ -101,44 +100,11 @@ class RecordingsAnswer(LegacyAnswer):
     total: int
 
 
-STREAM = Operation(
-    "GET",
-    "/api/v1/video/stream/{camera_id}",
-    needs("can_view_cameras"),
-    purpose="Where a camera is watched live, by an address with a token",
-    query=StreamQuery,
-    answer=StreamAnswer,
-)
-CAMERAS = Operation(
-    "GET",
-    "/api/v1/video/cameras",
-    needs("can_view_cameras"),
-    purpose="Cameras and whether they record",
-    answer=LegacyCameraList,
-)
-RECORDINGS = Operation(
-    "GET",
-    "/api/v1/video/recordings",
-    needs("can_view_camera_events"),
-    purpose="Recorded footage of events, by date and camera",
-    query=RecordingsQuery,
-    answer=RecordingsAnswer,
-)
-# Not in the specification: a program must be able to fetch the recordings that it may list.
-RECORDING_CLIP = Operation(
-    "GET",
-    "/api/v1/video/recordings/{id}/clip",
-    needs("can_view_camera_events"),
-    head=True,
-    purpose="A recording as MP4",
-    answer_type="video/mp4",
-)
-
-
 _EVER = 2**62
+_RECORDINGS = "/api/v1/video/recordings"
 
 
-class LegacyVideo:
+class LegacyVideo(Family):
     """The handlers of `/api/v1/video`, for the cameras that this gateway records."""
 
     def __init__(
@@ -159,18 +125,15 @@ class LegacyVideo:
         self._zone = ZoneInfo(site.site.timezone)
         self._locations = {camera: lane.name for lane in reversed(site.lanes) for camera in lane.cameras}
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(STREAM, self._stream),
-            Route(CAMERAS, self._cameras),
-            Route(RECORDINGS, self._recordings),
-            Route(RECORDING_CLIP, self._clip),
-        )
-
-    async def _stream(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation(
+        "GET",
+        "/api/v1/video/stream/{camera_id}",
+        VIEW_CAMERAS,
+        purpose="Where a camera is watched live, by an address with a token",
+    )
+    async def _stream(self, wanted: StreamQuery, request: web.Request, caller: Caller) -> StreamAnswer:
         """Answer with an address with a token: for WebRTC, or with `protocol=hls` for the live playlist."""
-        by_hls = read_query(request, StreamQuery).protocol == "hls"
+        by_hls = wanted.protocol == "hls"
         camera_id = number_of(request.match_info["camera_id"], "camera")
         if all(seen.camera_id != camera_id for seen in self._recording.cameras()):
             raise NotFoundError(f"this site has no camera {camera_id}")
@@ -180,31 +143,39 @@ class LegacyVideo:
         path = f"{LIVE_PREFIX}{camera_id}/master.m3u8" if by_hls else f"{PREFIX}{camera_id}"
         if not by_hls:
             await self._recording.viewing.expect(camera_id)
-        return to_response(
-            StreamAnswer(
-                stream_url=f"{public_origin(request)}{path}?{TOKEN}={token.text}",
-                protocol="hls" if by_hls else "webrtc",
-                resolution=f"{newest.width}x{newest.height}" if newest is not None and newest.width else None,
-                token=token.text,
-                expires_at=iso_utc(self._clock.wall().micros + int(token.seconds * 1_000_000)),
-            )
+        return StreamAnswer(
+            stream_url=f"{public_origin(request)}{path}?{TOKEN}={token.text}",
+            protocol="hls" if by_hls else "webrtc",
+            resolution=f"{newest.width}x{newest.height}" if newest is not None and newest.width else None,
+            token=token.text,
+            expires_at=iso_utc(self._clock.wall().micros + int(token.seconds * 1_000_000)),
         )
 
-    async def _cameras(self, _request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("GET", "/api/v1/video/cameras", VIEW_CAMERAS, purpose="Cameras and whether they record")
+    async def _cameras(self) -> LegacyCameraList:
         seen = self._recording.cameras()
-        return to_response(LegacyCameraList(cameras=tuple(map(self._camera, seen)), total=len(seen)))
+        return LegacyCameraList(cameras=tuple(map(self._camera, seen)), total=len(seen))
 
-    async def _recordings(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = read_query(request, RecordingsQuery)
+    @operation("GET", _RECORDINGS, VIEW_FOOTAGE, purpose="Recorded footage of events, by date and camera")
+    async def _recordings(self, wanted: RecordingsQuery, request: web.Request) -> RecordingsAnswer:
         start, end = self._span(wanted)
         camera_id = wanted.camera if wanted.camera is not None else wanted.camera_id
         found, count = await self._camera_events.recorded(
             camera_id=camera_id, start=start, end=end, offset=wanted.offset, limit=wanted.limit
         )
         recordings = tuple(_recording(event, request) for event in found)
-        return to_response(RecordingsAnswer(recordings=recordings, total=count))
+        return RecordingsAnswer(recordings=recordings, total=count)
 
-    async def _clip(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    # Not in the specification: a program must be able to fetch the recordings that it may list.
+    @operation(
+        "GET",
+        f"{_RECORDINGS}/{{id}}/clip",
+        VIEW_FOOTAGE,
+        head=True,
+        purpose="A recording as MP4",
+        answer_type="video/mp4",
+    )
+    async def _clip(self, request: web.Request) -> web.StreamResponse:
         known = await self._camera_events.get(path_id(request))
         if known is None:
             raise NotFoundError("there is no such recording")
@@ -241,5 +212,5 @@ def _recording(event: CameraEvent, request: web.Request) -> RecordingRecord:
         started_at=iso_utc(event.pinned_from),
         ended_at=iso_utc(event.pinned_until),
         ready=event.ready,
-        clip_url=f"{public_origin(request)}{RECORDING_CLIP.path.replace('{id}', str(event.id))}",
+        clip_url=f"{public_origin(request)}{_RECORDINGS}/{event.id}/clip",
     )

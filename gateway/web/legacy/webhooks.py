@@ -13,12 +13,12 @@ from gateway.domain.announcements import AnnouncedType
 from gateway.domain.errors import ReceiverRefused, SecretRefused
 from gateway.runtime.clock import iso_utc
 from gateway.store import Webhook
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import Body, read_body
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import Body
 from gateway.web.http.errors import RequestRefused
-from gateway.web.legacy.answers import LegacyAnswer, Printed, to_response
-from gateway.web.operation import Operation, needs
+from gateway.web.legacy.answers import LegacyAnswer, Printed
+from gateway.web.operation import EDIT_SETTINGS, VIEW_EVENTS
 
 
 class WebhookBody(Body):
@@ -66,27 +66,6 @@ class WebhookDeleted(LegacyAnswer):
     id: str
 
 
-WEBHOOK_CREATE = Operation(
-    "POST",
-    "/api/v1/webhooks",
-    needs("can_edit_settings") & needs("can_view_events"),
-    purpose="Register a receiver of events",
-    body=WebhookBody,
-    answer=WebhookCreated,
-    status=201,
-)
-WEBHOOKS = Operation(
-    "GET", "/api/v1/webhooks", needs("can_edit_settings"), purpose="Every webhook", answer=WebhooksAnswer
-)
-WEBHOOK_DELETE = Operation(
-    "DELETE",
-    "/api/v1/webhooks/{id}",
-    needs("can_edit_settings"),
-    purpose="Send nothing to a receiver any more",
-    answer=WebhookDeleted,
-)
-
-
 _MASK = "********"
 
 
@@ -125,21 +104,15 @@ class WebhookActions(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LegacyWebhooks:
+class LegacyWebhooks(Family):
     """The handlers of `/api/v1/webhooks`."""
 
     actions: WebhookActions
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(WEBHOOK_CREATE, self._create),
-            Route(WEBHOOKS, self._list),
-            Route(WEBHOOK_DELETE, self._delete),
-        )
-
-    async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, WebhookBody)
+    @operation(
+        "POST", "/api/v1/webhooks", EDIT_SETTINGS & VIEW_EVENTS, purpose="Register a receiver of events", status=201
+    )
+    async def _create(self, wanted: WebhookBody, caller: Caller) -> WebhookCreated:
         try:
             webhook = await self.actions.create(
                 url=wanted.url, types=wanted.events, secret=wanted.secret, by=caller.username
@@ -148,17 +121,18 @@ class LegacyWebhooks:
             raise RequestRefused(400, f"url: {error}") from error
         except SecretRefused as error:
             raise RequestRefused(400, f"secret: {error}") from error
-        answer = WebhookCreated(id=webhook.id, url=webhook.url, events=webhook.types, secret=webhook.secret)
-        return to_response(answer, status=201)
+        return WebhookCreated(id=webhook.id, url=webhook.url, events=webhook.types, secret=webhook.secret)
 
-    async def _list(self, _request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("GET", "/api/v1/webhooks", EDIT_SETTINGS, purpose="Every webhook")
+    async def _list(self) -> WebhooksAnswer:
         known = await self.actions.all()
-        return to_response(WebhooksAnswer(webhooks=tuple(map(webhook_record, known)), total=len(known)))
+        return WebhooksAnswer(webhooks=tuple(map(webhook_record, known)), total=len(known))
 
-    async def _delete(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("DELETE", "/api/v1/webhooks/{id}", EDIT_SETTINGS, purpose="Send nothing to a receiver any more")
+    async def _delete(self, request: web.Request) -> WebhookDeleted:
         webhook_id = request.match_info["id"]
         await self.actions.remove(webhook_id)
-        return to_response(WebhookDeleted(status="deleted", id=webhook_id))
+        return WebhookDeleted(status="deleted", id=webhook_id)
 
 
 def webhook_record(webhook: Webhook) -> WebhookRecord:

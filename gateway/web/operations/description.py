@@ -9,13 +9,10 @@ from functools import cache
 from aiohttp import web
 from pydantic_core import to_json
 
-from gateway.web.auth.admission import Route
-from gateway.web.auth.callers import Caller
+from gateway.web.families import Family, operation
 from gateway.web.http.files import unless_known
 from gateway.web.openapi import described
 from gateway.web.operation import OPEN, Operation
-
-OPENAPI = Operation("GET", "/openapi.json", OPEN, head=True, purpose="This interface as OpenAPI 3.1")
 
 
 @cache
@@ -25,7 +22,7 @@ def _description(operations: tuple[Operation, ...], release: str) -> tuple[bytes
     return text, hashlib.sha256(text).hexdigest()[:32]
 
 
-class Description:
+class Description(Family):
     """The handler of `GET /openapi.json`. The text is made at the first request, and holds nothing about the site."""
 
     def __init__(self, *, operations: tuple[Operation, ...], release: str) -> None:
@@ -33,11 +30,8 @@ class Description:
         self._release = release
         self._one = asyncio.Lock()
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (Route(OPENAPI, self._get),)
-
-    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("GET", "/openapi.json", OPEN, head=True, purpose="This interface as OpenAPI 3.1")
+    async def _get(self, request: web.Request) -> web.StreamResponse:
         async with self._one:
             text, tag = await asyncio.to_thread(_description, self._operations, self._release)
         answer = web.Response(body=text, content_type="application/json", charset="utf-8")

@@ -25,26 +25,24 @@ from gateway.site.running_site import RunningSite
 from gateway.store import KnownRecord
 from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.records import Records
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
+from gateway.web.families import Family, operation
 from gateway.web.http.bodies import (
     ById,
     Cursored,
     Id,
     Line,
     Number,
+    SentChange,
     ShortName,
     Word,
     WriteBody,
     Yes,
-    read_body,
-    read_change,
-    read_new,
 )
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.sent_at import refuse_late
-from gateway.web.operation import Operation, needs
+from gateway.web.operation import CONTROL_DEVICES, VIEW_DEVICES, needs
 from gateway.web.operations.answers import Answer, CursorListed, Status
 from gateway.web.operations.records import Record, central_record, sync_state, text_of
 
@@ -134,47 +132,12 @@ class DevicesAnswer(CursorListed):
     devices: tuple[DeviceRecord, ...]
 
 
-_VIEW = needs("can_view_devices")
-_CONTROL = needs("can_control_devices")
-
-DEVICE_LIST = Operation(
-    "POST", "/v1/device/list", _VIEW, "devices", purpose="List devices", body=Cursored, answer=DevicesAnswer, reads=True
-)
-DEVICE = Operation(
-    "POST", "/v1/device", _VIEW, "device", purpose="One device by its id", body=ById, answer=DeviceAnswer, reads=True
-)
-DEVICE_PUT = Operation(
-    "PUT",
-    "/v1/device",
-    needs("can_add_devices"),
-    "device",
-    purpose="Create a device",
-    body=NewDeviceBody,
-    answer=DeviceAnswer,
-)
-DEVICE_CONFIG = Operation(
-    "PATCH",
-    "/v1/device/config",
-    needs("can_edit_devices"),
-    "device",
-    purpose="Set up a device",
-    body=DeviceConfigBody,
-    answer=DeviceAnswer,
-)
-DEVICE_OPEN = Operation(
-    "POST", "/v1/device/open", _CONTROL, "device", purpose="Open a gate", body=ById, answer=CommandAnswer
-)
-DEVICE_CLOSE = Operation(
-    "POST", "/v1/device/close", _CONTROL, "device", purpose="Close a gate", body=ById, answer=CommandAnswer
-)
-
-
 _KIND = "device"
 _OF_THE_SITE_FILE = ("name", "type", "location")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Devices:
+class Devices(Family):
     """The handlers of `/v1/device`. A device of the site has the name of its first lane as `location`."""
 
     devices: Records
@@ -185,19 +148,10 @@ class Devices:
     clock: Clock
     site_file: RunningSite | None = None
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(DEVICE_LIST, self._list),
-            Route(DEVICE, self._get),
-            Route(DEVICE_PUT, self._create),
-            Route(DEVICE_CONFIG, self._config),
-            Route(DEVICE_OPEN, self._open),
-            Route(DEVICE_CLOSE, self._close),
-        )
-
-    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, Cursored)
+    @operation(
+        "POST", "/v1/device/list", VIEW_DEVICES, "devices", purpose="List devices", answer=DevicesAnswer, reads=True
+    )
+    async def _list(self, wanted: Cursored, request: web.Request) -> web.StreamResponse:
         known, count, _older = await self.devices.page(
             search=wanted.search, before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
@@ -206,22 +160,31 @@ class Devices:
         devices = (self._record(item, waiting.get(item.id, ())) for item in known)
         return await success_listed(request, "devices", devices, count=count, **cursor)
 
-    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, ById)
+    @operation(
+        "POST", "/v1/device", VIEW_DEVICES, "device", purpose="One device by its id", answer=DeviceAnswer, reads=True
+    )
+    async def _get(self, wanted: ById) -> web.StreamResponse:
         return success(device=await self._shown(await self._known(wanted.id)))
 
-    async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("PUT", "/v1/device", needs("can_add_devices"), "device", purpose="Create a device", answer=DeviceAnswer)
+    async def _create(self, wanted: NewDeviceBody) -> web.StreamResponse:
         """Add a device at central. The gateway does not drive it: it drives only the devices of the site file."""
-        _wanted, body = await read_new(request, NewDeviceBody)
-        written = await self.writes.write(WRITE_CREATE, body)
+        written = await self.writes.write(WRITE_CREATE, wanted.fields)
         known = None if written.record_id is None else await self.devices.get(written.record_id)
         return success(device=written.record if known is None else await self._shown(known))
 
-    async def _config(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation(
+        "PATCH",
+        "/v1/device/config",
+        needs("can_edit_devices"),
+        "device",
+        purpose="Set up a device",
+        answer=DeviceAnswer,
+    )
+    async def _config(self, change: SentChange[DeviceConfigBody], caller: Caller) -> web.StreamResponse:
         """Change a device. The name of a device of the site is changed in the site file, which is then reloaded."""
-        change = await read_change(request, DeviceConfigBody)
         known = await self._known(change.id)
-        _wanted, body = change.to(self._record(known), DeviceConfigBody)
+        body = change.to(self._record(known)).fields
         name = body.get("name")
         if known.at_site and self.site_file is not None and isinstance(name, str) and name != known.name:
             self._without_the_site_files(known, {key: value for key, value in body.items() if key != "name"})
@@ -262,27 +225,30 @@ class Devices:
                 raise RequestRefused(409, f"{name}: the site file says what it is for device {known.id}")
         return {name: value for name, value in body.items() if name not in _OF_THE_SITE_FILE}
 
-    async def _open(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        return await self._command(request, caller, GateAction.OPEN)
+    @operation("POST", "/v1/device/open", CONTROL_DEVICES, "device", purpose="Open a gate", answer=CommandAnswer)
+    async def _open(self, wanted: ById, request: web.Request, caller: Caller) -> web.StreamResponse:
+        return await self._command(wanted.id, GateAction.OPEN, request, caller)
 
-    async def _close(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        return await self._command(request, caller, GateAction.CLOSE)
+    @operation("POST", "/v1/device/close", CONTROL_DEVICES, "device", purpose="Close a gate", answer=CommandAnswer)
+    async def _close(self, wanted: ById, request: web.Request, caller: Caller) -> web.StreamResponse:
+        return await self._command(wanted.id, GateAction.CLOSE, request, caller)
 
-    async def _command(self, request: web.Request, caller: Caller, action: GateAction) -> web.StreamResponse:
+    async def _command(
+        self, device_id: int, action: GateAction, request: web.Request, caller: Caller
+    ) -> web.StreamResponse:
         """Command a gate. Success means that the command was given, not that the gate moved.
 
         A failing disk does not prevent a command; `recorded` is false then. The gate's position and the events show
         whether it moves.
         """
         refuse_late(request, self.clock)
-        wanted = await read_body(request, ById)
-        command = await self.lanes.command(device_id=wanted.id, action=action, source=f"user:{caller.username}")
+        command = await self.lanes.command(device_id=device_id, action=action, source=f"user:{caller.username}")
         try:
-            known = await self.devices.get(wanted.id)
+            known = await self.devices.get(device_id)
         except StoreError:  # the gate has its command already
             known = None
         return success(
-            device=self._record(known) if known else {"id": wanted.id},
+            device=self._record(known) if known else {"id": device_id},
             command=command_record(command),
         )
 

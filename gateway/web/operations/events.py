@@ -13,12 +13,11 @@ from gateway.domain.events import Category, EventKind, RecordedEvent, Severity
 from gateway.runtime.clock import iso_utc
 from gateway.store import EventFilter
 from gateway.store.events.events import Events
-from gateway.web.auth.admission import Route
-from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import ById, Cursored, Id, Text, read_body
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import ById, Cursored, Id, Text
 from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import in_parts, joined_parts, success
-from gateway.web.operation import Operation, needs
+from gateway.web.operation import VIEW_EVENTS
 from gateway.web.operations.answers import Answer, CursorListed
 from gateway.web.operations.records import Record
 
@@ -76,44 +75,26 @@ class EventsAnswer(CursorListed):
     complete: Literal[False] | None = None
 
 
-EVENT_LIST = Operation(
-    "POST",
-    "/v1/event/list",
-    needs("can_view_events"),
-    "events",
-    purpose="List events, newest first",
-    body=EventListBody,
-    answer=EventsAnswer,
-    reads=True,
-)
-EVENT = Operation(
-    "POST",
-    "/v1/event",
-    needs("can_view_events"),
-    "event",
-    purpose="One event by its id",
-    body=ById,
-    answer=EventAnswer,
-    reads=True,
-)
-
-
 _OF_NO_EVENT = 2**62
 
 
-class EventsFamily:
+class EventsFamily(Family):
     """The handlers of `/v1/event`."""
 
     def __init__(self, *, events: Events, zone: ZoneInfo) -> None:
         self._events = events
         self._zone = zone
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (Route(EVENT_LIST, self._list), Route(EVENT, self._get))
-
-    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, EventListBody)
+    @operation(
+        "POST",
+        "/v1/event/list",
+        VIEW_EVENTS,
+        "events",
+        purpose="List events, newest first",
+        answer=EventsAnswer,
+        reads=True,
+    )
+    async def _list(self, wanted: EventListBody, request: web.Request) -> web.StreamResponse:
         page = await self._events.json_page(
             self._filter(wanted), before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
@@ -123,8 +104,8 @@ class EventsFamily:
             more["complete"] = False
         return await in_parts(request, joined_parts("events", page.events, count=page.count, **more))
 
-    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, ById)
+    @operation("POST", "/v1/event", VIEW_EVENTS, "event", purpose="One event by its id", answer=EventAnswer, reads=True)
+    async def _get(self, wanted: ById) -> web.StreamResponse:
         event = await self._events.get(wanted.id)
         if event is None:
             raise NotFoundError(f"there is no event {wanted.id}")

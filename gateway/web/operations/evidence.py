@@ -24,17 +24,17 @@ from gateway.store import Entry, TooMany
 from gateway.store.events.journal import Journal
 from gateway.store.footage.camera_events import CameraEvents
 from gateway.store.footage.evidence import EvidenceRows
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.link_makers import LinkMakers, maker_of
-from gateway.web.http.bodies import Body, Id, Text, path_id, read_body, validated
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import Body, Id, Text, path_id, validated
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import as_guarded_file
 from gateway.web.http.forwarded import address_of
 from gateway.web.http.public_address import public_origin
 from gateway.web.http.uploads import Form, UploadPlaces, receive_form
-from gateway.web.operation import ADMINISTRATORS, MULTIPART, OPEN, Operation, needs
+from gateway.web.operation import ADMINISTRATORS, MULTIPART, OPEN, VIEW_FOOTAGE, needs
 from gateway.web.operations.answers import Answer
 
 _SHA256 = "^([0-9a-fA-F]{64})?$"
@@ -138,37 +138,6 @@ def evidence_record(evidence: Evidence) -> EvidenceRecord:
     )
 
 
-EVIDENCE_UPLOAD = Operation(
-    "POST",
-    "/v1/camera/event/evidence",
-    needs("can_add_camera_events"),
-    "evidence",
-    purpose="Upload evidence",
-    body=EvidenceUpload,
-    body_type=MULTIPART,
-    answer=EvidenceAnswer,
-)
-EVIDENCE_ACCESS = Operation(
-    "POST",
-    "/v1/camera/event/evidence/{id}/access",
-    needs("can_view_camera_events"),
-    "access",
-    purpose="Create an evidence access link, or take links back",
-    body=EvidenceAccessBody,
-    answer=EvidenceAccessAnswer,
-)
-# Open, because the token in the address is the permission.
-EVIDENCE_FILE = Operation(
-    "GET",
-    "/v1/camera/event/evidence/file/{token}",
-    OPEN,
-    "evidence",
-    head=True,
-    purpose="The file of an evidence access link",
-    answer_type="application/octet-stream",
-)
-
-
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _FILE = "/v1/camera/event/evidence/file/"
 _MINUTE = 60_000_000
@@ -179,7 +148,7 @@ _MOST_USES_KNOWN = 1000
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 
 
-class EvidenceFamily:
+class EvidenceFamily(Family):
     """The handlers of `/v1/camera/event/evidence`."""
 
     def __init__(
@@ -204,14 +173,16 @@ class EvidenceFamily:
         self._uses: dict[tuple[int, str], float] = {}
         self._told: deque[tuple[int, float]] = deque(maxlen=_MOST_USES_KNOWN)
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(EVIDENCE_UPLOAD, self._upload),
-            Route(EVIDENCE_ACCESS, self._access),
-            Route(EVIDENCE_FILE, self._file),
-        )
-
+    @operation(
+        "POST",
+        "/v1/camera/event/evidence",
+        needs("can_add_camera_events"),
+        "evidence",
+        purpose="Upload evidence",
+        body=EvidenceUpload,
+        body_type=MULTIPART,
+        answer=EvidenceAnswer,
+    )
     async def _upload(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         await self._writes.admit()
         async with self._places.one(), self._files.receive() as incoming:
@@ -238,8 +209,15 @@ class EvidenceFamily:
         if "id" in form.fields:
             await self._camera_event(validated(form.fields, EvidenceForm).id)
 
-    async def _access(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, EvidenceAccessBody)
+    @operation(
+        "POST",
+        "/v1/camera/event/evidence/{id}/access",
+        VIEW_FOOTAGE,
+        "access",
+        purpose="Create an evidence access link, or take links back",
+        answer=EvidenceAccessAnswer,
+    )
+    async def _access(self, wanted: EvidenceAccessBody, request: web.Request, caller: Caller) -> web.StreamResponse:
         evidence = await self._evidence(path_id(request))
         now = self._clock.wall()
         if wanted.revoke:
@@ -278,12 +256,22 @@ class EvidenceFamily:
             await self._tell(EventKind.EVIDENCE_LINK_REVOKED, evidence, now, text, {"revoked": revoked})
         return EvidenceAccess(evidence_id=evidence.id, link_id=link_id, revoked=revoked)
 
-    async def _file(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    # Open, because the token in the address is the permission.
+    @operation(
+        "GET",
+        "/v1/camera/event/evidence/file/{token}",
+        OPEN,
+        "evidence",
+        head=True,
+        purpose="The file of an evidence access link",
+        answer_type="application/octet-stream",
+    )
+    async def _file(self, request: web.Request) -> web.StreamResponse:
         token = request.match_info["token"]
         now = self._clock.wall()
         link = await self._rows.link(token) if _TOKEN.fullmatch(token) else None
         good = link is not None and link.is_good(now=now.micros)
-        if link is None or not good or not await self._makers.may(link, EVIDENCE_ACCESS.rule):
+        if link is None or not good or not await self._makers.may(link, VIEW_FOOTAGE):
             raise NotFoundError("there is no such link, or it is good no more")
         evidence = await self._evidence(link.evidence_id)
         path = self._files.path(evidence)

@@ -9,13 +9,13 @@ from aiohttp import web
 
 from gateway.domain.writes import JsonObject
 from gateway.problems.problem import Verdict
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
+from gateway.web.families import Family, operation
 from gateway.web.http.envelope import as_json, success
-from gateway.web.operation import OPEN, SIGNED_IN, Operation, Rule
+from gateway.web.operation import OPEN, SIGNED_IN, Rule
 from gateway.web.operations.answers import Answer
 from gateway.web.problems import ProblemAnswer, verdict_fields
-from gateway.web.status.page import STATUS_PAGE
+from gateway.web.status.page import PAGE_PATH
 
 
 class RootAnswer(Answer):
@@ -42,32 +42,27 @@ class ReadyAnswer(Answer):
 
 _PROBE = Rule(session=False, whole=False, confirmed=False)
 
-ROOT = Operation("GET", "/", OPEN, head=True, purpose="Whether the server process runs", answer=RootAnswer)
-LIVE = Operation("GET", "/health/live", _PROBE, head=True, purpose="Liveness probe", answer=LiveAnswer)
-READY = Operation("GET", "/health/ready", _PROBE, head=True, purpose="Readiness probe", answer=ReadyAnswer)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Health:
+class Health(Family):
     """The handlers of `GET /` and the probes. A browser at `/` is redirected to the page."""
 
     verdict: Callable[[], Verdict]
     version: str
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (Route(ROOT, self._root), Route(LIVE, self._live), Route(READY, self._ready))
-
+    @operation("GET", "/", OPEN, head=True, purpose="Whether the server process runs", answer=RootAnswer)
     async def _root(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         if "text/html" in request.headers.get("Accept", ""):
-            raise web.HTTPFound(STATUS_PAGE.path)
+            raise web.HTTPFound(PAGE_PATH)
         return success(name="edge-gateway", **self._release(caller))
 
-    async def _live(self, _request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("GET", "/health/live", _PROBE, head=True, purpose="Liveness probe", answer=LiveAnswer)
+    async def _live(self, caller: Caller) -> web.StreamResponse:
         """Answer 200 always: a process that answers is alive, even if a lane is not ready."""
         return success(**self._release(caller), **self._reasons(caller))
 
-    async def _ready(self, _: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("GET", "/health/ready", _PROBE, head=True, purpose="Readiness probe", answer=ReadyAnswer)
+    async def _ready(self, caller: Caller) -> web.StreamResponse:
         """Answer 200 when every lane is ready, else 503; the reasons are shown only to signed-in callers."""
         verdict = self.verdict()
         ready = not verdict.not_ready

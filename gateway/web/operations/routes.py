@@ -16,17 +16,16 @@ from gateway.runtime.loop_watch import LoopWatch
 from gateway.site.models import Site
 from gateway.site.running_site import RunningSite
 from gateway.store import Store
-from gateway.web.auth.admission import Route
 from gateway.web.auth.authentication import Authentication
 from gateway.web.auth.viewers import Viewers
 from gateway.web.catalogue import PUBLIC
+from gateway.web.families import Route
 from gateway.web.http.times import Moments
 from gateway.web.operations.camera_events.handlers import CameraEventsFamily
 from gateway.web.operations.cameras.handlers import Cameras
 from gateway.web.operations.cameras.open_views import OpenViews
 from gateway.web.operations.cameras.whep import Whep
 from gateway.web.operations.cards.handlers import CardsFamily
-from gateway.web.operations.cards.sheet import CardSheet
 from gateway.web.operations.description import Description
 from gateway.web.operations.devices import Devices
 from gateway.web.operations.entries.handlers import EntriesFamily
@@ -56,7 +55,6 @@ def v1_routes(
     release: str,
 ) -> tuple[Route, ...]:
     """Build all routes but those of `camera_routes` from the parts of the interface."""
-    zone = ZoneInfo(site.site.timezone)
     return (
         *Health(verdict=verdict, version=release).routes(),
         *Metrics(
@@ -97,11 +95,10 @@ def v1_routes(
             pending_writes=store.pending_writes,
             writes=writes,
             clock=clock,
-            zone=zone,
             site=lambda: site if site_file is None else site_file.running.site,
+            spreadsheets=spreadsheets,
         ).routes(),
-        *CardSheet(cards=store.cards, spreadsheets=spreadsheets, zone=zone).routes(),
-        *EventsFamily(events=store.events, zone=zone).routes(),
+        *EventsFamily(events=store.events, zone=ZoneInfo(site.site.timezone)).routes(),
     )
 
 

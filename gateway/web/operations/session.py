@@ -8,16 +8,16 @@ from typing import Annotated, Literal
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import COOKIE, Caller, Carrier, from_foreign_page, set_session_cookie
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.sign_in import SignIn
 from gateway.web.auth.site_file_accounts import LONGEST_PASSWORD
-from gateway.web.http.bodies import Body, read_body
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import Body
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.forwarded import address_of
-from gateway.web.operation import HALF_SIGNED_IN, OPEN, Operation
+from gateway.web.operation import HALF_SIGNED_IN, OPEN
 from gateway.web.operations.answers import Answer
 
 
@@ -69,60 +69,36 @@ class LogoutAnswer(Answer):
     error: None
 
 
-LOGIN = Operation(
-    "POST", "/v1/auth/login", OPEN, "session", purpose="Sign in", body=LoginBody, answer=LoginAnswer, refuses=(404, 429)
-)
-LOGOUT = Operation(
-    "POST",
-    "/v1/auth/logout",
-    HALF_SIGNED_IN,
-    "user",
-    purpose="End the session",
-    body=LogoutBody,
-    answer=LogoutAnswer,
-    refuses=(403,),
-)
-LOGOUT_BY_GET = Operation(
-    "GET", "/v1/auth/logout", HALF_SIGNED_IN, "user", purpose="End the session", answer=LogoutAnswer, refuses=(403,)
-)
-MFA = Operation(
-    "POST",
-    "/v1/auth/mfa",
-    HALF_SIGNED_IN,
-    "mfa_enabled",
-    purpose="Prove the second factor by its current code",
-    body=MfaBody,
-    answer=MfaAnswer,
-    refuses=(429,),
-)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Auth:
+class Auth(Family):
     """The handlers of `/v1/auth`."""
 
     sign_in: SignIn
     sessions: Sessions
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(LOGIN, self._login),
-            Route(LOGOUT, self._logout),
-            Route(LOGOUT_BY_GET, self._logout),
-            Route(MFA, self._mfa),
-        )
-
-    async def _login(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("POST", "/v1/auth/login", OPEN, "session", purpose="Sign in", answer=LoginAnswer, refuses=(404, 429))
+    async def _login(self, wanted: LoginBody, request: web.Request) -> web.StreamResponse:
         if from_foreign_page(request):
             raise RequestRefused(403, "another site's page may not sign in here")
-        wanted = await read_body(request, LoginBody)
         signed_in = await self.sign_in.by_password(wanted.username, wanted.password, address=address_of(request))
         token = signed_in.caller.token
         response = success(session=token, user=signed_in.user, role=signed_in.role, servers=signed_in.servers)
         set_session_cookie(request, response, token)
         return response
 
+    @operation(
+        "POST",
+        "/v1/auth/logout",
+        HALF_SIGNED_IN,
+        "user",
+        purpose="End the session",
+        body=LogoutBody,
+        answer=LogoutAnswer,
+        refuses=(403,),
+    )
+    @operation(
+        "GET", "/v1/auth/logout", HALF_SIGNED_IN, "user", purpose="End the session", answer=LogoutAnswer, refuses=(403,)
+    )
     async def _logout(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         if caller.carrier is Carrier.COOKIE and from_foreign_page(request):
             raise RequestRefused(403, "another site's page may not sign out here")
@@ -131,8 +107,16 @@ class Auth:
         response.del_cookie(COOKIE, path="/", httponly=True, samesite="Strict")
         return response
 
-    async def _mfa(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, MfaBody)
+    @operation(
+        "POST",
+        "/v1/auth/mfa",
+        HALF_SIGNED_IN,
+        "mfa_enabled",
+        purpose="Prove the second factor by its current code",
+        answer=MfaAnswer,
+        refuses=(429,),
+    )
+    async def _mfa(self, wanted: MfaBody, request: web.Request, caller: Caller) -> web.StreamResponse:
         if not (wanted.token or wanted.code):
             raise RequestRefused(400, "token: is missing")
         await self.sign_in.prove(caller, wanted.token or wanted.code, address=address_of(request))

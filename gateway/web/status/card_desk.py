@@ -13,11 +13,9 @@ from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import EventFilter
 from gateway.store.events.events import Events
 from gateway.store.outbox.refused import RefusedRows
-from gateway.web.auth.admission import Route
-from gateway.web.auth.callers import Caller
+from gateway.web.families import Family, operation
 from gateway.web.http.envelope import success
-from gateway.web.operation import Operation, needs
-from gateway.web.operations.cards import operations as cards
+from gateway.web.operation import VIEW_CARDS, VIEW_EVENTS
 from gateway.web.operations.cards.handlers import KIND
 from gateway.web.operations.records import Record
 from gateway.web.status.outbox import row_record
@@ -28,23 +26,17 @@ _PAGE = 500
 _MOST_EVENTS = 5_000
 _MOST_SHOWN = 50
 
-CARD_UNKNOWN = Operation("GET", "/status/card/unknown", cards.ACCESS_LIST.rule & needs("can_view_events"), "reads")
-CARD_SYNC = Operation("GET", "/status/card/sync", cards.ACCESS_LIST.rule, "sync")
-
 
 @dataclass(frozen=True, kw_only=True)
-class StatusCards:
+class StatusCards(Family):
     """The handlers of `/status/card/unknown` and `/status/card/sync`."""
 
     events: Events
     refused: RefusedRows
     clock: Clock
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (Route(CARD_UNKNOWN, self._unknown), Route(CARD_SYNC, self._sync))
-
-    async def _unknown(self, _: web.Request, __: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/card/unknown", VIEW_CARDS & VIEW_EVENTS, "reads")
+    async def _unknown(self) -> web.StreamResponse:
         """Answer with the unknown cards and plates of the last 24 hours, each once, newest first."""
         wanted = EventFilter(types=(EventKind.ACCESS_DENIED,), date_from=self.clock.wall().micros - _DAY)
         found: list[RecordedEvent] = []
@@ -55,7 +47,8 @@ class StatusCards:
             before = page.next_cursor
         return success(reads=list(_unknown_reads(found))[:_MOST_SHOWN])
 
-    async def _sync(self, _: web.Request, __: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/card/sync", VIEW_CARDS, "sync")
+    async def _sync(self) -> web.StreamResponse:
         """Answer with the changes of cards that wait for central or were refused, and with the latest conflicts.
 
         A conflict is a card that was changed on both sides; the event's text says which side counts.

@@ -22,24 +22,19 @@ from gateway.runtime.clock import Clock, iso_utc
 from gateway.runtime.durable_files import write_durably
 from gateway.store import Entry
 from gateway.store.events.journal import Journal
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import Body, Text, Word, Yes, read_body
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import Body, Text, Word, Yes
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import as_file
-from gateway.web.operation import Operation, needs
+from gateway.web.operation import CONTROL_DEVICES, VIEW_EVENTS
 
-_MAY = needs("can_control_devices") & needs("can_view_events")
+_MAY = CONTROL_DEVICES & VIEW_EVENTS
 _TYPE = "application/json"
 _MOST_SHOWN = 20
 _NOT_BEGUN = "nobody has begun to commission this lane: begin first"
 
-COMMISSIONING = Operation("GET", "/status/commissioning/lane/{lane}", _MAY, "commissioning")
-COMMISSIONING_BEGIN = Operation("POST", "/status/commissioning/begin", _MAY, "commissioning")
-COMMISSIONING_JUDGE = Operation("POST", "/status/commissioning/judge", _MAY, "commissioning")
-COMMISSIONING_FINISH = Operation("POST", "/status/commissioning/finish", _MAY, "commissioning")
-COMMISSIONING_FILE = Operation("GET", "/status/commissioning/file/{file}", _MAY, "record", answer_type=_TYPE)
 
 Note = Annotated[Text, Field(max_length=500)]
 
@@ -75,7 +70,7 @@ class _Begun:
     by: str
 
 
-class StatusCommissioning:
+class StatusCommissioning(Family):
     """The handlers of `/status/commissioning/…`. A restart forgets what is in progress; records are kept for good."""
 
     def __init__(self, *, lanes: Lanes, journal: Journal, folder: Path, site_name: str, clock: Clock) -> None:
@@ -87,29 +82,21 @@ class StatusCommissioning:
         self._clock = clock
         self._begun: dict[str, _Begun] = {}
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(COMMISSIONING, self._get),
-            Route(COMMISSIONING_BEGIN, self._begin),
-            Route(COMMISSIONING_JUDGE, self._judge),
-            Route(COMMISSIONING_FINISH, self._finish),
-            Route(COMMISSIONING_FILE, self._file),
-        )
-
-    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/commissioning/lane/{lane}", _MAY, "commissioning")
+    async def _get(self, request: web.Request) -> web.StreamResponse:
         lane = self._lane(request.match_info["lane"])
         return success(commissioning=await self._state(lane))
 
-    async def _begin(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        lane = self._lane((await read_body(request, CommissioningOf)).lane_id)
+    @operation("POST", "/status/commissioning/begin", _MAY, "commissioning")
+    async def _begin(self, wanted: CommissioningOf, caller: Caller) -> web.StreamResponse:
+        lane = self._lane(wanted.lane_id)
         rules = self._lanes.incident(lane.lane_id).rules
         steps = Commissioning(rules, can_stop=lane.can_stop, since=self._clock.monotonic())
         self._begun[lane.lane_id] = _Begun(steps, iso_utc(self._clock.wall().micros), caller.username)
         return success(commissioning=await self._state(lane))
 
-    async def _judge(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, Judgement)
+    @operation("POST", "/status/commissioning/judge", _MAY, "commissioning")
+    async def _judge(self, wanted: Judgement, caller: Caller) -> web.StreamResponse:
         lane = self._lane(wanted.lane_id)
         begun = self._of(lane)
         try:
@@ -118,9 +105,9 @@ class StatusCommissioning:
             raise NotFoundError(f"lane {lane.lane_id} has no step '{wanted.step}'") from error
         return success(commissioning=await self._state(lane))
 
-    async def _finish(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("POST", "/status/commissioning/finish", _MAY, "commissioning")
+    async def _finish(self, wanted: CommissioningEnd, caller: Caller) -> web.StreamResponse:
         """Sign and keep the record, and record an event. Raises RequestRefused (409) while a step waits."""
-        wanted = await read_body(request, CommissioningEnd)
         lane = self._lane(wanted.lane_id)
         begun = self._of(lane)
         begun.steps.take(self._lanes.incident(lane.lane_id))
@@ -157,7 +144,8 @@ class StatusCommissioning:
         del self._begun[lane.lane_id]
         return success(commissioning=await self._state(lane))
 
-    async def _file(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/commissioning/file/{file}", _MAY, "record", answer_type=_TYPE)
+    async def _file(self, request: web.Request) -> web.StreamResponse:
         path = self._folder / request.match_info["file"]
         if path.name != request.match_info["file"] or path.suffix != ".json" or not path.is_file():
             raise NotFoundError("there is no such record of a commissioning")

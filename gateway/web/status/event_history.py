@@ -21,12 +21,11 @@ from gateway.runtime.clock import iso_utc
 from gateway.store import CardRecord, EventFilter
 from gateway.store.cards.cards import Cards
 from gateway.store.events.events import Events
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import path_id, read_query
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import path_id
 from gateway.web.http.dates import asked_period
-from gateway.web.operation import XLSX, Operation, needs
-from gateway.web.operations.cards import operations as cards
+from gateway.web.operation import VIEW_CARDS, VIEW_EVENTS, XLSX
 from gateway.web.spreadsheets import Cell, Column, Spreadsheets
 from gateway.web.status.event_states import EventStates
 from gateway.web.status.snapshot import EventState, user_state, visible_events
@@ -59,13 +58,6 @@ class EventQuery(BaseModel):
     limit: Annotated[int, Field(ge=1, le=PAGE)] = 50
 
 
-_VIEW = needs("can_view_events")
-
-HISTORY = Operation("GET", "/status/event/list", _VIEW, "events", query=EventQuery)
-HISTORY_EVENT = Operation("GET", "/status/event/one/{id}", _VIEW, "event")
-HISTORY_CSV = Operation("GET", "/status/event/csv", _VIEW, "events", query=EventQuery, answer_type=_CSV)
-HISTORY_XLSX = Operation("GET", "/status/event/xlsx", _VIEW, "events", query=EventQuery, answer_type=XLSX)
-
 _COLUMNS = (
     Column("Id", "number", 10),
     Column("Time", "moment", 20),
@@ -79,7 +71,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class EventHistory:
+class EventHistory(Family):
     """The handlers of `/status/event/…`: events older than those in the snapshot, and exports as CSV and Excel."""
 
     events: Events
@@ -89,21 +81,12 @@ class EventHistory:
     places: Places
     zone: ZoneInfo
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(HISTORY, self._list),
-            Route(HISTORY_EVENT, self._one),
-            Route(HISTORY_CSV, self._csv),
-            Route(HISTORY_XLSX, self._xlsx),
-        )
-
-    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/event/list", VIEW_EVENTS, "events")
+    async def _list(self, asked: EventQuery, caller: Caller) -> web.StreamResponse:
         """Answer with a page of events. `next` is the cursor of the next page, null at the end.
 
         At most about 2,000 events are scanned, so that a page may be short or empty although more follow.
         """
-        asked = read_query(request, EventQuery)
         wanted = await self._wanted(asked, caller)
         found: list[RecordedEvent] = []
         before: int | None = asked.before
@@ -119,6 +102,7 @@ class EventHistory:
         shown = visible_events(await self.states.of(found), user_state(caller))
         return _answer({"events": shown, "next": before})
 
+    @operation("GET", "/status/event/one/{id}", VIEW_EVENTS, "event")
     async def _one(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         event = await self.events.get(path_id(request))
         if event is None:
@@ -131,13 +115,14 @@ class EventHistory:
         who = None
         if asked.of and asked.search.strip():
             known: tuple[CardRecord, ...] = ()
-            if caller.may(cards.ACCESS_LIST.rule):
+            if caller.may(VIEW_CARDS):
                 known, _count = await self.cards.page(search=asked.search, limit=_MOST_CARDS)
             who = _Subject.of(asked.of, asked.search, known)
         return _Wanted.of(asked, self.zone, who)
 
-    async def _csv(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        rows = self._rows(await self._wanted(read_query(request, EventQuery), caller))
+    @operation("GET", "/status/event/csv", VIEW_EVENTS, "events", answer_type=_CSV)
+    async def _csv(self, asked: EventQuery, request: web.Request, caller: Caller) -> web.StreamResponse:
+        rows = self._rows(await self._wanted(asked, caller))
         answer = web.StreamResponse(headers={"Content-Disposition": 'attachment; filename="events.csv"'})
         answer.content_type, answer.charset = _CSV, "utf-8"
         await answer.prepare(request)
@@ -146,13 +131,14 @@ class EventHistory:
             await answer.write(_csv_lines([list(map(_written, row, _COLUMNS)) for row in stretch]))
         return answer
 
-    async def _xlsx(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/event/xlsx", VIEW_EVENTS, "events", answer_type=XLSX)
+    async def _xlsx(self, asked: EventQuery, request: web.Request, caller: Caller) -> web.StreamResponse:
         return await self.spreadsheets.answer(
             request,
             name="events",
             sheet="Events",
             columns=_COLUMNS,
-            rows=self._rows(await self._wanted(read_query(request, EventQuery), caller)),
+            rows=self._rows(await self._wanted(asked, caller)),
             zone=self.zone,
         )
 

@@ -14,11 +14,9 @@ from gateway.domain.fleet_seen import FleetSeen, GatewaySeen
 from gateway.domain.server_lines import FleetStatus
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import iso_utc
-from gateway.web.auth.admission import Route
-from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import read_query
+from gateway.web.families import Family, operation
 from gateway.web.http.envelope import success
-from gateway.web.operation import OPEN, Operation, needs
+from gateway.web.operation import OPEN, VIEW_DEVICES
 from gateway.web.status.page import page
 
 _NO_FLEET = "this gateway belongs to no fleet: its site file has no [fleet]"
@@ -32,29 +30,23 @@ class FleetQuery(BaseModel):
     after: Annotated[str, Field(max_length=40)] = ""
 
 
-FLEET_PAGE = Operation("GET", "/fleet/", OPEN, head=True)
-FLEET_GATEWAYS = Operation("GET", "/status/fleet", needs("can_view_devices"), "gateways", query=FleetQuery)
-
-
 @dataclass(frozen=True, kw_only=True)
-class StatusFleet:
+class StatusFleet(Family):
     """The handlers of `/fleet/` and of the gateways that it shows. Without `[fleet]` there is nothing."""
 
     status: Callable[[], FleetStatus | None]
     seen: Callable[[str], FleetSeen | None]
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (Route(FLEET_PAGE, self._page), Route(FLEET_GATEWAYS, self._gateways))
-
-    async def _page(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("GET", "/fleet/", OPEN, head=True)
+    async def _page(self, request: web.Request) -> web.StreamResponse:
         if self.status() is None:
             raise NotFoundError(_NO_FLEET)
         return await page(request)
 
-    async def _gateways(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/fleet", VIEW_DEVICES, "gateways")
+    async def _gateways(self, asked: FleetQuery) -> web.StreamResponse:
         """Answer with the gateways that have changed since the client's mark."""
-        found = self.seen(read_query(request, FleetQuery).after)
+        found = self.seen(asked.after)
         if found is None:
             raise NotFoundError(_NO_FLEET)
         return success(

@@ -14,26 +14,20 @@ from gateway.domain.travels import TRAVEL_EVENTS, TRAVEL_SECONDS, most_travels, 
 from gateway.lanes import Lanes
 from gateway.runtime.clock import iso_utc
 from gateway.store.events.events import Events
-from gateway.web.auth.admission import Route
-from gateway.web.auth.callers import Caller
+from gateway.web.families import Family, operation
 from gateway.web.http.envelope import success
-from gateway.web.operation import Operation, needs
-
-GATE_TRAVELS = Operation("GET", "/status/gate/travels", needs("can_view_devices") & needs("can_view_events"), "travels")
+from gateway.web.operation import VIEW_DEVICES, VIEW_EVENTS
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusTravels:
+class StatusTravels(Family):
     """The handler of `/status/gate/travels`."""
 
     lanes: Lanes
     events: Events
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (Route(GATE_TRAVELS, self._travels),)
-
-    async def _travels(self, _: web.Request, __: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/gate/travels", VIEW_DEVICES & VIEW_EVENTS, "travels")
+    async def _travels(self) -> web.StreamResponse:
         lanes = [lane.lane_id for lane in self.lanes.lanes()]
         events = await self.events.lately(types=TRAVEL_EVENTS, limit=most_travels(len(lanes)))
         return success(travels=await asyncio.to_thread(_by_lane, lanes, events))

@@ -7,18 +7,13 @@ from dataclasses import asdict, dataclass
 from aiohttp import web
 
 from gateway.lanes.incidents import Incidents
-from gateway.web.auth.admission import Route
-from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import Body, Text, read_body
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import Body, Text
 from gateway.web.http.envelope import success
-from gateway.web.operation import Operation, needs
+from gateway.web.operation import CONTROL_DEVICES, VIEW_EVENTS
 
 _TYPE = "application/gzip"
-_MAY = needs("can_view_events") & needs("can_control_devices")
-
-INCIDENT_LIST = Operation("GET", "/status/incident/list", _MAY, "incidents")
-INCIDENT_SAVE = Operation("POST", "/status/incident/save", _MAY, "incident")
-INCIDENT_FILE = Operation("GET", "/status/incident/file/{file}", _MAY, "incident", answer_type=_TYPE)
+_MAY = VIEW_EVENTS & CONTROL_DEVICES
 
 
 class IncidentOf(Body):
@@ -28,27 +23,21 @@ class IncidentOf(Body):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusIncidents:
+class StatusIncidents(Family):
     """The handlers of `/status/incident/…`: files for `edge-gateway replay`."""
 
     incidents: Incidents
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(INCIDENT_LIST, self._list),
-            Route(INCIDENT_SAVE, self._save),
-            Route(INCIDENT_FILE, self._file),
-        )
-
-    async def _list(self, _: web.Request, __: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/incident/list", _MAY, "incidents")
+    async def _list(self) -> web.StreamResponse:
         return success(incidents=[asdict(one) for one in await self.incidents.saved()])
 
-    async def _save(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, IncidentOf)
+    @operation("POST", "/status/incident/save", _MAY, "incident")
+    async def _save(self, wanted: IncidentOf) -> web.StreamResponse:
         return success(incident=asdict(await self.incidents.save(wanted.lane_id)))
 
-    async def _file(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/incident/file/{file}", _MAY, "incident", answer_type=_TYPE)
+    async def _file(self, request: web.Request) -> web.StreamResponse:
         path = self.incidents.path_of(request.match_info["file"])
         headers = {"Content-Type": _TYPE, "Content-Disposition": f'attachment; filename="{path.name}"'}
         return web.FileResponse(path, headers=headers)

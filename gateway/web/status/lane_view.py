@@ -18,11 +18,11 @@ from gateway.lanes import Lanes
 from gateway.store import EventFilter
 from gateway.store.cards.cards import Cards
 from gateway.store.events.events import Events
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import Body, Text, read_body
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import Body, Text
 from gateway.web.http.envelope import success
-from gateway.web.operation import Operation, needs
+from gateway.web.operation import CONTROL_DEVICES, VIEW_DEVICES, VIEW_EVENTS
 from gateway.web.status.event_states import EventStates
 from gateway.web.status.snapshot import EventState, user_state, visible_events
 
@@ -36,12 +36,6 @@ _PASSED = (
 _READ = (EventKind.ACCESS_GRANTED, EventKind.ACCESS_DENIED)
 _LAST = 12
 
-LANE_POINTS = Operation("GET", "/status/lane/points/{lane}", needs("can_view_devices"), "ages")
-LANE_PAST = Operation(
-    "GET", "/status/lane/past/{lane}", needs("can_view_devices") & needs("can_view_events"), "passages"
-)
-LANE_TRY = Operation("POST", "/status/lane/try", needs("can_control_devices") & needs("can_view_events"), "trial")
-
 
 class CardTrial(Body):
     """A card to try at a lane, by its number or plate. `direction` is for two-way lanes; "" for the lane's own."""
@@ -52,7 +46,7 @@ class CardTrial(Body):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusLane:
+class StatusLane(Family):
     """The handlers of `/status/lane/points`, `/status/lane/past` and `/status/lane/try`."""
 
     lanes: Lanes
@@ -60,14 +54,12 @@ class StatusLane:
     events: Events
     states: EventStates
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (Route(LANE_POINTS, self._points), Route(LANE_PAST, self._past), Route(LANE_TRY, self._try))
-
-    async def _points(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/lane/points/{lane}", VIEW_DEVICES, "ages")
+    async def _points(self, request: web.Request) -> web.StreamResponse:
         """Answer with how old the last report on each of the lane's points is; the points are in the page's stream."""
         return success(ages=self.lanes.ages(request.match_info["lane"]))
 
+    @operation("GET", "/status/lane/past/{lane}", VIEW_DEVICES & VIEW_EVENTS, "passages")
     async def _past(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Answer with the lane's last passages, newest first, and its last access decision."""
         lane_id = request.match_info["lane"]
@@ -90,9 +82,9 @@ class StatusLane:
         page = await self.events.page(EventFilter(device_ids=(gate,), types=types), limit=limit)
         return tuple(event for event in page.events if event.lane_id == lane_id)
 
-    async def _try(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("POST", "/status/lane/try", CONTROL_DEVICES & VIEW_EVENTS, "trial")
+    async def _try(self, wanted: CardTrial, caller: Caller) -> web.StreamResponse:
         """Decide as if the card were read now. No gate opens; the event that records it is marked as a test."""
-        wanted = await read_body(request, CardTrial)
         credential = await self._read(wanted.card)
         trial = await self.lanes.try_card(
             credential, lane_id=wanted.lane_id, direction=wanted.direction, by=caller.username

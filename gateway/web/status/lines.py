@@ -15,12 +15,11 @@ from gateway.lines.judgement import line_sentence, unit_sentence
 from gateway.lines.scans import HIGHEST_UNIT, LOWEST_UNIT
 from gateway.lines.site_lines import SiteLines
 from gateway.problems.found import SiteState
-from gateway.web.auth.admission import Route
-from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import Body, ById, Text, read_body, read_query
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import Body, ById, Text
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
-from gateway.web.operation import Operation, needs
+from gateway.web.operation import CONTROL_DEVICES, VIEW_DEVICES
 
 
 class FramesQuery(BaseModel):
@@ -31,12 +30,6 @@ class FramesQuery(BaseModel):
     line: Annotated[str, Field(max_length=120)] = ""
     after: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
 
-
-LINE_LIST = Operation("GET", "/status/line/list", needs("can_view_devices"), "lines")
-LINE_FRAMES = Operation("GET", "/status/line/frames", needs("can_view_devices"), "frames", query=FramesQuery)
-LINE_VALUES = Operation("POST", "/status/line/values", needs("can_view_devices"), "values", reads=True)
-LINE_SCAN = Operation("POST", "/status/line/scan", needs("can_control_devices"), "scan")
-LINE_SCAN_STOP = Operation("POST", "/status/line/scan/stop", needs("can_control_devices"), "scan")
 
 _Unit = Annotated[int, Field(strict=True, ge=LOWEST_UNIT, le=HIGHEST_UNIT)]
 
@@ -60,7 +53,7 @@ class ScanWanted(LineNamed):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusLines:
+class StatusLines(Family):
     """The handlers of `/status/line/…`: lines with their units, the last frames, and scans.
 
     Times are in milliseconds. A unit's counts are those of the last hour.
@@ -69,40 +62,32 @@ class StatusLines:
     state: Callable[[], SiteState]
     lines: SiteLines
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(LINE_LIST, self._list),
-            Route(LINE_FRAMES, self._frames),
-            Route(LINE_VALUES, self._values),
-            Route(LINE_SCAN, self._scan),
-            Route(LINE_SCAN_STOP, self._stop_scan),
-        )
-
-    async def _list(self, _: web.Request, __: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/line/list", VIEW_DEVICES, "lines")
+    async def _list(self) -> web.StreamResponse:
         lines = list(_lines(self.state(), self.lines))
         return success(lines=lines, bounds=[bound * 1000 for bound in REPLY_BOUNDS])
 
-    async def _frames(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        asked = read_query(request, FramesQuery)
+    @operation("GET", "/status/line/frames", VIEW_DEVICES, "frames")
+    async def _frames(self, asked: FramesQuery) -> web.StreamResponse:
         return success(frames=[asdict(frame) for frame in self.lines.frames.since(asked.line, asked.after)])
 
-    async def _values(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("POST", "/status/line/values", VIEW_DEVICES, "values", reads=True)
+    async def _values(self, wanted: ById) -> web.StreamResponse:
         """Read every value that the device's profile names, while its line is idle."""
-        device_id = (await read_body(request, ById)).id
-        return success(values=asdict(await self.lines.values.read(device_id)))
+        return success(values=asdict(await self.lines.values.read(wanted.id)))
 
-    async def _scan(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("POST", "/status/line/scan", CONTROL_DEVICES, "scan")
+    async def _scan(self, wanted: ScanWanted) -> web.StreamResponse:
         """Start a scan; `/status/line/list` shows its progress."""
-        wanted = await read_body(request, ScanWanted)
         if wanted.last < wanted.first:
             raise RequestRefused(400, "last: must not be below first")
         units = range(wanted.first, wanted.last + 1)
         scan = self.lines.scans.start(wanted.line, units, through_converter=wanted.through_converter)
         return success(scan=asdict(scan))
 
-    async def _stop_scan(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        return success(scan=asdict(self.lines.scans.stop((await read_body(request, LineNamed)).line)))
+    @operation("POST", "/status/line/scan/stop", CONTROL_DEVICES, "scan")
+    async def _stop_scan(self, wanted: LineNamed) -> web.StreamResponse:
+        return success(scan=asdict(self.lines.scans.stop(wanted.line)))
 
 
 def _lines(site: SiteState, known: SiteLines) -> Iterator[JsonObject]:

@@ -10,16 +10,12 @@ from aiohttp import web
 
 from gateway.domain.errors import StoreError
 from gateway.runtime.clock import Clock, iso_utc
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.sessions import Sessions
+from gateway.web.families import Family, operation
 from gateway.web.http.errors import RequestRefused
-from gateway.web.operation import SIGNED_IN, Operation
+from gateway.web.operation import SIGNED_IN
 from gateway.web.status.updates import Look, Shown, Viewer, Watch
-
-STATUS_LIVE = Operation("GET", "/status/live", SIGNED_IN, "snapshot")
-STATUS_NOW = Operation("GET", "/status/now", SIGNED_IN, "snapshot")
-
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +27,7 @@ _HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X
 _SIGNED_OUT = b"event: signed-out\ndata: {}\n\n"
 
 
-class Live:
+class Live(Family):
     """The handlers of `/status/now`, a snapshot, and `/status/live`, a snapshot followed by changes.
 
     Changes are sent at most four times a second, and a heartbeat at least every 2 s. Every 10 s the session is checked
@@ -45,23 +41,12 @@ class Live:
         self._open = 0
         self._closing = False
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (Route(STATUS_LIVE, self._live), Route(STATUS_NOW, self._now))
-
     async def close(self) -> None:
         """End every stream, so that the server need not wait for them."""
         self._closing = True
         self._watch.wake()
 
-    async def _now(self, _: web.Request, caller: Caller) -> web.StreamResponse:
-        look = await self._watch.look()
-        shown = b'{"success":true,"snapshot":{"now":%b,%b}}' % (
-            self._moment(look),
-            look.shown_to(Viewer.of(caller)).all(),
-        )
-        return web.Response(body=shown, content_type="application/json")
-
+    @operation("GET", "/status/live", SIGNED_IN, "snapshot")
     async def _live(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         if self._open >= _MOST_STREAMS:
             raise RequestRefused(503, "too many pages are open; close one", headers={"Retry-After": "10"})
@@ -74,6 +59,15 @@ class Live:
         finally:
             self._open -= 1
         return response
+
+    @operation("GET", "/status/now", SIGNED_IN, "snapshot")
+    async def _now(self, caller: Caller) -> web.StreamResponse:
+        look = await self._watch.look()
+        shown = b'{"success":true,"snapshot":{"now":%b,%b}}' % (
+            self._moment(look),
+            look.shown_to(Viewer.of(caller)).all(),
+        )
+        return web.Response(body=shown, content_type="application/json")
 
     async def _until_end(self, request: web.Request, response: web.StreamResponse, look: Look, caller: Caller) -> None:
         try:

@@ -16,20 +16,14 @@ from gateway.lanes.presence import Areas
 from gateway.lanes.snapshots import LaneSnapshot
 from gateway.runtime.clock import Clock
 from gateway.store.engine.changes import Changes
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import Body, Id, Text, read_body
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import Body, Id, Text
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.sent_at import refuse_late
-from gateway.web.operation import Operation, needs
+from gateway.web.operation import CONTROL_DEVICES, EDIT_ENTRIES
 from gateway.web.operations.devices import command_record
-
-# The interface's specification has no operations for these.
-LANE_ORDER = Operation("POST", "/status/lane/order", needs("can_control_devices"), "lane")
-LANE_STOP = Operation("POST", "/status/lane/stop", needs("can_control_devices"), "lane")
-AREA_COUNT = Operation("POST", "/status/area/count", needs("can_edit_entries"), "area")
-PASSBACK_FORGIVE = Operation("POST", "/status/passback/forgive", needs("can_edit_entries"), "passback")
 
 
 class LaneOrder(Body):
@@ -65,7 +59,7 @@ class PassbackForgive(Body):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusOrders:
+class StatusOrders(Family):
     """The handlers of `/status/lane/order`, `/status/lane/stop`, `/status/area/count` and `/status/passback/forgive`.
 
     Success means that the order is on disk. A stop is sent even if the disk fails; its `recorded` is false then.
@@ -76,18 +70,10 @@ class StatusOrders:
     areas: Areas
     clock: Clock
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(LANE_ORDER, self._order),
-            Route(LANE_STOP, self._stop),
-            Route(AREA_COUNT, self._count),
-            Route(PASSBACK_FORGIVE, self._forgive),
-        )
-
-    async def _order(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    # The interface's specification has no operations for these.
+    @operation("POST", "/status/lane/order", CONTROL_DEVICES, "lane")
+    async def _order(self, wanted: LaneOrder, request: web.Request, caller: Caller) -> web.StreamResponse:
         refuse_late(request, self.clock)
-        wanted = await read_body(request, LaneOrder)
         present = self._lane(wanted.lane_id).order_text
         if wanted.instead_of not in {None, present}:
             told = f"somebody else has changed the order meanwhile: {present or 'the lane works as scheduled'}"
@@ -104,23 +90,23 @@ class StatusOrders:
             raise NotFoundError(f"no lane '{lane_id}' at this site")
         return lane
 
-    async def _stop(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("POST", "/status/lane/stop", CONTROL_DEVICES, "lane")
+    async def _stop(self, wanted: LaneStop, caller: Caller) -> web.StreamResponse:
         """Send a stop, late or not. Whether the gate stands still is shown by its position and by events."""
-        wanted = await read_body(request, LaneStop)
         lane = self._lane(wanted.lane_id)
         source = f"user:{caller.username}"
         command = await self.lanes.command(device_id=lane.gate_id, action=GateAction.STOP, source=source)
         return success(lane={"id": lane.lane_id}, command=command_record(command))
 
-    async def _count(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, AreaCount)
+    @operation("POST", "/status/area/count", EDIT_ENTRIES, "area")
+    async def _count(self, wanted: AreaCount, caller: Caller) -> web.StreamResponse:
         await self.areas.correct_count(wanted.area_id, wanted.count, source=f"user:{caller.username}")
         self.changes.bump()
         return success(area={"id": wanted.area_id, "count": wanted.count})
 
-    async def _forgive(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("POST", "/status/passback/forgive", EDIT_ENTRIES, "passback")
+    async def _forgive(self, wanted: PassbackForgive, caller: Caller) -> web.StreamResponse:
         """Forget a card's anti-passback state, or that of all cards with `everybody`: a missing id is an error."""
-        wanted = await read_body(request, PassbackForgive)
         if (wanted.card_id is None) is not wanted.everybody:
             raise RequestRefused(400, "'card_id' or 'everybody' is needed")
         await self.areas.forgive(wanted.card_id, source=f"user:{caller.username}")

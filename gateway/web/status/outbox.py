@@ -17,26 +17,18 @@ from gateway.store import OutboxRow
 from gateway.store.outbox.outbox import Outbox
 from gateway.store.outbox.refused import RefusedRows
 from gateway.store.outbox.rows import body_object
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import LARGEST_RECORD, Body, ById, Fields, Id, read_body, validated
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import LARGEST_RECORD, Body, ById, Fields, Id, validated
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
-from gateway.web.operation import Operation, needs
-from gateway.web.operations.camera_events.operations import ChangedCameraEvent, NewCameraEvent
-from gateway.web.operations.cameras.operations import ChangedCamera, NewCamera
-from gateway.web.operations.cards.operations import CardBody, LifecycleBody, NewCardBody
+from gateway.web.operation import EDIT_SETTINGS
+from gateway.web.operations.camera_events.models import ChangedCameraEvent, NewCameraEvent
+from gateway.web.operations.cameras.models import ChangedCamera, NewCamera
+from gateway.web.operations.cards.models import CardBody, LifecycleBody, NewCardBody
 from gateway.web.operations.devices import DeviceConfigBody, NewDeviceBody
-from gateway.web.operations.entries.operations import ChangedEntry, NewEntry
+from gateway.web.operations.entries.models import ChangedEntry, NewEntry
 from gateway.web.status.snapshot import books_fields
-
-OUTBOX_LIST = Operation("POST", "/status/outbox/list", needs("can_edit_settings"), "waiting", reads=True)
-OUTBOX_BOOKS = Operation("POST", "/status/outbox/books", needs("can_edit_settings"), "books", reads=True)
-OUTBOX_RETRY = Operation("POST", "/status/outbox/retry", needs("can_edit_settings"), "waiting")
-OUTBOX_EDIT = Operation("POST", "/status/outbox/edit", needs("can_edit_settings"), "waiting")
-OUTBOX_SETTLE = Operation("POST", "/status/outbox/settle", needs("can_edit_settings"), "waiting")
-OUTBOX_DROP = Operation("POST", "/status/outbox/drop", needs("can_edit_settings"), "waiting")
-
 
 _MODELS: Mapping[tuple[str, str], type[BaseModel]] = MappingProxyType(
     {
@@ -110,26 +102,15 @@ class RefusedActions(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusOutbox:
+class StatusOutbox(Family):
     """The handlers of `/status/outbox/…`."""
 
     actions: RefusedActions
     outbox: Outbox
     refused: RefusedRows
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(OUTBOX_LIST, self._list),
-            Route(OUTBOX_BOOKS, self._books),
-            Route(OUTBOX_RETRY, self._retry),
-            Route(OUTBOX_EDIT, self._edit),
-            Route(OUTBOX_SETTLE, self._settle),
-            Route(OUTBOX_DROP, self._drop),
-        )
-
-    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, WantedRows)
+    @operation("POST", "/status/outbox/list", EDIT_SETTINGS, "waiting", reads=True)
+    async def _list(self, wanted: WantedRows) -> web.StreamResponse:
         if wanted.id is not None:
             return success(waiting=[row_record(await self.refused.get(wanted.id))], next=None)
         rows = await self.refused.page(after=wanted.after, limit=wanted.limit, refused=not wanted.all)
@@ -137,30 +118,30 @@ class StatusOutbox:
             waiting=[row_record(row) for row in rows], next=rows[-1].id if len(rows) == wanted.limit else None
         )
 
-    async def _books(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        await read_body(request, Body)
+    @operation("POST", "/status/outbox/books", EDIT_SETTINGS, "books", reads=True)
+    async def _books(self, _: Body) -> web.StreamResponse:
         reasons = [{**asdict(reason), "since": iso_utc(reason.since)} for reason in await self.refused.reasons()]
         return success(books=books_fields(await self.outbox.books()), reasons=reasons)
 
-    async def _retry(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, ById)
+    @operation("POST", "/status/outbox/retry", EDIT_SETTINGS, "waiting")
+    async def _retry(self, wanted: ById, caller: Caller) -> web.StreamResponse:
         return success(waiting=row_record(await self.actions.retry(wanted.id, by=caller.username)))
 
-    async def _edit(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, EditedRow)
+    @operation("POST", "/status/outbox/edit", EDIT_SETTINGS, "waiting")
+    async def _edit(self, wanted: EditedRow, caller: Caller) -> web.StreamResponse:
         if not wanted.fields.keys() - {"id"}:
             raise RequestRefused(400, "fields: names none to change")
         fields = judged(await self.refused.get(wanted.id), wanted.fields)
         return success(waiting=row_record(await self.actions.edit(wanted.id, fields, by=caller.username)))
 
-    async def _settle(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, SettledRow)
+    @operation("POST", "/status/outbox/settle", EDIT_SETTINGS, "waiting")
+    async def _settle(self, wanted: SettledRow, caller: Caller) -> web.StreamResponse:
         if (wanted.central_id is None) is not wanted.not_there:
             raise RequestRefused(400, "either 'central_id' or 'not_there' is needed")
         return success(waiting=row_record(await self.actions.settle(wanted.id, wanted.central_id, by=caller.username)))
 
-    async def _drop(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, ById)
+    @operation("POST", "/status/outbox/drop", EDIT_SETTINGS, "waiting")
+    async def _drop(self, wanted: ById, caller: Caller) -> web.StreamResponse:
         return success(waiting=row_record(await self.actions.drop(wanted.id, by=caller.username)))
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
+from gateway.web.families import Family, operation
 from gateway.web.http.envelope import success
-from gateway.web.operation import OPEN, Operation
+from gateway.web.operation import OPEN
 from gateway.web.status.page_files import DOCUMENT, page_files
 from gateway.web.status.snapshot import user_state
 
-STATUS_PAGE = Operation("GET", "/status/", OPEN, head=True)
-STATUS_SESSION = Operation("GET", "/status/session", OPEN, "user")
-
-
+PAGE_PATH = "/status/"
 VIEW_ADDRESSES = (
     "/status/events",
     "/status/events/{id}",
@@ -34,17 +31,15 @@ async def page(request: web.Request) -> web.StreamResponse:
     return page_files()[DOCUMENT].answer(request)
 
 
-class StatusPage:
+class StatusPage(Family):
     """The handlers of `/status/` and `/status/session`. The document is public: the site's data comes by the stream."""
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (Route(STATUS_PAGE, self._page), Route(STATUS_SESSION, self._session))
-
-    async def _page(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("GET", PAGE_PATH, OPEN, head=True)
+    async def _page(self, request: web.Request) -> web.StreamResponse:
         return await page(request)
 
-    async def _session(self, _: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/session", OPEN, "user")
+    async def _session(self, caller: Caller) -> web.StreamResponse:
         """Answer with the signed-in account, or null. The page asks this before it opens the stream."""
         whole = caller.signed_in and not caller.mfa_pending
         return success(user=user_state(caller) if whole else None, mfa_pending=caller.mfa_pending)

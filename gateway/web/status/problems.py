@@ -10,15 +10,13 @@ from pydantic import Field
 
 from gateway.domain.problems import ProblemKind
 from gateway.problems.problem import Part
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import Body, read_body
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import Body
 from gateway.web.http.envelope import success
-from gateway.web.operation import Operation, needs
+from gateway.web.operation import CONTROL_DEVICES
 
 _HOUR_SECONDS = 3600.0
-
-PROBLEM_ACKNOWLEDGE = Operation("POST", "/status/problem/acknowledge", needs("can_control_devices"), "problem")
 
 
 class ProblemNamed(Body):
@@ -39,17 +37,13 @@ class Acknowledge(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusProblems:
+class StatusProblems(Family):
     """The handler of `/status/problem/acknowledge`."""
 
     acknowledge: Acknowledge
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (Route(PROBLEM_ACKNOWLEDGE, self._acknowledge),)
-
-    async def _acknowledge(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        named = await read_body(request, ProblemNamed)
+    @operation("POST", "/status/problem/acknowledge", CONTROL_DEVICES, "problem")
+    async def _acknowledge(self, named: ProblemNamed, caller: Caller) -> web.StreamResponse:
         key = (named.kind, named.part, named.id, named.subject)
         self.acknowledge(key, by=caller.username, silent_seconds=named.silent_hours * _HOUR_SECONDS)
         return success(problem={"kind": named.kind, "part": named.part, "id": named.id, "subject": named.subject})

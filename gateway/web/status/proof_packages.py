@@ -10,32 +10,32 @@ from gateway.domain.errors import NotFoundError
 from gateway.proof_package import MOST_BETWEEN
 from gateway.proof_package.of_events import ProofPackages
 from gateway.recording import Recording
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
+from gateway.web.families import Family, operation
 from gateway.web.http.bodies import path_id
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import as_file, in_time
-from gateway.web.operation import Operation, needs
-
-PROOF_PACKAGE = Operation(
-    "GET", "/status/proof/{id}", needs("can_view_events") & needs("can_view_camera_events"), "proof"
-)
-FOOTAGE_CHAIN = Operation("GET", "/status/chain/{id}", needs("can_view_camera_events"), "leaves")
+from gateway.web.operation import VIEW_EVENTS, VIEW_FOOTAGE
 
 
-class StatusProofs:
+class StatusProofs(Family):
     """The handlers of `/status/proof/{event}`, a ZIP file, and `/status/chain/{camera}`."""
 
     def __init__(self, *, packages: ProofPackages, recording: Recording) -> None:
         self._packages = packages
         self._recording = recording
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (Route(PROOF_PACKAGE, self._get), Route(FOOTAGE_CHAIN, self._chain))
+    @operation("GET", "/status/proof/{id}", VIEW_EVENTS & VIEW_FOOTAGE, "proof")
+    async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+        async with in_time():
+            path = await self._packages.of_event(path_id(request), by=caller.username)
+        answer = as_file(path, "application/zip")
+        answer.headers["Content-Disposition"] = f'attachment; filename="{path.name}"'
+        return answer
 
-    async def _chain(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/chain/{id}", VIEW_FOOTAGE, "leaves")
+    async def _chain(self, request: web.Request) -> web.StreamResponse:
         """Answer `/status/chain/{camera}?after=…&before=…` with the chain's leaves between two segments' numbers."""
         camera_id = path_id(request)
         if camera_id not in {camera.camera_id for camera in self._recording.cameras()}:
@@ -47,13 +47,6 @@ class StatusProofs:
         if leaves is None:
             raise NotFoundError(f"what stood between numbers {after} and {before} is not known any more")
         return success(leaves=leaves)
-
-    async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        async with in_time():
-            path = await self._packages.of_event(path_id(request), by=caller.username)
-        answer = as_file(path, "application/zip")
-        answer.headers["Content-Disposition"] = f'attachment; filename="{path.name}"'
-        return answer
 
 
 def _number(text: str) -> int:

@@ -21,17 +21,12 @@ from gateway.site.edits import EDITABLE, Edit, edited
 from gateway.site.running_site import Reloaded, RunningSite
 from gateway.site.shown_file import shown_file
 from gateway.site.unseen_readers import UnseenReader
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import Body, Text, Word, Yes, read_body
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import Body, Text, Word, Yes
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
-from gateway.web.operation import ADMINISTRATORS, Operation
-
-SETTINGS = Operation("GET", "/status/settings/file", ADMINISTRATORS, "settings")
-SETTINGS_TRY = Operation("POST", "/status/settings/try", ADMINISTRATORS, "settings", reads=True)
-SETTINGS_APPLY = Operation("POST", "/status/settings/apply", ADMINISTRATORS, "settings")
-SETTINGS_DECIDE = Operation("POST", "/status/settings/decide", ADMINISTRATORS, "settings")
+from gateway.web.operation import ADMINISTRATORS
 
 _WAIT_SECONDS = 15.0
 """How long a change waits for lanes to be free; less than the page waits for an answer."""
@@ -40,7 +35,7 @@ _WAIT_SECONDS = 15.0
 class WindowWanted(Body):
     """A time window of a schedule: from `start` to `end` on these days."""
 
-    days: Annotated[tuple[Day, ...], Field(min_length=1, max_length=8)]
+    days: Annotated[tuple[Day, ...], Field(min_length=1, max_length=8, fail_fast=True)]
     start: Annotated[str, Field(strict=True, pattern=r"^[0-9]{2}:[0-9]{2}(:[0-9]{2})?$")]
     end: Annotated[str, Field(strict=True, pattern=r"^[0-9]{2}:[0-9]{2}(:[0-9]{2})?$")]
 
@@ -51,7 +46,7 @@ class EditWanted(Body):
     section: Word
     id: Text = ""
     values: Annotated[dict[Word, Text | int | float | bool | None], Field(max_length=20, default_factory=dict)]
-    windows: Annotated[tuple[WindowWanted, ...], Field(max_length=50)] | None = None
+    windows: Annotated[tuple[WindowWanted, ...], Field(max_length=50, fail_fast=True)] | None = None
     remove: Yes = False
 
     def edit(self) -> Edit:
@@ -64,7 +59,7 @@ class EditsWanted(Body):
     """Edits of the file whose SHA-256 is `digest`; without edits, the file on disk is loaded as it is."""
 
     digest: Word
-    edits: Annotated[tuple[EditWanted, ...], Field(max_length=200)] = ()
+    edits: Annotated[tuple[EditWanted, ...], Field(max_length=200, fail_fast=True)] = ()
 
 
 class Decision(Body):
@@ -74,38 +69,31 @@ class Decision(Body):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusSettings:
+class StatusSettings(Family):
     """The handlers of `/status/settings/…`. `site_file`: None where the site file cannot be read again."""
 
     site_file: RunningSite | None
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(SETTINGS, self._show),
-            Route(SETTINGS_TRY, self._try),
-            Route(SETTINGS_APPLY, self._apply),
-            Route(SETTINGS_DECIDE, self._decide),
-        )
-
-    async def _show(self, _request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/settings/file", ADMINISTRATORS, "settings")
+    async def _show(self) -> web.StreamResponse:
         return success(settings=await self._settings())
 
-    async def _try(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, EditsWanted)
+    @operation("POST", "/status/settings/try", ADMINISTRATORS, "settings", reads=True)
+    async def _try(self, wanted: EditsWanted) -> web.StreamResponse:
         found = await self._file.compare(await self._edited(wanted))
         return success(settings=_found(found))
 
-    async def _apply(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, EditsWanted)
+    @operation("POST", "/status/settings/apply", ADMINISTRATORS, "settings")
+    async def _apply(self, wanted: EditsWanted, caller: Caller) -> web.StreamResponse:
         text = await self._edited(wanted)
         done = await self._file.reload(by=f"user:{caller.username}", text=text, asks_person=True, wait=_WAIT_SECONDS)
         if not done.is_taken:
             raise RequestRefused(409, "; ".join((*done.faults, *done.refused)))
         return success(settings={**_found(done), "trial": self._trial()})
 
-    async def _decide(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted, by = await read_body(request, Decision), f"user:{caller.username}"
+    @operation("POST", "/status/settings/decide", ADMINISTRATORS, "settings")
+    async def _decide(self, wanted: Decision, caller: Caller) -> web.StreamResponse:
+        by = f"user:{caller.username}"
         if not (self._file.confirm(by=by) if wanted.keep else self._file.take_back(by=by)):
             raise RequestRefused(409, "no change waits for a word: it was confirmed or taken back already")
         return success(settings={"decided": True})

@@ -10,12 +10,12 @@ from pydantic import Field
 
 from gateway.domain.writes import JsonObject
 from gateway.web.auth.accounts import Roster
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import Body, Word, read_body
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import Body, Word
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
-from gateway.web.operation import ADMINISTRATORS, Operation
+from gateway.web.operation import ADMINISTRATORS
 from gateway.web.register.changes import (
     AddAccount,
     Answer,
@@ -31,9 +31,6 @@ from gateway.web.register.changes import (
 from gateway.web.register.passwords import LONGEST_PASSWORD, password_fault
 from gateway.web.register.register import Register
 
-ACCOUNT_LIST = Operation("GET", "/status/settings/accounts", ADMINISTRATORS, "accounts")
-ACCOUNT_CHANGE = Operation("POST", "/status/settings/account", ADMINISTRATORS, "accounts")
-
 
 class AccountWanted(Body):
     """A change of an account. A second factor can only be removed here; its owner sets up a new one."""
@@ -45,7 +42,7 @@ class AccountWanted(Body):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusAccounts:
+class StatusAccounts(Family):
     """The handlers of `/status/settings/accounts` and `/status/settings/account`.
 
     Passwords are hashed before they reach the register, and never shown.
@@ -54,15 +51,12 @@ class StatusAccounts:
     register: Register
     roster: Roster
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (Route(ACCOUNT_LIST, self._list), Route(ACCOUNT_CHANGE, self._change))
-
-    async def _list(self, _request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/settings/accounts", ADMINISTRATORS, "accounts")
+    async def _list(self) -> web.StreamResponse:
         return success(accounts=_shown(await self.register.ask(Look())))
 
-    async def _change(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, AccountWanted)
+    @operation("POST", "/status/settings/account", ADMINISTRATORS, "accounts")
+    async def _change(self, wanted: AccountWanted, caller: Caller) -> web.StreamResponse:
         if wanted.username == caller.username and wanted.do in {"disable", "remove", "role"}:
             raise RequestRefused(409, "nobody takes their own rights away here: another administrator can")
         answer = await self.register.ask(await self._wanted(wanted), by=caller.username)

@@ -27,15 +27,21 @@ from gateway.recording.forecast import StorageForecast
 from gateway.runtime.clock import iso_utc
 from gateway.store import Books
 from gateway.web.auth.callers import Caller
-from gateway.web.operation import ADMINISTRATORS
-from gateway.web.operations.camera_events.operations import CAMERA_EVENT
-from gateway.web.operations.cameras.operations import CAMERA_LIST
-from gateway.web.operations.cards.operations import ACCESS_DELETE, ACCESS_LIST, ACCESS_PATCH, ACCESS_PUT
-from gateway.web.operations.devices import DEVICE_LIST, DEVICE_OPEN
-from gateway.web.operations.events import EVENT_LIST
+from gateway.web.operation import (
+    ADD_CARDS,
+    ADMINISTRATORS,
+    CONTROL_DEVICES,
+    DELETE_CARDS,
+    EDIT_CARDS,
+    EDIT_ENTRIES,
+    EDIT_SETTINGS,
+    VIEW_CAMERAS,
+    VIEW_CARDS,
+    VIEW_DEVICES,
+    VIEW_EVENTS,
+    VIEW_FOOTAGE,
+)
 from gateway.web.problems import problem_fields
-from gateway.web.status.orders import AREA_COUNT
-from gateway.web.status.sync import SYNC_REFRESH
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,18 +214,18 @@ def user_state(caller: Caller) -> UserState:
         username=caller.username,
         role=caller.role,
         central=caller.central,
-        view_devices=caller.may(DEVICE_LIST.rule),
-        control_devices=caller.may(DEVICE_OPEN.rule),
-        correct_counts=caller.may(AREA_COUNT.rule),
-        view_cameras=caller.may(CAMERA_LIST.rule),
-        view_events=caller.may(EVENT_LIST.rule),
-        view_footage=caller.may(CAMERA_EVENT.rule),
-        edit_settings=caller.may(SYNC_REFRESH.rule),
+        view_devices=caller.may(VIEW_DEVICES),
+        control_devices=caller.may(CONTROL_DEVICES),
+        correct_counts=caller.may(EDIT_ENTRIES),
+        view_cameras=caller.may(VIEW_CAMERAS),
+        view_events=caller.may(VIEW_EVENTS),
+        view_footage=caller.may(VIEW_FOOTAGE),
+        edit_settings=caller.may(EDIT_SETTINGS),
         administrator=caller.may(ADMINISTRATORS),
-        view_cards=caller.may(ACCESS_LIST.rule),
-        add_cards=caller.may(ACCESS_PUT.rule),
-        edit_cards=caller.may(ACCESS_PATCH.rule),
-        delete_cards=caller.may(ACCESS_DELETE.rule),
+        view_cards=caller.may(VIEW_CARDS),
+        add_cards=caller.may(ADD_CARDS),
+        edit_cards=caller.may(EDIT_CARDS),
+        delete_cards=caller.may(DELETE_CARDS),
     )
 
 

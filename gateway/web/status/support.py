@@ -7,22 +7,18 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from gateway.support.bundle import SupportBundle
-from gateway.web.auth.admission import Route
-from gateway.web.auth.callers import Caller
+from gateway.web.families import Family, operation
 from gateway.web.http.envelope import success
-from gateway.web.operation import Operation, needs
+from gateway.web.operation import EDIT_SETTINGS, VIEW_DEVICES, VIEW_EVENTS
 
 _TYPE = "application/gzip"
-_MAY = needs("can_edit_settings") & needs("can_view_events") & needs("can_view_devices")
+_MAY = EDIT_SETTINGS & VIEW_EVENTS & VIEW_DEVICES
 
 _LINES = 200
 
-LOG_TAIL = Operation("GET", "/status/log", _MAY, "lines")
-SUPPORT_BUNDLE = Operation("GET", "/status/bundle", _MAY, "bundle", answer_type=_TYPE)
-
 
 @dataclass(frozen=True, kw_only=True)
-class StatusSupport:
+class StatusSupport(Family):
     """The handlers of `/status/bundle`, a file for support staff, and `/status/log`, its last 200 lines.
 
     Both are without secrets.
@@ -30,14 +26,12 @@ class StatusSupport:
 
     bundle: SupportBundle
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (Route(SUPPORT_BUNDLE, self._bundle), Route(LOG_TAIL, self._log))
-
-    async def _log(self, _: web.Request, __: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/log", _MAY, "lines")
+    async def _log(self) -> web.StreamResponse:
         return success(lines=await self.bundle.log_tail(_LINES))
 
-    async def _bundle(self, _: web.Request, __: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/bundle", _MAY, "bundle", answer_type=_TYPE)
+    async def _bundle(self) -> web.StreamResponse:
         made = await self.bundle.make()
         headers = {"Content-Disposition": f'attachment; filename="{made.name}"', "Cache-Control": "no-store"}
         return web.Response(body=made.content, content_type=_TYPE, headers=headers)

@@ -9,16 +9,12 @@ from aiohttp import web
 from pydantic import Field, TypeAdapter
 
 from gateway.domain.central_status import CentralStatus
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import Body, read_body
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import Body
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
-from gateway.web.operation import Operation, needs
-
-SYNC_STATE = Operation("POST", "/status/sync", needs("can_edit_settings"), "sync", reads=True)
-SYNC_REFRESH = Operation("POST", "/status/sync/refresh", needs("can_edit_settings"), "sync")
-SYNC_RECONCILE = Operation("POST", "/status/sync/reconcile", needs("can_edit_settings"), "sync")
+from gateway.web.operation import EDIT_SETTINGS
 
 
 class ReconcileDays(Body):
@@ -50,33 +46,25 @@ class Central(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusSync:
+class StatusSync(Family):
     """The handlers of `/status/sync`, `/status/sync/refresh` and `/status/sync/reconcile`."""
 
     central: Central | None
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(SYNC_STATE, self._state),
-            Route(SYNC_REFRESH, self._refresh),
-            Route(SYNC_RECONCILE, self._reconcile),
-        )
-
-    async def _state(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        await read_body(request, Body)
+    @operation("POST", "/status/sync", EDIT_SETTINGS, "sync", reads=True)
+    async def _state(self, _: Body) -> web.StreamResponse:
         return success(sync=_json(self._known().snapshot()))
 
-    async def _refresh(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("POST", "/status/sync/refresh", EDIT_SETTINGS, "sync")
+    async def _refresh(self, _: Body, caller: Caller) -> web.StreamResponse:
         """Request a refresh. Success means that it will be done, even after a restart; see `/status/sync`."""
-        await read_body(request, Body)
         central = self._known()
         await central.refresh(by=f"user:{caller.username}")
         return success(sync=_json(central.snapshot()))
 
-    async def _reconcile(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("POST", "/status/sync/reconcile", EDIT_SETTINGS, "sync")
+    async def _reconcile(self, wanted: ReconcileDays, caller: Caller) -> web.StreamResponse:
         """Request a comparison. Success means that it will be done, even after a restart; see `/status/sync`."""
-        wanted = await read_body(request, ReconcileDays)
         central = self._known()
         await central.reconcile(days=wanted.days, by=f"user:{caller.username}")
         return success(sync=_json(central.snapshot()))

@@ -17,13 +17,11 @@ from gateway.problems.found import SiteState
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.store.events.day_counts import DayCounts
 from gateway.store.events.events import Events
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
+from gateway.web.families import Family, operation
 from gateway.web.http.envelope import success
-from gateway.web.operation import Operation, needs
+from gateway.web.operation import VIEW_DEVICES, VIEW_EVENTS
 from gateway.web.status.snapshot import user_state
-
-TRENDS = Operation("GET", "/status/trends", needs("can_view_devices") & needs("can_view_events"), "trends")
 
 _DAYS = 28
 
@@ -31,7 +29,7 @@ Amounts = Mapping[tuple[Measure, str], Sequence[int]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class StatusTrends:
+class StatusTrends(Family):
     """The handler of `/status/trends`: counts of each part of the site for each of the last 28 days, today last.
 
     `since` is the first day for which there are counts. A unit's failures are counted by kind. `events` has the number
@@ -44,11 +42,8 @@ class StatusTrends:
     clock: Clock
     zone: ZoneInfo
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (Route(TRENDS, self._trends),)
-
-    async def _trends(self, _: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("GET", "/status/trends", VIEW_DEVICES & VIEW_EVENTS, "trends")
+    async def _trends(self, caller: Caller) -> web.StreamResponse:
         with suppress(StoreError):  # on a disk that refuses, what was counted before is shown
             await self.day_counts.count_events(self.zone)
         today = date.fromisoformat(day_of(self.clock.wall().micros, self.zone))

@@ -17,7 +17,7 @@ from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import LaneTrouble, Phase
 from gateway.problems.problem import Part, Problem
 from gateway.store import CardRecord, Entry
-from gateway.web.auth.admission import Route
+from gateway.web.families import Route
 from gateway.web.http.bodies import Body, read_body
 from gateway.web.http.envelope import success
 from gateway.web.status.snapshot import DemoCard

@@ -14,25 +14,22 @@ from gateway.central.pull.field_map import CardFieldMap, map_card
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.store import CardRecord
-from gateway.web.operations.camera_events.operations import CAMERA_EVENT_PATCH, CAMERA_EVENT_PUT
-from gateway.web.operations.cameras.operations import CAMERA_PATCH, CAMERA_PUT
-from gateway.web.operations.cards.operations import ACCESS_LIFECYCLE, ACCESS_PATCH, ACCESS_PUT
-from gateway.web.operations.devices import DEVICE_CONFIG, DEVICE_PUT
-from gateway.web.operations.entries.operations import ENTRY_PATCH, ENTRY_PUT
+from gateway.web.catalogue import OPERATIONS
 from simulation.far_ends.central import Central, CentralAccount, Faults, seed_site
 
+NAMED = {f"{item.method} {item.path}": item for item in OPERATIONS}
 WRITES = {
-    "card made": (ACCESS_PUT, {"number": "5150"}),
-    "card changed": (ACCESS_PATCH, {"id": 4001}),
-    "card's lifecycle": (ACCESS_LIFECYCLE, {"id": 4001, "status": "active"}),
-    "device made": (DEVICE_PUT, {"name": "Kiosk at the back"}),
-    "device changed": (DEVICE_CONFIG, {"id": 109}),
-    "camera made": (CAMERA_PUT, {"name": "Yard"}),
-    "camera changed": (CAMERA_PATCH, {"id": 202}),
-    "camera event made": (CAMERA_EVENT_PUT, {"camera_id": 201}),
-    "camera event changed": (CAMERA_EVENT_PATCH, {"id": None}),
-    "entry made": (ENTRY_PUT, {"device_id": 101}),
-    "entry changed": (ENTRY_PATCH, {"id": None}),
+    "card made": (NAMED["PUT /v1/access"], {"number": "5150"}),
+    "card changed": (NAMED["PATCH /v1/access"], {"id": 4001}),
+    "card's lifecycle": (NAMED["PATCH /v1/access/lifecycle"], {"id": 4001, "status": "active"}),
+    "device made": (NAMED["PUT /v1/device"], {"name": "Kiosk at the back"}),
+    "device changed": (NAMED["PATCH /v1/device/config"], {"id": 109}),
+    "camera made": (NAMED["PUT /v1/camera"], {"name": "Yard"}),
+    "camera changed": (NAMED["PATCH /v1/camera"], {"id": 202}),
+    "camera event made": (NAMED["PUT /v1/camera/event"], {"camera_id": 201}),
+    "camera event changed": (NAMED["PATCH /v1/camera/event"], {"id": None}),
+    "entry made": (NAMED["PUT /v1/entry"], {"device_id": 101}),
+    "entry changed": (NAMED["PATCH /v1/entry"], {"id": None}),
 }
 """By what each does: the operation, and the least that it takes; None for the id of what the gateway has."""
 GOOD = {

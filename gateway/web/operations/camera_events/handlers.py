@@ -25,29 +25,23 @@ from gateway.store.events.journal import Journal
 from gateway.store.footage.camera_events import CameraEvents
 from gateway.store.footage.evidence import EvidenceRows
 from gateway.store.outbox.pending_writes import PendingWrites
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
 from gateway.web.auth.viewers import Viewers
-from gateway.web.http.bodies import ById, path_id, read_body, read_change
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import ById, SentChange, path_id
 from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import JPEG, MP4, as_file, as_playlist, in_time
 from gateway.web.http.segments import as_segment
 from gateway.web.http.times import Moments
-from gateway.web.operation import ViewKind
-from gateway.web.operations.camera_events.operations import (
-    CAMERA_EVENT,
-    CAMERA_EVENT_CLIP,
-    CAMERA_EVENT_DELETE,
-    CAMERA_EVENT_LIST,
-    CAMERA_EVENT_PATCH,
-    CAMERA_EVENT_PUT,
-    CAMERA_EVENT_THUMBNAIL,
-    CAMERA_EVENT_VOD,
+from gateway.web.operation import VIEW_FOOTAGE, ViewKind, needs
+from gateway.web.operations.camera_events.models import (
+    CameraEventAnswer,
     CameraEventListBody,
     CameraEventRecord,
+    CameraEventsAnswer,
     ChangedCameraEvent,
     NewCameraEvent,
 )
@@ -69,7 +63,7 @@ class _Span(NamedTuple):
     end: int
 
 
-class CameraEventsFamily:
+class CameraEventsFamily(Family):
     """The handlers of `/v1/camera/event`. An id in a request may be the site's or central's."""
 
     def __init__(
@@ -99,21 +93,16 @@ class CameraEventsFamily:
         self._before = round(site.events.clip_before_seconds * _SECOND)
         self._after = round(site.events.clip_after_seconds * _SECOND)
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(CAMERA_EVENT_LIST, self._list),
-            Route(CAMERA_EVENT, self._get),
-            Route(CAMERA_EVENT_PUT, self._create),
-            Route(CAMERA_EVENT_PATCH, self._change),
-            Route(CAMERA_EVENT_DELETE, self._delete),
-            Route(CAMERA_EVENT_THUMBNAIL, self._thumbnail),
-            Route(CAMERA_EVENT_CLIP, self._clip),
-            Route(CAMERA_EVENT_VOD, self._vod),
-        )
-
-    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, CameraEventListBody)
+    @operation(
+        "POST",
+        "/v1/camera/event/list",
+        VIEW_FOOTAGE,
+        "events",
+        purpose="List camera events, newest first",
+        answer=CameraEventsAnswer,
+        reads=True,
+    )
+    async def _list(self, wanted: CameraEventListBody, request: web.Request, caller: Caller) -> web.StreamResponse:
         page = await self._camera_events.page(
             self._filter(wanted), before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
@@ -137,12 +126,27 @@ class CameraEventsFamily:
         cursor = {"next_cursor": known[-1].id} if known else {}
         return await success_listed(request, "events", events, count=page.count, **cursor)
 
-    async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, ById)
+    @operation(
+        "POST",
+        "/v1/camera/event",
+        VIEW_FOOTAGE,
+        "event",
+        purpose="One camera event by the site's id or central's",
+        answer=CameraEventAnswer,
+        reads=True,
+    )
+    async def _get(self, wanted: ById, request: web.Request, caller: Caller) -> web.StreamResponse:
         return success(event=await self._shown(await self._known(wanted.id), request, caller))
 
-    async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, NewCameraEvent)
+    @operation(
+        "PUT",
+        "/v1/camera/event",
+        needs("can_add_camera_events"),
+        "event",
+        purpose="Mark a moment of a camera, so that its footage is kept",
+        answer=CameraEventAnswer,
+    )
+    async def _create(self, wanted: NewCameraEvent, request: web.Request, caller: Caller) -> web.StreamResponse:
         names = {camera.camera_id: camera.name for camera in self._recording.cameras()}
         name = names.get(wanted.camera_id)
         if name is None:
@@ -170,11 +174,20 @@ class CameraEventsFamily:
         recorded = await self._journal.record(Entry(events=(event,), moments=(moment,)))
         return success(event=await self._shown(await self._known(recorded.camera_event_ids[0]), request, caller))
 
-    async def _change(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        change = await read_change(request, ChangedCameraEvent)
+    @operation(
+        "PATCH",
+        "/v1/camera/event",
+        needs("can_edit_camera_events"),
+        "event",
+        purpose="Change what a camera event says",
+        answer=CameraEventAnswer,
+    )
+    async def _change(
+        self, change: SentChange[ChangedCameraEvent], request: web.Request, caller: Caller
+    ) -> web.StreamResponse:
         known = await self._known(change.id)
         shown = (await self._shown(known, request, caller)).model_dump(mode="json")
-        _wanted, sent = change.to(shown, ChangedCameraEvent)
+        sent = change.to(shown).fields
         said: JsonObject = {name: value for name, value in sent.items() if not change.leaves(name, shown)}
         if said:
             await self._writes.write(WRITE_UPDATE, {"id": known.id, **said})
@@ -183,9 +196,16 @@ class CameraEventsFamily:
             await self._tell(EventKind.CAMERA_EVENT_CHANGED, known, caller, text, before)
         return success(event=await self._shown(await self._known(known.id), request, caller))
 
-    async def _delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation(
+        "DELETE",
+        "/v1/camera/event",
+        needs("can_delete_camera_events"),
+        "event",
+        purpose="Delete a camera event; its footage is held no longer",
+        answer=CameraEventAnswer,
+    )
+    async def _delete(self, wanted: ById, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Delete a camera event. The event and the passage that it belongs to stay."""
-        wanted = await read_body(request, ById)
         known = await self._known(wanted.id)
         shown = await self._shown(known, request, caller)
         try:
@@ -203,17 +223,49 @@ class CameraEventsFamily:
         await self._recording.forget(known.id)
         return success(event=shown.model_copy(update={"sync": sync, "sync_error": ""}))
 
-    async def _thumbnail(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation(
+        "GET",
+        "/v1/camera/event/thumbnail/{id}",
+        VIEW_FOOTAGE,
+        "thumbnail",
+        head=True,
+        purpose="A picture of the moment",
+        answer_type="image/jpeg",
+    )
+    async def _thumbnail(self, request: web.Request) -> web.StreamResponse:
         known = await self._known(path_id(request))
         async with in_time():
             return as_file(await self._recording.event_thumbnail(known), JPEG)
 
-    async def _clip(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation(
+        "GET",
+        "/v1/camera/event/clip/{id}",
+        VIEW_FOOTAGE,
+        "clip",
+        head=True,
+        purpose="The recorded clip",
+        answer_type="video/mp4",
+        refuses=(403,),
+        view=ViewKind.RECORDED,
+    )
+    async def _clip(self, request: web.Request) -> web.StreamResponse:
         known = await self._known(path_id(request))
         async with in_time():
             return as_file(await self._recording.clip(known), MP4)
 
-    async def _vod(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation(
+        "GET",
+        "/v1/camera/event/vod/{id}/{file}",
+        VIEW_FOOTAGE,
+        "vod",
+        head=True,
+        purpose="The recorded footage as HLS: master.m3u8 and what it names",
+        answer_type="application/vnd.apple.mpegurl",
+        other_types=("video/MP2T",),
+        refuses=(403,),
+        view=ViewKind.RECORDED,
+    )
+    async def _vod(self, request: web.Request) -> web.StreamResponse:
         known = await self._known(path_id(request))
         file = request.match_info["file"]
         async with in_time():

@@ -22,27 +22,22 @@ from gateway.site import Camera
 from gateway.store import KnownRecord
 from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.records import Records
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
 from gateway.web.auth.viewers import Viewers
-from gateway.web.http.bodies import Body, ById, path_id, read_body, read_change, read_new, read_query
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import Body, ById, SentChange, path_id
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import JPEG, as_file, as_playlist, in_time
 from gateway.web.http.segments import as_part, as_segment
-from gateway.web.operation import ViewKind
+from gateway.web.operation import UNCONFIRMED, VIEW_CAMERAS, ViewKind, needs
 from gateway.web.operations.answers import Status
-from gateway.web.operations.cameras.operations import (
-    CAMERA,
-    CAMERA_DELETE,
-    CAMERA_LIST,
-    CAMERA_LIVE,
-    CAMERA_PATCH,
-    CAMERA_PUT,
-    CAMERA_STATUS,
-    CAMERA_THUMBNAIL,
+from gateway.web.operations.cameras.models import (
+    CameraAnswer,
+    CamerasAnswer,
     CameraStatus,
+    CameraStatusAnswer,
     ChangedCamera,
     LiveQuery,
     NewCamera,
@@ -58,7 +53,7 @@ _PART_FILE = re.compile(r"([0-9]{1,18})\.([0-9]{1,6})\.ts")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cameras:
+class Cameras(Family):
     """The handlers of `/v1/camera`."""
 
     cameras: Records
@@ -67,40 +62,64 @@ class Cameras:
     viewers: Viewers
     writes: RecordWriter
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(CAMERA_LIST, self._list),
-            Route(CAMERA, self._get),
-            Route(CAMERA_PUT, self._create),
-            Route(CAMERA_PATCH, self._change),
-            Route(CAMERA_DELETE, self._delete),
-            Route(CAMERA_STATUS, self._status),
-            Route(CAMERA_THUMBNAIL, self._thumbnail),
-            Route(CAMERA_LIVE, self._live),
-        )
+    @operation(
+        "POST", "/v1/camera/list", VIEW_CAMERAS, "cameras", purpose="List cameras", answer=CamerasAnswer, reads=True
+    )
+    async def _list(self, _: Body, request: web.Request, caller: Caller) -> web.StreamResponse:
+        known = await self.cameras.all()
+        waiting = defaultdict[int, list[WaitingWrite]](list)
+        for write in await self.pending_writes.waiting(_KIND):
+            waiting[write.record_id].append(write)
+        cameras = (self._record(item, request, caller, waiting[item.id]) for item in known)
+        return await success_listed(request, "cameras", cameras, count=len(known))
 
-    async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation(
+        "POST", "/v1/camera", VIEW_CAMERAS, "camera", purpose="One camera by its id", answer=CameraAnswer, reads=True
+    )
+    async def _get(self, wanted: ById, request: web.Request, caller: Caller) -> web.StreamResponse:
+        known = await self._known(wanted.id)
+        await self.recording.viewing.expect(known.id)
+        return success(camera=await self._shown(known, request, caller))
+
+    @operation(
+        "PUT",
+        "/v1/camera",
+        needs("can_add_cameras"),
+        "camera",
+        purpose="Create a camera of central's",
+        answer=CameraAnswer,
+    )
+    async def _create(self, wanted: NewCamera, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Add a camera at central. The gateway does not record it: it records only the cameras of the site file."""
-        _wanted, body = await read_new(request, NewCamera)
-        written = await self.writes.write(WRITE_CREATE, body)
+        written = await self.writes.write(WRITE_CREATE, wanted.fields)
         known = None if written.record_id is None else await self.cameras.get(written.record_id)
         return success(camera=written.record if known is None else await self._shown(known, request, caller))
 
-    async def _change(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        change = await read_change(request, ChangedCamera)
+    @operation(
+        "PATCH", "/v1/camera", needs("can_edit_cameras"), "camera", purpose="Update a camera", answer=CameraAnswer
+    )
+    async def _change(
+        self, change: SentChange[ChangedCamera], request: web.Request, caller: Caller
+    ) -> web.StreamResponse:
         known = await self._known(change.id)
         shown = await self._shown(known, request, caller)
-        _wanted, body = change.to(shown, ChangedCamera)
+        wanted = change.to(shown)
         if known.at_site:
             for name in sorted(_OF_THE_SITE_FILE & change.names):
                 if not change.leaves(name, shown):
                     raise RequestRefused(409, f"{name}: the site file says what it is for camera {known.id}")
-        await self.writes.write(WRITE_UPDATE, {**body, "id": known.id})
+        await self.writes.write(WRITE_UPDATE, {**wanted.fields, "id": known.id})
         return success(camera=await self._shown(await self._known(known.id), request, caller))
 
-    async def _delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, ById)
+    @operation(
+        "DELETE",
+        "/v1/camera",
+        needs("can_delete_cameras"),
+        "camera",
+        purpose="Delete a camera of central's",
+        answer=CameraAnswer,
+    )
+    async def _delete(self, wanted: ById, request: web.Request, caller: Caller) -> web.StreamResponse:
         known = await self._known(wanted.id)
         if known.at_site:
             raise RequestRefused(
@@ -111,33 +130,48 @@ class Cameras:
         shown.pop("sync_error", None)
         return success(camera={**shown, "sync": written.sync_of_deleted})
 
-    async def _list(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        await read_body(request, Body)
-        known = await self.cameras.all()
-        waiting = defaultdict[int, list[WaitingWrite]](list)
-        for write in await self.pending_writes.waiting(_KIND):
-            waiting[write.record_id].append(write)
-        cameras = (self._record(item, request, caller, waiting[item.id]) for item in known)
-        return await success_listed(request, "cameras", cameras, count=len(known))
-
-    async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, ById)
-        known = await self._known(wanted.id)
-        await self.recording.viewing.expect(known.id)
-        return success(camera=await self._shown(known, request, caller))
-
-    async def _status(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    # The specification does not confirm this permission; a camera's state needs the same one as the camera itself.
+    @operation(
+        "GET",
+        "/v1/camera/status/{id}",
+        UNCONFIRMED & VIEW_CAMERAS,
+        "status",
+        purpose="What a camera of the site does now",
+        answer=CameraStatusAnswer,
+    )
+    async def _status(self, request: web.Request) -> web.StreamResponse:
         camera_id = path_id(request)
         snapshot = self._snapshot(camera_id)
         if snapshot is None:
             raise NotFoundError(f"this site has no camera {camera_id}")
         return success(status=camera_status(snapshot))
 
-    async def _thumbnail(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation(
+        "GET",
+        "/v1/camera/thumbnail/{id}",
+        VIEW_CAMERAS,
+        "thumbnail",
+        head=True,
+        purpose="A camera's newest picture",
+        answer_type="image/jpeg",
+    )
+    async def _thumbnail(self, request: web.Request) -> web.StreamResponse:
         async with in_time():
             return as_file(await self.recording.camera_thumbnail(path_id(request)), JPEG)
 
-    async def _live(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation(
+        "GET",
+        "/v1/camera/live/{id}/{file}",
+        VIEW_CAMERAS,
+        "live",
+        head=True,
+        purpose="What is recorded now as HLS: master.m3u8 and what it names",
+        answer_type="application/vnd.apple.mpegurl",
+        other_types=("video/MP2T",),
+        refuses=(403,),
+        view=ViewKind.LIVE,
+    )
+    async def _live(self, wanted: LiveQuery, request: web.Request) -> web.StreamResponse:
         camera_id, file = path_id(request), request.match_info["file"]
         if segment := _SEGMENT_FILE.fullmatch(file):
             return await as_segment(await self.recording.live.segment(camera_id, int(segment[1])))
@@ -145,7 +179,7 @@ class Cameras:
             if file == "master.m3u8":
                 return await as_playlist(request, await self.recording.live.master(camera_id))
             if file == "index.m3u8":
-                return await as_playlist(request, await self._live_playlist(request, camera_id))
+                return await as_playlist(request, await self._live_playlist(camera_id, wanted))
             if file == "classic.m3u8":
                 return await as_playlist(request, await self.recording.live.classic(camera_id))
             if named := _PART_FILE.fullmatch(file):
@@ -153,8 +187,7 @@ class Cameras:
                 return as_part(request, part)
         raise NotFoundError(f"camera {camera_id} has no such file")
 
-    async def _live_playlist(self, request: web.Request, camera_id: int) -> str:
-        wanted = read_query(request, LiveQuery)
+    async def _live_playlist(self, camera_id: int, wanted: LiveQuery) -> str:
         if wanted.number is None:
             if wanted.part is not None:
                 raise RequestRefused(400, "_HLS_part needs _HLS_msn beside it")

@@ -12,7 +12,7 @@ from gateway.domain.viewing import NotShown
 from gateway.recording.viewing import Viewing
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.viewers import Viewers
-from gateway.web.operations.cameras.operations import CAMERA_VIEW_RULE
+from gateway.web.operation import VIEW_CAMERAS
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +52,7 @@ class OpenViews:
     async def _check(self, view: str, opened: _OpenView) -> None:
         try:
             await self._viewing.look(opened.camera_id, view)
-            if (await self._viewers.now(opened.asker, CAMERA_VIEW_RULE)).signed_in:
+            if (await self._viewers.now(opened.asker, VIEW_CAMERAS)).signed_in:
                 return
             await self._viewing.end(opened.camera_id, view)
             log.info("view_ended", camera_id=opened.camera_id, why="who opened it may not watch any more")

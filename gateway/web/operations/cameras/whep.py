@@ -29,24 +29,16 @@ from drivers.throttle import Throttle
 from gateway.domain.errors import NotFoundError, OfferUnanswered
 from gateway.domain.viewing import NotShown, ViewRefusal
 from gateway.recording.viewing import Viewing
-from gateway.web.auth.admission import Route
 from gateway.web.auth.api_keys import bearer
 from gateway.web.auth.callers import NOBODY, Caller
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
+from gateway.web.families import Family, operation
 from gateway.web.http.bodies import path_id, read_text
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.forwarded import address_of
-from gateway.web.operation import ViewKind
+from gateway.web.operation import OPEN, VIEW_CAMERAS, ViewKind
 from gateway.web.operations.cameras.open_views import OpenViews
-from gateway.web.operations.cameras.operations import (
-    CAMERA_VIEW_RULE,
-    CAMERA_WHEP,
-    CAMERA_WHEP_END,
-    CAMERA_WHEP_MORE,
-    CAMERA_WHEP_OPTIONS,
-    CAMERA_WHEP_SESSION_OPTIONS,
-)
 
 SDP = "application/sdp"
 _FREE_UNANSWERED = 1
@@ -81,7 +73,7 @@ _STATUS = MappingProxyType(
 _RETRY_AFTER = MappingProxyType({ViewRefusal.NO_SOURCE: "5", ViewRefusal.FULL: "10"})
 
 
-class Whep:
+class Whep(Family):
     """The handlers of `/v1/camera/whep`."""
 
     def __init__(
@@ -100,16 +92,18 @@ class Whep:
         self._unanswered = Throttle(free=_FREE_UNANSWERED)
         self._links = [f'<{server}>; rel="ice-server"' for server in ice_servers]
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(CAMERA_WHEP, self._open),
-            Route(CAMERA_WHEP_MORE, self._trickle),
-            Route(CAMERA_WHEP_END, self._end),
-            Route(CAMERA_WHEP_OPTIONS, self._options),
-            Route(CAMERA_WHEP_SESSION_OPTIONS, self._options),
-        )
-
+    # These operations are open here: to open a view, `_asker` wants a session with the permission, or a camera's token.
+    # The address of an open view is its own secret.
+    @operation(
+        "POST",
+        "/v1/camera/whep/{id}",
+        OPEN,
+        purpose="Watch a camera live by WebRTC (WHEP)",
+        body_type="application/sdp",
+        answer_type="application/sdp",
+        status=201,
+        refuses=(401, 406, 429),
+    )
     async def _open(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         camera_id = path_id(request)
         asker = await self._asker(request, caller, camera_id)
@@ -137,7 +131,22 @@ class Whep:
             response.headers.add("Link", link)
         return response
 
-    async def _trickle(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("OPTIONS", "/v1/camera/whep/{id}", OPEN)
+    @operation("OPTIONS", "/v1/camera/whep/{id}/{view}", OPEN)
+    async def _options(self, request: web.Request) -> web.StreamResponse:
+        accepts = {} if "view" in request.match_info else {"Accept-Post": SDP}
+        return web.Response(status=204, headers={**_PREFLIGHT, **accepts})
+
+    @operation(
+        "PATCH",
+        "/v1/camera/whep/{id}/{view}",
+        OPEN,
+        purpose="Further candidates of a viewer",
+        body_type="application/trickle-ice-sdpfrag",
+        status=204,
+        refuses=(412, 422, 428),
+    )
+    async def _trickle(self, request: web.Request) -> web.StreamResponse:
         fragment = await _text(request, FRAGMENT)
         named = [tag.strip().removeprefix("W/").strip('"') for tag in request.headers.get("If-Match", "").split(",")]
         tags = tuple(tag for tag in named if tag)
@@ -147,7 +156,8 @@ class Whep:
             raise _refused(error) from error
         return web.Response(status=204)
 
-    async def _end(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation("DELETE", "/v1/camera/whep/{id}/{view}", OPEN, purpose="End watching")
+    async def _end(self, request: web.Request) -> web.StreamResponse:
         try:
             await self._viewing.end(path_id(request), request.match_info["view"])
         except NotShown as error:
@@ -155,20 +165,16 @@ class Whep:
         self._views.remove(request.match_info["view"])
         return web.Response(status=200)
 
-    async def _options(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        accepts = {} if "view" in request.match_info else {"Accept-Post": SDP}
-        return web.Response(status=204, headers={**_PREFLIGHT, **accepts})
-
     async def _asker(self, request: web.Request, caller: Caller, camera_id: int) -> Caller:
         """Return the caller whose permission opens the view: by session, or by a token of this camera.
 
         Raises RequestRefused: 401 without either, 403 for a session without the permission.
         """
-        if caller.may(CAMERA_VIEW_RULE):
+        if caller.may(VIEW_CAMERAS):
             return caller
         view = View(ViewKind.WATCH, camera_id)
         for token in (request.query.get(TOKEN), bearer(request)):
-            asker = await self._viewers.asker(token, view, CAMERA_VIEW_RULE) if token else NOBODY
+            asker = await self._viewers.asker(token, view, VIEW_CAMERAS) if token else NOBODY
             if asker.signed_in:
                 return asker
         if caller.signed_in:

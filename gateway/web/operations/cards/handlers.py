@@ -36,34 +36,33 @@ from gateway.store.cards.cards import Cards
 from gateway.store.events.journal import Journal
 from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.records import Records
-from gateway.web.auth.admission import Route
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import ById, read_body, read_change, read_new
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import ById, SentChange
 from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
-from gateway.web.operations.cards.operations import (
-    ACCESS,
-    ACCESS_DELETE,
-    ACCESS_DEVICE,
-    ACCESS_LIFECYCLE,
-    ACCESS_LIST,
-    ACCESS_PATCH,
-    ACCESS_PUT,
-    ACCESS_USERNAME,
+from gateway.web.operation import ADD_CARDS, CONTROL_DEVICES, DELETE_CARDS, EDIT_CARDS, VIEW_CARDS, XLSX, needs
+from gateway.web.operations.cards.models import (
+    CardAnswer,
     CardBody,
     CardFields,
     CardListBody,
+    CardsAnswer,
+    CardSheetBody,
     CardToDeviceBody,
     LifecycleBody,
     NewCardBody,
     UsernameBody,
 )
+from gateway.web.operations.cards.sheet import COLUMNS, card_rows
 from gateway.web.operations.records import Record, sync_state
+from gateway.web.spreadsheets import Spreadsheets
 
 log = structlog.get_logger(__name__)
 
-KIND = "access_card"
+_PATH = "/v1/access"
+_CARD = KIND = "access_card"
 _BOUNDS = ("valid_from", "valid_until")
 SECRETS = ("pin", "pin_code")
 """Fields of a card's record that are never shown."""
@@ -73,8 +72,8 @@ _ETAG_DIGITS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class CardsFamily:
-    """The handlers of `/v1/access`, except the Excel export. A card is found by any id that it ever had.
+class CardsFamily(Family):
+    """The handlers of `/v1/access`. A card is found by any id that it ever had.
 
     A change with `If-Match` is refused if the card is not as its caller saw it.
     """
@@ -85,44 +84,61 @@ class CardsFamily:
     pending_writes: PendingWrites
     writes: RecordWriter
     clock: Clock
-    zone: ZoneInfo
     site: Callable[[], Site]
+    spreadsheets: Spreadsheets
     _turns: WeakValueDictionary[int, asyncio.Lock] = field(default_factory=WeakValueDictionary, init=False)
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(ACCESS, self._get),
-            Route(ACCESS_USERNAME, self._of_username),
-            Route(ACCESS_LIST, self._list),
-            Route(ACCESS_PUT, self._create),
-            Route(ACCESS_PATCH, self._update),
-            Route(ACCESS_LIFECYCLE, self._lifecycle),
-            Route(ACCESS_DELETE, self._delete),
-            Route(ACCESS_DEVICE, self._to_device),
-        )
-
-    async def _get(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, ById)
+    @operation("POST", _PATH, VIEW_CARDS, _CARD, purpose="One access card by its id", answer=CardAnswer, reads=True)
+    async def _get(self, wanted: ById) -> web.StreamResponse:
         return await self._answer(await self._known(wanted.id))
 
-    async def _of_username(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, UsernameBody)
+    @operation(
+        "POST",
+        f"{_PATH}/username",
+        VIEW_CARDS,
+        _CARD,
+        purpose="One access card by its username",
+        answer=CardAnswer,
+        reads=True,
+    )
+    async def _of_username(self, wanted: UsernameBody) -> web.StreamResponse:
         known = await self.cards.of_username(wanted.username)
         if known is None:
             raise NotFoundError("there is no access card with this username")
         return await self._answer(known)
 
-    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, CardListBody)
+    @operation(
+        "POST", f"{_PATH}/list", VIEW_CARDS, "access_cards", purpose="List access cards", answer=CardsAnswer, reads=True
+    )
+    async def _list(self, wanted: CardListBody, request: web.Request) -> web.StreamResponse:
         known, count = await self.cards.page(search=wanted.search, offset=wanted.offset, limit=wanted.limit)
         waiting = (await self.pending_writes.arriving(KIND, [item.card.card_id for item in known])).waiting
         shown = (card_record(item, waiting.get(item.card.card_id, ())) for item in known)
         return await success_listed(request, "access_cards", shown, count=count)
 
-    async def _create(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation(
+        "POST",
+        f"{_PATH}/excel",
+        VIEW_CARDS,
+        "access_cards",
+        purpose="Access cards as Excel",
+        answer_type=XLSX,
+        reads=True,
+    )
+    async def _sheet(self, wanted: CardSheetBody, request: web.Request) -> web.StreamResponse:
+        return await self.spreadsheets.answer(
+            request,
+            name="access-cards",
+            sheet="Access cards",
+            columns=COLUMNS,
+            rows=card_rows(self.cards, wanted.search),
+            zone=self._zone,
+        )
+
+    @operation("PUT", _PATH, ADD_CARDS, _CARD, purpose="Create an access card", answer=CardAnswer)
+    async def _create(self, wanted: NewCardBody, caller: Caller) -> web.StreamResponse:
         """Add a card. A card that no reading can match is accepted, with a warning: its number may be added later."""
-        _wanted, body = await read_new(request, NewCardBody)
+        body = wanted.fields
         if all(value in (None, "") for value in body.values()):
             raise RequestRefused(400, "body: an access card needs at least one field")
         self._refuse_never_valid(body)
@@ -130,11 +146,11 @@ class CardsFamily:
         await self._tell(caller, "made", written.record_id)
         return await self._written(written)
 
-    async def _update(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        change = await read_change(request, CardBody)
+    @operation("PATCH", _PATH, EDIT_CARDS, _CARD, purpose="Update an access card", answer=CardAnswer)
+    async def _update(self, change: SentChange[CardBody], request: web.Request, caller: Caller) -> web.StreamResponse:
         async with self._turn(request, change.id) as known:
             shown = card_record(known, ())
-            _wanted, body = change.to(shown, CardBody)
+            body = change.to(shown).fields
             if not all(change.leaves(name, shown) for name in _BOUNDS if name in body):
                 self._refuse_never_valid(body)
             written = await self.writes.write(CARD_UPDATE, {**body, "id": known.card.card_id})
@@ -145,13 +161,20 @@ class CardsFamily:
         """Refuse two bounds that leave no time between them. For one bound alone, the answer carries a warning."""
         begin, end = (body.get(name) for name in _BOUNDS)
         if isinstance(begin, str) and isinstance(end, str):
-            period = asked_period(begin, end, self.zone, names=_BOUNDS)
+            period = asked_period(begin, end, self._zone, names=_BOUNDS)
             if period[0] is not None and period[1] is not None and period[0] >= period[1]:
                 raise RequestRefused(400, "valid_until: is before valid_from")
 
-    async def _lifecycle(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation(
+        "PATCH",
+        f"{_PATH}/lifecycle",
+        needs("can_edit_access_cards"),
+        _CARD,
+        purpose="Update the lifecycle of an access card",
+        answer=CardAnswer,
+    )
+    async def _lifecycle(self, wanted: LifecycleBody, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Set a card's state. Any state may follow any other: the interface's specification has no transitions."""
-        wanted = await read_body(request, LifecycleBody)
         async with self._turn(request, wanted.id) as known:
             body: JsonObject = {"id": known.card.card_id, "status": wanted.status.value}
             if wanted.reason is not None:
@@ -160,18 +183,25 @@ class CardsFamily:
         await self._tell(caller, f"set to {wanted.status.value}", written.record_id)
         return await self._written(written)
 
-    async def _delete(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("DELETE", _PATH, DELETE_CARDS, _CARD, purpose="Delete an access card", answer=CardAnswer)
+    async def _delete(self, wanted: ById, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Delete a card; answer with the card as it was."""
-        wanted = await read_body(request, ById)
         async with self._turn(request, wanted.id) as known:
             written = await self.writes.write(CARD_DELETE, {"id": known.card.card_id})
         await self._tell(caller, "deleted", known.card.card_id)
         shown = {**card_record(known, ()), "sync": written.sync_of_deleted}
         return success(access_card=shown, warnings=())
 
-    async def _to_device(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation(
+        "POST",
+        f"{_PATH}/device",
+        VIEW_CARDS & CONTROL_DEVICES,
+        _CARD,
+        purpose="Send an access card to a device",
+        answer=CardAnswer,
+    )
+    async def _to_device(self, wanted: CardToDeviceBody) -> web.StreamResponse:
         """Refuse to send a card to a device (409): no driver stores cards, since the gateway decides."""
-        wanted = await read_body(request, CardToDeviceBody)
         known = await self._known(wanted.id)
         device = await self.devices.get(await self.pending_writes.site_id("device", wanted.device_id))
         if device is None:
@@ -182,6 +212,10 @@ class CardsFamily:
         raise CommandRefused(
             f"{card}: the driver {device.kind} of device {device.id} keeps no cards; this gateway decides for its lanes"
         )
+
+    @property
+    def _zone(self) -> ZoneInfo:
+        return ZoneInfo(self.site().site.timezone)
 
     async def _tell(self, caller: Caller, what: str, card_id: int | None) -> None:
         """Record the change and the caller as an event."""

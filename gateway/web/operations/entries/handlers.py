@@ -27,22 +27,19 @@ from gateway.store.cards.cards import Cards
 from gateway.store.events.parking_entries import ParkingEntries
 from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.records import Records
-from gateway.web.auth.admission import Route
-from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import read_body, read_change, read_new
+from gateway.web.families import Family, operation
+from gateway.web.http.bodies import SentChange
 from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.times import Moments
-from gateway.web.operations.entries.operations import (
-    ENTRY_EXCEL,
-    ENTRY_LIST,
-    ENTRY_PATCH,
-    ENTRY_PUT,
-    ENTRY_REPORT,
-    ENTRY_REPORT_EXCEL,
+from gateway.web.operation import EDIT_ENTRIES, VIEW_ENTRIES, XLSX, needs
+from gateway.web.operations.entries.models import (
     ChangedEntry,
+    EntriesAnswer,
+    EntryAnswer,
     EntryListBody,
+    EntryReportAnswer,
     EntryWhich,
     NewEntry,
 )
@@ -61,7 +58,7 @@ class _Place:
     area: str
 
 
-class EntriesFamily:
+class EntriesFamily(Family):
     """The handlers of `/v1/entry`. An entry's id may be the site's or central's; cursors are the site's ids."""
 
     def __init__(
@@ -91,31 +88,47 @@ class EntriesFamily:
             number: _Place(lane.id, lane.inside or "") for lane in reversed(site.lanes) for number in _devices_of(lane)
         }
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (
-            Route(ENTRY_LIST, self._list),
-            Route(ENTRY_REPORT, self._report),
-            Route(ENTRY_EXCEL, self._as_excel),
-            Route(ENTRY_REPORT_EXCEL, self._report_as_excel),
-            Route(ENTRY_PUT, self._create),
-            Route(ENTRY_PATCH, self._change),
-        )
+    @operation(
+        "POST",
+        "/v1/entry/list",
+        VIEW_ENTRIES,
+        "entries",
+        purpose="List parking entries, newest first",
+        answer=EntriesAnswer,
+        reads=True,
+    )
+    async def _list(self, wanted: EntryListBody, request: web.Request) -> web.StreamResponse:
+        return await self._listed(request, wanted)
 
-    async def _list(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        return await self._listed(request, await read_body(request, EntryListBody))
-
-    async def _report(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, EntryListBody)
+    @operation(
+        "POST",
+        "/v1/entry/report",
+        VIEW_ENTRIES,
+        "entries",
+        purpose="Entries for the report view, with totals",
+        answer=EntryReportAnswer,
+        reads=True,
+    )
+    async def _report(self, wanted: EntryListBody, request: web.Request) -> web.StreamResponse:
         return await self._listed(request, wanted, totals=totals_record(await self._totals(wanted)))
 
-    async def _as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted = await read_body(request, EntryWhich)
+    @operation(
+        "POST", "/v1/entry/excel", VIEW_ENTRIES, "entries", purpose="Entries as Excel", answer_type=XLSX, reads=True
+    )
+    async def _as_excel(self, wanted: EntryWhich, request: web.Request) -> web.StreamResponse:
         return await self._sheet(request, "entries", self._rows(await self._filter(wanted)))
 
-    async def _report_as_excel(self, request: web.Request, _: Caller) -> web.StreamResponse:
+    @operation(
+        "POST",
+        "/v1/entry/reportExcel",
+        VIEW_ENTRIES,
+        "entries",
+        purpose="Entry report as Excel",
+        answer_type=XLSX,
+        reads=True,
+    )
+    async def _report_as_excel(self, wanted: EntryWhich, request: web.Request) -> web.StreamResponse:
         """Return the entries as Excel, with their totals in the last rows."""
-        wanted = await read_body(request, EntryWhich)
         totals = totals_rows(await self._totals(wanted))
         return await self._sheet(request, "entry-report", self._rows(await self._filter(wanted), below=totals))
 
@@ -126,8 +139,16 @@ class EntriesFamily:
             request, name=name, sheet="Entries", columns=COLUMNS, rows=rows, zone=self._zone
         )
 
-    async def _create(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        wanted, sent = await read_new(request, NewEntry)
+    @operation(
+        "PUT",
+        "/v1/entry",
+        needs("can_add_entries"),
+        "entry",
+        purpose="Create a manual parking entry",
+        answer=EntryAnswer,
+    )
+    async def _create(self, wanted: NewEntry) -> web.StreamResponse:
+        sent = wanted.fields
         body = self._moments(sent, said=sent.keys())
         if wanted.type == "exit" and body.get("exit_at") is not None:
             raise _moment_of_an_exit()
@@ -142,11 +163,12 @@ class EntriesFamily:
             return success(entry=written.record)
         return success(entry=await self._shown(await self._known(written.record_id)))
 
-    async def _change(self, request: web.Request, _: Caller) -> web.StreamResponse:
-        change = await read_change(request, ChangedEntry)
+    @operation("PATCH", "/v1/entry", EDIT_ENTRIES, "entry", purpose="Update a parking entry", answer=EntryAnswer)
+    async def _change(self, change: SentChange[ChangedEntry]) -> web.StreamResponse:
         known = await self._known(change.id)
         shown = await self._shown(known)
-        wanted, sent = change.to(shown, ChangedEntry)
+        wanted = change.to(shown)
+        sent = wanted.fields
         said = {name for name in sent if not change.leaves(name, shown)}
         body = await self._placed(self._moments(sent, said=said), wanted, said=said)
         if "date_at" not in body:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from gateway.domain.parking import ParkingEntry
 from gateway.runtime.clock import iso_utc
 from gateway.store import EntryTotals
-from gateway.web.operations.entries.operations import EntryTotalsRecord
+from gateway.web.operations.entries.models import EntryTotalsRecord
 from gateway.web.operations.records import Record
 from gateway.web.spreadsheets import Cell, Column
 

@@ -18,9 +18,8 @@ from gateway.problems.problem import Verdict
 from gateway.runtime.loop_watch import LoopWatch
 from gateway.runtime.process_tree import processes
 from gateway.store import Books, Store, Webhook
-from gateway.web.auth.admission import Route
-from gateway.web.auth.callers import Caller
-from gateway.web.operation import Operation, needs
+from gateway.web.families import Family, operation
+from gateway.web.operation import VIEW_DEVICES
 from gateway.web.operations.metrics.inside import (
     lane_metrics,
     loop_metrics,
@@ -31,18 +30,9 @@ from gateway.web.operations.metrics.site import site_metrics, webhook_metrics
 
 _TEXT = "text/plain; version=0.0.4"
 
-METRICS = Operation(
-    "GET",
-    "/metrics",
-    needs("can_view_devices"),
-    purpose="The site in numbers, for Prometheus",
-    answer_type=_TEXT,
-    by_key=True,
-)
-
 
 @dataclass(frozen=True, kw_only=True)
-class Metrics:
+class Metrics(Family):
     """The handler of `GET /metrics`, for programs with an API key.
 
     `has_central`: whether the site has a central.
@@ -56,11 +46,10 @@ class Metrics:
     has_central: bool
     version: str
 
-    def routes(self) -> tuple[Route, ...]:
-        """Return the operations of this family."""
-        return (Route(METRICS, self._metrics),)
-
-    async def _metrics(self, _: web.Request, __: Caller) -> web.StreamResponse:
+    @operation(
+        "GET", "/metrics", VIEW_DEVICES, purpose="The site in numbers, for Prometheus", answer_type=_TEXT, by_key=True
+    )
+    async def _metrics(self) -> web.StreamResponse:
         metrics = tuple(await self._now())
         registry = CollectorRegistry()
         ProcessCollector(registry=registry)

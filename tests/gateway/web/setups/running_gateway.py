@@ -45,10 +45,10 @@ from gateway.store import CardRecord, Entry, KnownRecord, Store
 from gateway.support.bundle import SupportBundle
 from gateway.support.masking import Masking
 from gateway.web.app import Interface
-from gateway.web.auth.admission import Route
 from gateway.web.auth.api_keys import key_hash
 from gateway.web.auth.central_sign_in import CentralAccounts
 from gateway.web.auth.site_file_accounts import Accounts
+from gateway.web.families import Route
 from gateway.web.http.server import serve
 from gateway.web.relayed.relay import Relay
 from gateway.web.status.snapshot import DemoCard

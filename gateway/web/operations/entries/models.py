@@ -10,7 +10,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from gateway.domain.parking import EntryStatus
 from gateway.web.http.bodies import Body, Cursored, Id, Plain, Text, WriteBody
-from gateway.web.operation import XLSX, Operation, needs
 from gateway.web.operations.answers import Answer, CursorListed
 
 _Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
@@ -149,65 +148,3 @@ class EntryReportAnswer(EntriesAnswer):
     """One page of the entries, and the totals of all entries that pass the filter."""
 
     totals: EntryTotalsRecord
-
-
-_VIEW = needs("can_view_entries")
-
-ENTRY_LIST = Operation(
-    "POST",
-    "/v1/entry/list",
-    _VIEW,
-    "entries",
-    purpose="List parking entries, newest first",
-    body=EntryListBody,
-    answer=EntriesAnswer,
-    reads=True,
-)
-ENTRY_REPORT = Operation(
-    "POST",
-    "/v1/entry/report",
-    _VIEW,
-    "entries",
-    purpose="Entries for the report view, with totals",
-    body=EntryListBody,
-    answer=EntryReportAnswer,
-    reads=True,
-)
-ENTRY_EXCEL = Operation(
-    "POST",
-    "/v1/entry/excel",
-    _VIEW,
-    "entries",
-    purpose="Entries as Excel",
-    body=EntryWhich,
-    answer_type=XLSX,
-    reads=True,
-)
-ENTRY_REPORT_EXCEL = Operation(
-    "POST",
-    "/v1/entry/reportExcel",
-    _VIEW,
-    "entries",
-    purpose="Entry report as Excel",
-    body=EntryWhich,
-    answer_type=XLSX,
-    reads=True,
-)
-ENTRY_PUT = Operation(
-    "PUT",
-    "/v1/entry",
-    needs("can_add_entries"),
-    "entry",
-    purpose="Create a manual parking entry",
-    body=NewEntry,
-    answer=EntryAnswer,
-)
-ENTRY_PATCH = Operation(
-    "PATCH",
-    "/v1/entry",
-    needs("can_edit_entries"),
-    "entry",
-    purpose="Update a parking entry",
-    body=ChangedEntry,
-    answer=EntryAnswer,
-)

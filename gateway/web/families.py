@@ -1,0 +1,115 @@
+"""Families of operations: classes whose methods answer what `@operation` declares."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ParamSpec, get_args, get_origin, get_type_hints
+
+from aiohttp import web
+from pydantic import BaseModel
+from pydantic_core import to_json
+
+from gateway.web.auth.callers import Caller
+from gateway.web.http.bodies import SentChange, read_body, read_change, read_query
+from gateway.web.http.envelope import from_json_text
+from gateway.web.operation import Operation
+
+Handler = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
+Method = Callable[..., Awaitable[web.StreamResponse | BaseModel]]
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """An operation and its handler. The handler is called only for callers whom the operation's rule lets in."""
+
+    operation: Operation
+    handler: Handler
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """A family's method, the operations that it answers, and the types of its parameters.
+
+    A parameter gets what its type names: the request, its caller, or the validated body (of a GET, the query). A change
+    of a record comes as `SentChange[model]`. A model that is returned is sent as JSON.
+    """
+
+    method: Method
+    operations: tuple[Operation, ...]
+    takes: tuple[Any, ...]
+
+    async def answer(
+        self, family: object, operation: Operation, request: web.Request, caller: Caller
+    ) -> web.StreamResponse:
+        """Answer a request. Raises RequestRefused for a body or a query that is not as it should be."""
+        given: dict[Any, object] = {web.Request: request, Caller: caller}
+        arguments = [given[kind] if kind in given else await _sent(request, operation, kind) for kind in self.takes]
+        answer = await self.method(family, *arguments)
+        if isinstance(answer, web.StreamResponse):
+            return answer
+        return from_json_text(to_json(answer), status=operation.status)
+
+
+class Family:
+    """Base of the classes whose methods answer operations."""
+
+    @classmethod
+    def answering(cls) -> Iterator[Answering]:
+        """Yield the methods that answer operations, in their order."""
+        return (item for item in vars(cls).values() if isinstance(item, Answering))
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the operations of this family with their handlers."""
+        return tuple(
+            Route(operation, partial(item.answer, self, operation))
+            for item in self.answering()
+            for operation in item.operations
+        )
+
+
+def operations_of(*families: type[Family]) -> tuple[Operation, ...]:
+    """Return the operations of these families, in their order."""
+    return tuple(operation for family in families for item in family.answering() for operation in item.operations)
+
+
+def _decorator(declared: Callable[P, Operation]) -> Callable[P, Callable[[Method | Answering], Answering]]:
+    def with_fields(*args: P.args, **fields: P.kwargs) -> Callable[[Method | Answering], Answering]:
+        return partial(_answering, declared(*args, **fields))
+
+    return with_fields
+
+
+operation = _decorator(Operation)
+"""Declare the operation that a method answers, with the fields of `Operation`.
+
+The models of its body or query and of its answer are those that the method takes and returns. One method may answer
+several operations.
+"""
+
+
+def _answering(item: Operation, method: Method | Answering) -> Answering:
+    if isinstance(method, Answering):
+        return replace(method, operations=(item, *method.operations))
+    hints = get_type_hints(method)
+    answer = hints.pop("return")
+    takes = tuple(hints.values())
+    if isinstance(answer, type) and issubclass(answer, BaseModel):
+        item = replace(item, answer=answer)
+    for kind in takes:
+        if kind not in (web.Request, Caller):
+            item = replace(item, query=kind) if item.method == "GET" else replace(item, body=_body(kind))
+    return Answering(method, (item,), takes)
+
+
+def _body(kind: Any) -> Any:
+    """Return the model of the body that a parameter's type names."""
+    return get_args(kind)[0] if get_origin(kind) is SentChange else kind
+
+
+async def _sent(request: web.Request, item: Operation, kind: Any) -> object:
+    if get_origin(kind) is SentChange:
+        return await read_change(request, _body(kind))
+    return read_query(request, kind) if item.method == "GET" else await read_body(request, kind)
