@@ -67,6 +67,16 @@ class PlainHandler(RequestHandler):
             self.on_data()
         super().data_received(data)
 
+    async def shutdown(self, timeout: float | None = 15.0) -> None:
+        """Let a request end within the time-out, and close. See `RequestHandler.shutdown`.
+
+        Where no request is handled, the connection is closed at once: aiohttp would wait for the rest of a body that
+        was refused.
+        """
+        if self._task_handler is not None and not self._request_in_progress:
+            self._task_handler.cancel()
+        await super().shutdown(timeout)
+
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:

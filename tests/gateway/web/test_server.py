@@ -78,6 +78,19 @@ async def test_a_request_under_way_is_answered_at_the_end(open_gateway):
         assert await asking == (200, {"success": True, "done": True})
 
 
+async def test_the_end_does_not_wait_for_a_body_that_was_refused(open_gateway, monkeypatch):
+    monkeypatch.setattr("gateway.web.http.server.SHUTDOWN_SECONDS", 3600)
+    async with open_gateway() as gateway, asyncio.timeout(30):
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.url.rpartition(":")[2]))
+        session = (await gateway.sign_in())["SessionID"]
+        head = f"POST /v1/device/list HTTP/1.1\r\nHost: localhost\r\nSessionID: {session}\r\n"
+        writer.write(f"{head}Content-Length: {2 * 1024 * 1024}\r\n\r\n".encode() + b"x" * 1024)
+        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 413 ")
+        gateway.stop()
+        await reader.read()
+        writer.close()
+
+
 async def test_whoever_leaves_amid_an_answer_is_no_failure(open_gateway):
     began = asyncio.Event()
 
