@@ -62,7 +62,7 @@ closing_seconds = 2
 waiting_seconds = 20
 back_out_seconds = 5
 clear_seconds = 0.3
-clear_after_loss_seconds = 0.5
+clear_after_loss_seconds = 0.3
 # how long the gate may stand open
 held_open_seconds = 60
 """
@@ -158,7 +158,7 @@ class House:
         yard.under(occupied=True)
         await self.sees(lambda: self.lane(yard.name).phase is Phase.PASSING)
         yard.arming(occupied=False)
-        await asyncio.sleep(0.3)  # the vehicle is under the gate for a while
+        await asyncio.sleep(0.1)  # the vehicle is under the gate for a while
         yard.under(occupied=False)
         await self.sees(lambda: self.lane(yard.name).position is GatePosition.CLOSED)
         await self.sees(lambda: self.lane(yard.name).phase is Phase.IDLE)

@@ -50,7 +50,8 @@ def site_of(port: int, *, lane: Mapping[str, object], **sections: object) -> Sit
         "closing_seconds": 2,
         "waiting_seconds": 2,
         "back_out_seconds": 1,
-        "clear_after_loss_seconds": 0.5,
+        "clear_seconds": 0.3,
+        "clear_after_loss_seconds": 0.3,
     }
     return Site.model_validate(
         {
@@ -163,7 +164,7 @@ class FarEndLane:
 @asynccontextmanager
 async def a_barrier(*, warns_seconds: float = 0.0) -> AsyncIterator[tuple[Barrier, ModbusFarEnd, int]]:
     """A barrier with limit switches behind a relay module that listens on a port."""
-    barrier = Barrier(travel_seconds=0.3, closes_itself=False, warns_seconds=warns_seconds)
+    barrier = Barrier(travel_seconds=0.1, closes_itself=False, warns_seconds=warns_seconds)
     units = {1: ProfileWiring(profile=_PROFILE, barrier=barrier), 2: ProfileWiring(profile=_INPUTS, barrier=barrier)}
     far_end = ModbusFarEnd(units=units)
     async with far_end.tcp() as port:

@@ -14,6 +14,7 @@ import pytest
 from pymodbus.framer import FramerRTU
 from waiting import until
 
+from drivers.bus import unit_states
 from drivers.bus.bus import Bus
 from drivers.bus.line_quality import REPLY_BOUNDS, Failure, LineAnswers, LineFault, UnitFault
 from drivers.contract import DriverError
@@ -65,6 +66,13 @@ class Wires:
             other = b"\xff" + frame(unit, 3, 2, 0, 99)
             answer = bytes(one & two for one, two in zip_longest(answer, other, fillvalue=0xFF))
         asyncio.get_running_loop().call_later(self.delays.get(unit, 0.0), self.send, answer)
+
+
+@pytest.fixture(autouse=True)
+def _short_rests(monkeypatch):
+    """Let a silent unit be asked again soon."""
+    monkeypatch.setattr(unit_states, "REST_SHARE", 0.5)
+    monkeypatch.setattr(unit_states, "REST_SHARE_BESIDE_LIVE", 0.5)
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from pymodbus.server import ModbusSerialServer
 from pymodbus.simulator import DataType, SimData, SimDevice
 from waiting import until
 
+from drivers.bus import transactions
 from drivers.bus.bus import Bus
 from drivers.contract import DeadlinePassed, DriverError, ProtocolViolation
 from drivers.link import LinkSpec
@@ -97,7 +98,8 @@ async def sight_twice(bus, unit):
     return seen or await sight(bus, unit, framing="rtu", within=10)
 
 
-async def test_a_scan_finds_new_units_and_what_they_are(tmp_path, running):
+async def test_a_scan_finds_new_units_and_what_they_are(tmp_path, running, monkeypatch):
+    monkeypatch.setattr(transactions, "LONGEST_SCAN_WAIT", 0.1)
     async with line(tmp_path, running, baud=19_200, units=[1]) as (bus, polls, far_end, _):
         await settled(polls)
         seen = {unit: await sight_twice(bus, unit) for unit in range(39, 43)}

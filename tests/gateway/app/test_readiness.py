@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import aiohttp
+import pytest
 from far_end_site import a_barrier
 from running_house import CHIEF, running
 from waiting import until
@@ -13,6 +14,7 @@ from gateway.store import Entry, Store
 from simulation.far_ends.modbus_far_end import Misbehaviour
 
 
+@pytest.mark.usefixtures("frequent_reports", "soon_lost")
 async def test_ready_is_503_with_the_lane_named_while_it_cannot_work(tmp_path):
     async with a_barrier() as (_, far_end, port), running(tmp_path, port) as url, aiohttp.ClientSession() as client:
 

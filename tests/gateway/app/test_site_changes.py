@@ -16,10 +16,13 @@ from drivers.contract import GatePosition
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import EventKind
+from gateway.lanes.snapshots import Phase
 from gateway.site import running_site
 from gateway.site.trial_files import TrialFiles
 from simulation.far_ends.barrier import Wish
 from simulation.far_ends.modbus_far_end import Misbehaviour
+
+pytestmark = pytest.mark.usefixtures("frequent_reports")
 
 
 @pytest.fixture
@@ -55,14 +58,12 @@ async def test_a_changed_lane_starts_afresh_while_traffic_passes_in_the_other(ho
 
     async with asyncio.TaskGroup() as group:
         group.create_task(traffic())
-        await house.sees(lambda: passages)
+        await house.sees(lambda: house.lane("exit").phase is Phase.PASSING)
         earlier = await kinds(house)
         house.edit("held_open_seconds = 60", "held_open_seconds = 90")
         done = await house.site_file.reload(by="user:chief")
         assert (done.faults, done.refused) == ((), ())
         assert done.sentences() == ("lane entry (entry lane): changed held_open_seconds (lane entry started afresh)",)
-        seen = passages
-        await house.sees(lambda: passages > seen)
         stop.set()
 
     assert house.runner("exit") is other
@@ -71,6 +72,7 @@ async def test_a_changed_lane_starts_afresh_while_traffic_passes_in_the_other(ho
     assert len(house.exit.far_end.connections) == 1
     assert len(house.exit.far_end.received) > polled
     assert house.runner("entry").rules.lane.held_open_seconds == 90
+    assert passages
     assert house.exit.wishes() == [Wish.OPEN, Wish.CLOSE] * passages
     told = await kinds(house)
     assert told.count(EventKind.VEHICLE_PASSED) == passages
@@ -82,6 +84,7 @@ async def test_a_changed_lane_starts_afresh_while_traffic_passes_in_the_other(ho
     await house.let_in(house.entry)
 
 
+@pytest.mark.usefixtures("soon_lost")
 async def test_a_changed_lane_closes_nothing_before_its_points_were_read(house):
     await house.gateway.lanes.command(device_id=101, action=GateAction.OPEN, source="user:chief")
     await house.sees(lambda: house.lane("entry").position is GatePosition.OPEN)
@@ -212,7 +215,7 @@ async def test_a_full_disk_changes_nothing_and_is_told_in_words(house, monkeypat
 
 
 async def test_a_change_that_stops_a_lane_is_taken_back(house, monkeypatch):
-    monkeypatch.setattr(running_site, "TRIAL_SECONDS", 1.0)
+    monkeypatch.setattr(running_site, "TRIAL_SECONDS", 0.5)
     before = house.path.read_bytes()
     wrong = house.edit(f"tcp://127.0.0.1:{house.entry.port}", "tcp://127.0.0.1:1")
     done = await house.site_file.reload()
@@ -230,7 +233,7 @@ async def test_a_change_that_stops_a_lane_is_taken_back(house, monkeypatch):
 
 async def test_a_change_after_which_the_interface_is_not_served_is_taken_back(house, monkeypatch):
     """A person who changed the port from afar could not change it back."""
-    monkeypatch.setattr(running_site, "TRIAL_SECONDS", 1.0)
+    monkeypatch.setattr(running_site, "TRIAL_SECONDS", 0.5)
     before, interface = house.path.read_bytes(), house.services.interface
     await house.sees(lambda: interface.port and not interface.fault)
     with socket.create_server(("127.0.0.1", 0)) as taken:

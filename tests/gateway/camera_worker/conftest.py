@@ -187,7 +187,7 @@ async def own_camera():
 
         async def start(credentials: Credentials | None = None) -> OwnCamera:
             feed = Fanout()
-            card = testcard.TestCard(name="own", time_code=lambda: "0", width=320, height=180, keyframe_seconds=0.4)
+            card = testcard.TestCard(name="own", time_code=lambda: "0", width=320, height=180, keyframe_seconds=0.25)
             running.append(group.create_task(card.run(feed)))
             stream = ServedStream(feed=feed, credentials=credentials)
             server = await stack.enter_async_context(RtspServer(streams={"/own": stream}))

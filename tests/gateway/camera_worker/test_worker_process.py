@@ -117,6 +117,7 @@ async def test_a_wrong_password_is_refused_and_never_told(start_worker, own_came
     assert "wr0ng" not in captured.out + captured.err
 
 
+@pytest.mark.long("the second after which a silent camera has stalled, and its return")
 async def test_a_stalled_camera_is_told_and_recovers(start_worker, own_camera):
     source = await own_camera()
     worker = await start_worker()
@@ -135,7 +136,7 @@ async def test_a_camera_that_hangs_holds_up_no_other_and_no_request(start_worker
     worker = await start_worker()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         await worker.assign(camera(f"rtsp://127.0.0.1:{silent.getsockname()[1]}/x", 2), camera(source.url))
-        await worker.until(lambda: len(worker.segments()) >= 2)
+        await worker.until(worker.segments)
         await worker.assign(camera(source.url))
         recorded = len(worker.segments())
         await worker.until(lambda: len(worker.segments()) > recorded)

@@ -32,6 +32,9 @@ def card(number: str, **fields: object) -> Card:
     return Card(int(number), number, aliases=(text_alias(number),), **fields)
 
 
+pytestmark = pytest.mark.usefixtures("frequent_reports")
+
+
 @pytest.fixture
 async def far_end():
     async with a_barrier() as far_end:
@@ -43,7 +46,8 @@ async def test_boom_half_way_at_the_start_is_told_with_the_way_out_and_whoever_p
 ):
     barrier, _, port = far_end
     barrier.force(opening=0.5, now=time.monotonic())
-    async with alive(tmp_path, barrier=barrier, port=port) as lane:
+    travel = {"opening_seconds": 1, "closing_seconds": 1}
+    async with alive(tmp_path, barrier=barrier, port=port, lane=travel) as lane:
         text = await lane.told(E.POSITION_UNKNOWN)
         assert "open it, then close it" in text
         assert LaneTrouble(ProblemKind.GATE_POSITION_UNKNOWN, text) in lane.shown().troubles
@@ -57,6 +61,8 @@ async def test_boom_half_way_at_the_start_is_told_with_the_way_out_and_whoever_p
         await lane.lanes.command(device_id=GATE, action=GateAction.OPEN, source="user:tech")
         await lane.sees(lambda shown: shown.position is GatePosition.OPEN)
         assert "position has been unknown" in await lane.told(E.TROUBLE_ENDED)
+        await lane.sees(lambda _: not lane.lanes.runners[0].why_not_close())
+        await lane.lanes.command(device_id=GATE, action=GateAction.CLOSE, source="user:tech")
         await lane.sees(lambda shown: shown.position is GatePosition.CLOSED)
         assert lane.shown().troubles == ()
 
@@ -178,6 +184,7 @@ async def test_first_person_who_passes_after_a_restart_opens_the_area_to_others(
         assert presence.opened_at("garage") is not None, "as it was recorded"
 
 
+@pytest.mark.usefixtures("soon_lost")
 async def test_lane_whose_arming_loop_is_unknown_is_unable_and_a_card_there_is_told_as_a_warning(far_end, tmp_path):
     barrier, modbus, port = far_end
     wishes = {"lane": {"arming": {"device": INPUTS, "point": "arming_loop"}}, "cards": (card("7"),)}
@@ -193,6 +200,7 @@ async def test_lane_whose_arming_loop_is_unknown_is_unable_and_a_card_there_is_t
         await lane.sees(lambda shown: not shown.unable)
 
 
+@pytest.mark.usefixtures("soon_lost")
 async def test_lane_whose_gate_or_readers_are_away_is_unable(far_end, tmp_path):
     barrier, modbus, port = far_end
     async with alive(tmp_path, barrier=barrier, port=port) as lane:

@@ -84,6 +84,7 @@ def served_on(site, tmp_path):
     return site.model_copy(update={"rtsp": section})
 
 
+@pytest.mark.long("segments at the camera's pace after each of six changes")
 async def test_cameras_come_change_and_go_and_another_records_on_without_a_gap(
     record, served_on, store, field, other, events_of, disk_and_rows_agree
 ):

@@ -162,8 +162,8 @@ async def test_an_event_before_the_disk_is_there_for_the_first_time_keeps_its_fo
 async def test_a_clip_of_a_disk_that_is_away_says_so(record, site, store, pin, tmp_path):
     told = [""]
     async with record(site, media_fault=lambda: told[0], look_seconds=60) as recording:
-        await until(lambda: recording.cameras()[0].condition is CameraCondition.RECORDING)
-        event = await pin(7, before=0, after=0.5)
+        last = await until(lambda: recording.cameras()[0].last_segment_at)
+        event = await pin(7, before=0.2, after=0, at=last)
         await until(lambda: _ready(store, event.id))
         told[0] = "the disk of the media folder is not mounted"
         (tmp_path / "media" / "7").rename(tmp_path / "away")
@@ -182,9 +182,9 @@ async def test_nobody_touches_a_file_of_a_disk_that_does_not_answer(record, site
         answers.wait(60)
         return ""
 
-    async with record(site, media_fault=fault, look_seconds=0.1, answer_seconds=0.5) as recording:
-        await until(lambda: recording.cameras()[0].last_segment_at)
-        event = await pin(7, before=0, after=0.5)
+    async with record(site, media_fault=fault, look_seconds=0.1, answer_seconds=0.3) as recording:
+        last = await until(lambda: recording.cameras()[0].last_segment_at)
+        event = await pin(7, before=0.2, after=0, at=last)
         await until(lambda: _ready(store, event.id))
         (part, *_) = await store.segments.of_event(event)
         playlist = await recording.live.playlist(7)

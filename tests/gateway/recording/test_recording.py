@@ -173,6 +173,7 @@ async def test_a_worker_that_dies_or_hangs_is_gone_and_started_again(
     assert not list(deep.glob("*.sock*"))
 
 
+@pytest.mark.long("a reader's pauses before it asks a camera again")
 async def test_a_camera_that_goes_away_is_told_once_and_again_when_it_is_back(record, site, field, footage, events_of):
     async with record(site, look_seconds=0.1) as recording:
         await until(footage)
@@ -186,15 +187,19 @@ async def test_a_camera_that_goes_away_is_told_once_and_again_when_it_is_back(re
         await until(lambda: two(events_of, EventKind.CAMERA_RECORDING))
         await until(lambda: events_of(EventKind.FOOTAGE_GAP))
         assert recording.cameras()[0].reconnects >= 1
+    assert len(await events_of(EventKind.CAMERA_LOST)) == 1
 
-        # The same, when there is no room for footage: nothing is read from the camera any more, until there is.
+
+async def test_nothing_is_read_from_a_camera_while_there_is_no_room_for_its_footage(record, site, field, events_of):
+    async with record(site, look_seconds=0.1) as recording:
+        await until(lambda: is_recording(recording))
         recording.change_limits(site.storage.model_copy(update={"free_floor_gigabytes": 10**6}))
         await until(lambda: recording.cameras()[0].condition is CameraCondition.DISK_FAILED)
         await until(lambda: field.stream.viewers == 0)
         assert "pauses" in recording.cameras()[0].detail
         recording.change_limits(site.storage)
         await until(lambda: is_recording(recording))
-    assert len(await events_of(EventKind.CAMERA_LOST)) == 2
+    assert len(await events_of(EventKind.CAMERA_LOST)) == 1
 
 
 async def test_a_camera_without_its_password_is_told(record, site, events_of):
