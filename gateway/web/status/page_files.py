@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import html
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from aiohttp import web
 
+from gateway.texts import FOLDER
 from gateway.web.http.files import takes_gzip, unless_known
 
 STATIC = Path(__file__).parent / "static"
@@ -25,11 +28,13 @@ _LOADER = "load.js"  # runs before the modules, and is no module itself
 _IMPORT = re.compile(r'^import (\{ \w+(?:, \w+)* \}) from "\./(\w+)\.js";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
 _MODULE_WORD = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
+_LANGUAGES = b"LANGUAGES"
+"""Where the document names the languages, each with its own name."""
 _TYPES = {
     ".html": "text/html",
     ".css": "text/css",
     ".js": "text/javascript",
-    ".po": "text/x-gettext-translation",
+    ".json": "application/json",
     ".svg": "image/svg+xml",
 }
 
@@ -71,7 +76,15 @@ def page_files() -> Mapping[str, PageFile]:
         if name.endswith(".js") and name != _LOADER
     }
     contents[SCRIPT] = one_script(modules).encode()
+    languages = {path.stem: path.read_bytes() for path in sorted(FOLDER.glob("*.json"))}
+    contents |= {f"{name}.json": content for name, content in languages.items()}
+    contents[DOCUMENT] = contents[DOCUMENT].replace(_LANGUAGES, _names_of(languages))
     return {name: PageFile.of(name, content) for name, content in contents.items()}
+
+
+def _names_of(languages: Mapping[str, bytes]) -> bytes:
+    names = {name: json.loads(content)["language"] for name, content in languages.items()}
+    return html.escape(json.dumps(names, ensure_ascii=False)).encode()
 
 
 def one_script(modules: Mapping[str, str]) -> str:

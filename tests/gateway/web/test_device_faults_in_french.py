@@ -13,7 +13,7 @@ import drivers
 from gateway.site import SiteFaults
 from gateway.site.load import load
 from tests.gateway.web.test_faults_in_french import shown_in_french
-from tests.gateway.web.test_languages import ENGLISH, catalogue
+from tests.gateway.web.test_languages import ENGLISH, english_sentences
 
 pytestmark = pytest.mark.long("every fault of every device, in a script engine")
 
@@ -95,7 +95,7 @@ def _text(node):
 
 
 def test_each_sentence_of_a_driver_has_its_french():
-    known = [re.sub(r"\{\d\}", "{}", english) for english, _ in catalogue()]
+    known = [re.sub(r"\{\w+\}", "{}", english) for english in english_sentences()]
     whole = set(known)
     forms = [re.compile(re.escape(one).replace(r"\{\}", ".+")) for one in known if "{}" in one and len(one) > 12]
     told = [where.partition(": ")[::2] for where in sentences()]

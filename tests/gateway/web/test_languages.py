@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -19,6 +17,7 @@ from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import CommandSnapshot
 from gateway.problems.line_advice import BY_CAUSE, ON_NETWORK
 from gateway.problems.problem import ADVICE, Part, Problem
+from gateway.texts import english
 from gateway.web.status.page_files import STATIC
 from tests.gateway.web.setups.site import BROKER, fleet_seen
 
@@ -26,9 +25,15 @@ pytestmark = pytest.mark.long("a real browser")
 
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
 
-ENTRY = re.compile(r'^msgid (".+")\nmsgstr (".+")$', re.MULTILINE)
 ENGLISH = r"\b(the|is|was|of|for|with|until|since|not|has|no|it|and|from|there|are)\b"
 """Words that every English sentence has one of, and no French one."""
+
+
+def english_sentences():
+    """Return the English sentences, with each plural form."""
+    return {form for one in english().values() for form in ([one] if isinstance(one, str) else one.values())}
+
+
 SHOWN = """() => {
     const nodes = [...document.querySelectorAll("body *")]
         .filter((node) => node.translate && !["code", "noscript"].includes(node.localName));
@@ -37,11 +42,6 @@ SHOWN = """() => {
     const named = nodes.flatMap((node) => names.map((name) => node.getAttribute(name)));
     return [...texts.map((child) => child.data), ...named].filter(Boolean).map((text) => text.trim());
 }"""
-
-
-def catalogue():
-    text = (STATIC / "fr.po").read_text(encoding="utf-8")
-    return [(json.loads(english), json.loads(french)) for english, french in ENTRY.findall(text)]
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -63,26 +63,8 @@ async def gateway(open_gateway):
         yield opened
 
 
-def test_each_entry_keeps_what_stands_in_its_places():
-    for english, french in catalogue():
-        places = re.findall(r"\{\d\}", english)
-        assert places == [f"{{{number}}}" for number in range(len(places))], english
-        assert sorted(places) == sorted(re.findall(r"\{\d\}", french)), english
-
-
-def test_no_text_stands_twice():
-    times = Counter(entry for entry, _ in catalogue())
-    assert [entry for entry, count in times.items() if count > 1] == []
-
-
-def test_a_mark_has_its_space_in_french():
-    """A value in a place has its space already, so it is not looked at."""
-    bare = re.compile(r"[^\s{}\d\u00a0][;!?»](\s|$)|[^\s{}\u00a0]:(\s|$)|«[^ ]")
-    assert [french for _, french in catalogue() if bare.search(french)] == []
-
-
 def test_events_problems_and_missing_footage_have_their_french():
-    known = {entry for entry, _ in catalogue()}
+    known = english_sentences()
     wanted = {kind.label for kind in EventKind} | set(WHY_MISSING.values()) | set(WHY_AWAY.values())
     for advice in ADVICE.values():
         wanted |= {advice.title, advice.means, *advice.steps}
@@ -161,8 +143,8 @@ async def test_numbers_are_written_as_french_does(gateway, browser_page):
     async with browser_page(language="fr") as page:
         await page.goto(f"{gateway.url}/status/")
         told = page.locator("#sign-in-fault")
-        for english, french in NUMBERS.items():
-            await told.evaluate("(node, text) => (node.textContent = text)", english)
+        for sentence, french in NUMBERS.items():
+            await told.evaluate("(node, text) => (node.textContent = text)", sentence)
             await expect(told).to_contain_text(french)
 
 
@@ -247,7 +229,7 @@ def test_each_role_of_an_input_and_each_setting_has_its_french(script, table):
     text = (STATIC / script).read_text(encoding="utf-8")
     (body,) = re.findall(rf"^const {table} = \{{(.*?)\}};", text, re.MULTILINE | re.DOTALL)
     labels = re.findall(r'"([^"]+)"', body)
-    known = {english for english, _ in catalogue()}
+    known = english_sentences()
     assert labels
     assert [label for label in labels if label not in known] == []
 

@@ -1,27 +1,27 @@
-// A catalogue of texts in the gettext format: English texts, with places as {0}, and what stands for them.
+// The sentences of a language beside the English ones, for texts that come without their key.
 //
-// A name that people gave is shown as it is. `#. names 0 2` above an entry says in which of its places people's names
-// stand. In any other place a text is a name if it is one of those that the page has heard of (`keepNames`).
+// A name that people gave is shown as it is. A place whose name begins with "who" has the name of a person. In any other
+// place a text is a name if it is one of those that the page has heard of (`keepNames`).
 const SHORT = 6; // letters: a form with fewer of its own, and no word at its begin, counts for numbers alone
 const MOST_KNOWN = 5000;
 const NAME = "((?:(?!: ).)+?)"; // of a person, with more behind it
-const ENTRY = /(?:^#\. names ([\d ]+)\n)?^msgid (".+")\nmsgstr (".+")$/gm;
+const PLACE = /\{(\w+)\}/g;
 const JOINTS = ["; ", " · ", ". ", ": ", ", "]; // between texts that are put together
 const NUMBER = /^((?:\d+|[1-9]\d{0,2}(?:,\d{3})+)(?:\.(\d+))?)( %)?$/; // as English writes it
-const NAMED = /\b(?:card|plate) \{(\d)\}/g; // what stands there is no number, whatever it looks like
+const NAMED = /\b(?:card|plate) \{(\w+)\}/g; // what stands there is no number, whatever it looks like
 const ACTORS = /^(the lane|schedule|central, event \d+|a command|an unknown user)$/; // may stand where people's names do
 const UNBROKEN = / (?=[:;!?»])|(?<=«) /g; // where a language has a space before a mark, no line breaks there
 
 export class Catalogue {
-  constructor(source, language) {
+  constructor(english, sentences, language) {
     this.language = language;
     this.whole = new Map();
     this.known = new Map(); // what was looked up lately: parts of a text are asked for again and again
     this.forms = new Map(); // by their first word, "" for those that begin with a place; the most telling form first
     this.given = new Map(); // names that people gave, by the part of the page that has heard of them
     this.names = new Set(); // all of them
-    for (const [, named, id, text] of source.replaceAll('"\n"', "").matchAll(ENTRY)) {
-      this.add(JSON.parse(id), JSON.parse(text).replace(UNBROKEN, "\u00a0"), new Set(named?.split(" ")));
+    for (const [key, text] of Object.entries(english)) {
+      if (sentences[key]) this.add(text, sentences[key].replace(UNBROKEN, "\u00a0"));
     }
     for (const forms of this.forms.values()) forms.sort(byTelling);
   }
@@ -35,16 +35,18 @@ export class Catalogue {
     this.known.clear();
   }
 
-  add(english, text, named) {
+  add(english, text) {
     this.whole.set(english, text);
-    if (!english.includes("{0}")) return;
-    const letters = english.replace(/\{\d\}|[^\p{L}]/gu, "").length;
-    const first = firstWord(english.replace(/\{\d\}/g, "\0"));
+    const names = [...english.matchAll(PLACE)].map(([, name]) => name);
+    if (!names.length) return;
+    const bare = english.replace(PLACE, "\0");
+    const letters = bare.replace(/[^\p{L}]/gu, "").length;
+    const first = firstWord(bare);
     const place = !first && letters < SHORT ? "([\\d.,:-]+)" : "(.+?)";
-    const source = english.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{(\d)\}(?=(.?))/gs, (_, number, more) => (more && named.has(number) ? NAME : place));
-    const unwritten = new Set([...english.matchAll(NAMED)].map(([, number]) => number));
+    const source = english.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{(\w+)\}(?=(.?))/gs, (_, name, more) => (more && isPerson(name) ? NAME : place));
+    const unwritten = new Set([...english.matchAll(NAMED)].map(([, name]) => name));
     if (!this.forms.has(first)) this.forms.set(first, []);
-    this.forms.get(first).push({ letters, length: english.replace(/\{\d\}/g, "").length, text, named, unwritten, pattern: new RegExp(`^${source}$`, "su") });
+    this.forms.get(first).push({ letters, length: bare.length, text, names, unwritten, pattern: new RegExp(`^${source}$`, "su") });
   }
 
   // What stands for a text, null when nothing does.
@@ -71,11 +73,11 @@ export class Catalogue {
         break;
       }
     }
-    return best && best.text.replace(/\{(\d)\}/g, (_, place) => this.placed(places[Number(place) + 1], best, place));
+    return best && best.text.replace(PLACE, (_, name) => this.placed(places[best.names.indexOf(name) + 1], best, name));
   }
 
   placed(text, form, place) {
-    return form.named.has(place) ? this.named(text) : this.inPlace(text, form.unwritten.has(place));
+    return isPerson(place) ? this.named(text) : this.inPlace(text, form.unwritten.has(place));
   }
 
   // A person's name, with what is said behind it.
@@ -132,6 +134,7 @@ export class Catalogue {
   }
 }
 
+const isPerson = (place) => place.startsWith("who");
 const byTelling = (one, other) => other.letters - one.letters || other.length - one.length;
 
 // "" where a place begins the text or touches its first word.

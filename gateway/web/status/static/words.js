@@ -1,17 +1,17 @@
-// The page's language. Texts are English in the code; another language's catalogue (`fr.po`) says what stands for each.
+// The page's language. Texts are English in the code; another language's file (`fr.json`) has what stands for each.
 //
 // Whatever comes into the document is looked up there, the site's own sentences too: events, problems and reasons are
 // recognised by their form, as `{0} has been on for {1}`, and what stands in their places is looked up in turn.
 
 import { Catalogue } from "./catalogue.js";
 
-export const LANGUAGES = { en: "English", fr: "Français" };
+export const LANGUAGES = JSON.parse(document.documentElement.dataset.languages); // their names
 const CHOICE = "language";
 const ATTRIBUTES = ["aria-label", "title", "placeholder", "alt"];
 const MOST_KEPT = 5000;
 
 export const language = chosen();
-const catalogue = language === "en" ? null : new Catalogue(await fetched(language), language);
+const catalogue = language === "en" ? null : new Catalogue(...(await Promise.all(["en", language].map(fetched))), language);
 const made = new Set(); // what came of looking up: it is not looked up once more
 
 export function choose(name) {
@@ -61,10 +61,10 @@ function chosen() {
 
 async function fetched(name) {
   try {
-    const answer = await fetch(`/status/static/${name}.po`, { signal: AbortSignal.timeout(20000) });
-    return answer.ok ? await answer.text() : "";
+    const answer = await fetch(`/status/static/${name}.json`, { signal: AbortSignal.timeout(20000) });
+    return answer.ok ? await answer.json() : {};
   } catch {
-    return ""; // English is better than no page
+    return {}; // English is better than no page
   }
 }
 

@@ -1,0 +1,99 @@
+"""Texts for people as values: a key and what stands in the places of its sentence.
+
+Each language has one file of sentences by key (`en.json`, `fr.json`). English is made here, for programs, logs and
+commands; the page makes its own language. Nothing decides by a sentence: it looks at the key and the arguments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+FOLDER = Path(__file__).parent
+"""The folder with a file for each language."""
+
+_ONE, _OTHER = "one", "other"
+_COUNT = "count"
+_DECIMALS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text for people, which `str` makes English.
+
+    Attributes:
+        key: its key in the files of the languages.
+        arguments: the name of each place, and what stands there.
+    """
+
+    key: str
+    arguments: tuple[tuple[str, Argument], ...] = ()
+
+    def __str__(self) -> str:
+        """Return the English sentence."""
+        return _filled(english()[self.key], dict(self.arguments))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Serialise as the English sentence."""
+        return core_schema.is_instance_schema(cls, serialization=core_schema.to_string_ser_schema())
+
+
+Argument = str | int | float | Text
+"""What stands in a place: a name or somebody's own words, a number, or another text."""
+Words = Text | str
+"""A text, or a sentence in the words of a device, of central or of the system. "" is none."""
+Sentence = str | Mapping[str, str]
+"""A sentence of a language with its places as `{name}`, or one for each of its plural forms, chosen by `{count}`."""
+
+
+def text(key: str, /, **arguments: Argument) -> Text:
+    """Return a text."""
+    return Text(key, tuple(arguments.items()))
+
+
+def has_key(words: Words, key: str) -> bool:
+    """Tell whether these words are the text with this key."""
+    return isinstance(words, Text) and words.key == key
+
+
+def keyed(words: Words) -> str | dict[str, Any]:
+    """Return words for the page: those of others as they are, a text with its key, arguments and English sentence."""
+    return {**_shown(words), "english": str(words)} if isinstance(words, Text) else words
+
+
+@cache
+def english() -> Mapping[str, Sentence]:
+    """Return the English sentences by key."""
+    return read_language("en")
+
+
+def read_language(name: str) -> Mapping[str, Sentence]:
+    """Read the sentences of a language by key."""
+    return MappingProxyType(json.loads((FOLDER / f"{name}.json").read_text("utf-8")))
+
+
+def _shown(words: Text) -> dict[str, Any]:
+    shown = {name: _shown(one) if isinstance(one, Text) else one for name, one in words.arguments}
+    return {"key": words.key, "arguments": shown}
+
+
+def _filled(sentence: Sentence, arguments: Mapping[str, Argument]) -> str:
+    form = sentence if isinstance(sentence, str) else sentence[_ONE if arguments[_COUNT] == 1 else _OTHER]
+    return form.format_map({name: _in_place(one) for name, one in arguments.items()})
+
+
+def _in_place(one: Argument) -> str:
+    if isinstance(one, int):
+        return f"{one:,}"
+    if isinstance(one, float):
+        return f"{one:,.{_DECIMALS}f}".rstrip("0").rstrip(".")
+    return str(one)
