@@ -6,9 +6,9 @@ import re
 from typing import Annotated
 
 import typer
-from pydantic import ConfigDict, JsonValue
+from pydantic import JsonValue
 
-from gateway.cli.client import Answer, Gateway
+from gateway.cli.client import Gateway
 from gateway.cli.printing import print_answers, print_json
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.credentials import Credential
@@ -16,6 +16,7 @@ from gateway.domain.errors import ConfigError
 from gateway.domain.printed import Meaning, fields_of_bits, listed_aliases, meanings
 from gateway.domain.printed_number_search import Fit, explain
 from gateway.domain.reader_bits import MOST_BITS
+from gateway.web.answers import CardAnswer, CardRecord, CardsAnswer
 
 cards = typer.Typer(
     name="cards",
@@ -30,29 +31,23 @@ _OPTIONS = {"number": "number", "uid": "uid", "card_format": "format"}
 _Id = Annotated[int, typer.Argument(metavar="ID", min=1, help="The card's id, as `cards find` shows it.")]
 
 
-class CardShown(Answer):
-    """A card. Further fields of central are kept for --json."""
+class CardShown(CardRecord):
+    """A card, with the fields of central that are printed."""
 
-    model_config = ConfigDict(extra="allow")
-
-    id: int
     number: str | None = None
     plate: str | None = None
     holder_name: str | None = None
     username: str | None = None
-    decided_as: str | None = None
     valid_from: str | int | None = None
     valid_until: str | int | None = None
-    sync: str = "in_step"
 
 
-class _Cards(Answer):
+class _Cards(CardsAnswer):
     access_cards: tuple[CardShown, ...]
 
 
-class _Card(Answer):
+class _Card(CardAnswer):
     access_card: CardShown
-    warnings: tuple[str, ...] = ()
 
 
 @cards.command("find")

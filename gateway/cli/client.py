@@ -13,10 +13,11 @@ from typing import Self, TypeVar
 from urllib.parse import urlsplit
 
 import typer
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from gateway.domain.errors import ConfigError, GatewayError, GatewayUnreachable
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET, connect
+from gateway.web.answers import LoginAnswer
 
 _CONTROLS = re.compile(
     rb"(?<!\\)((?:\\\\)*)\\u00(?:0[0-8bcef]|1[0-9a-f]|7f|[89][0-9a-f])|\x7f|\xc2[\x80-\x9f]", re.IGNORECASE
@@ -34,21 +35,7 @@ class NobodyThere(GatewayUnreachable):
     """No gateway runs on this data folder, or at this address."""
 
 
-class Answer(BaseModel):
-    """The fields that a command reads from the gateway's answer; others are ignored."""
-
-    model_config = ConfigDict(frozen=True)
-
-
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
-
-
-class _SignedIn(Answer):
-    class Account(Answer):
-        mfa_enabled: bool = False
-
-    session: str
-    user: Account = Account()
 
 
 class LocalConnection(HTTPConnection):
@@ -170,7 +157,7 @@ class Gateway:
 @contextmanager
 def session_at(gateway: Gateway, user: str, password: str) -> Iterator[None]:
     """Sign in, and sign out when the context ends. Prompts for a code if the account has a second factor."""
-    answer = gateway.answer_of(_SignedIn, "/v1/auth/login", {"username": user, "password": password})
+    answer = gateway.answer_of(LoginAnswer, "/v1/auth/login", {"username": user, "password": password})
     gateway.session = answer.session
     if answer.user.mfa_enabled:
         gateway.asked("/v1/auth/mfa", {"token": typer.prompt("Code", err=True)})

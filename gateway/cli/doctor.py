@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import typer
 
-from gateway.cli.client import Answer
 from gateway.cli.printing import print_json
 from gateway.cli.site_now import site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.runtime import landlock
+from gateway.web.answers import AnswerPart, ProblemAnswer
 
 _FAULT_FOUND = 1
 _NOT_READY = 503
@@ -18,25 +18,11 @@ _NOT_CONFINED = (
 )
 
 
-class Problem(Answer):
-    """A problem of the site, with the fields that are printed."""
-
-    id: str
-    name: str
-    title: str
-    text: str
-    since: str
-    severity: str
-    means: str
-    acknowledged_by: str
-    steps: tuple[str, ...]
-
-
-class Verdict(Answer):
+class Verdict(AnswerPart):
     """All problems, the worst first."""
 
     headline: str
-    problems: tuple[Problem, ...]
+    problems: tuple[ProblemAnswer, ...]
 
 
 def doctor(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) -> None:
@@ -60,7 +46,7 @@ def doctor(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) 
         raise typer.Exit(_FAULT_FOUND)
 
 
-def _show(problem: Problem, *, since: str) -> None:
+def _show(problem: ProblemAnswer, *, since: str) -> None:
     of = f" · {problem.name}" if problem.id and problem.name not in problem.text else ""
     typer.echo(f"\n{problem.severity.upper()}: {problem.title}{of}: {problem.text} (since {since})")
     typer.echo(f"  {problem.means}")

@@ -15,11 +15,12 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from gateway.cli.client import Answer, Gateway, replacing
+from gateway.cli.client import Gateway, replacing
 from gateway.cli.site_now import SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.domain.events import EventKind, Severity
+from gateway.web.answers import EventRecord, EventsAnswer
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -43,33 +44,6 @@ _Since = Annotated[str, typer.Option("--since", metavar="DATE", help="From this 
 _Until = Annotated[str, typer.Option("--until", metavar="DATE", help="Until the end of this day, or this moment.")]
 
 
-class EventShown(Answer):
-    """An event."""
-
-    id: int
-    date_at: str
-    type: int
-    subcategory: int
-    name: str
-    description: str
-    lane_id: str
-    device_id: int
-    data: str
-
-    @property
-    def severity(self) -> str:
-        """The name of its severity."""
-        return Severity(self.subcategory).name.lower()
-
-
-class _Events(Answer):
-    """A page of events. A long search stops early: then `complete` is false, and `next_cursor` continues it."""
-
-    events: tuple[EventShown, ...]
-    next_cursor: int | None = None
-    complete: bool = True
-
-
 @dataclass(frozen=True, slots=True)
 class _Filter:
     """A filter of events. `body` is the part that the gateway applies; the lane and severity are applied here."""
@@ -78,7 +52,7 @@ class _Filter:
     lane: str
     least: Severity
 
-    def wants(self, event: EventShown) -> bool:
+    def wants(self, event: EventRecord) -> bool:
         return event.subcategory >= self.least and self.lane in ("", event.lane_id)
 
     def at(self, site: SiteNow) -> _Filter:
@@ -178,14 +152,14 @@ def export(
         writer = csv.writer(file)
         writer.writerow(_COLUMNS)
         for event in _newest_first(gateway, wanted):
-            writer.writerow(_as_text(getattr(event, name)) for name in _COLUMNS)
+            writer.writerow(map(_as_text, _columns(event).values()))
             count += 1
             if count % 10_000 == 0:
                 typer.echo(f"{count} events …", err=True)
     typer.echo(f"{output}: {count} events")
 
 
-def _newest_first(gateway: Gateway, wanted: _Filter) -> Iterator[EventShown]:
+def _newest_first(gateway: Gateway, wanted: _Filter) -> Iterator[EventRecord]:
     """Yield the events that pass the filter, fetching page after page on demand.
 
     `page` 2 is sent with the cursor, because an account that pulls by cursor alone counts as a consumer, for which
@@ -193,9 +167,9 @@ def _newest_first(gateway: Gateway, wanted: _Filter) -> Iterator[EventShown]:
     """
     body = {**wanted.body, "page_limit": PAGE}
     while True:
-        page = gateway.answer_of(_Events, "/v1/event/list", body)
+        page = gateway.answer_of(EventsAnswer, "/v1/event/list", body)
         yield from filter(wanted.wants, page.events)
-        if page.next_cursor is None or (page.complete and len(page.events) < PAGE):
+        if page.next_cursor is None or (page.complete is None and len(page.events) < PAGE):
             return
         body |= {"cursor_id": page.next_cursor, "page": 2}
 
@@ -229,14 +203,19 @@ def _kind(name: str) -> int:
         raise ConfigError(f"--type {name}: there is no such type; docs/event-numbers.md has them all") from error
 
 
-def _shown(site: SiteNow, event: EventShown) -> str:
+def _shown(site: SiteNow, event: EventRecord) -> str:
     lane = f"  [{event.lane_id}]" if event.lane_id else ""
     when = site.time(event.date_at)
-    return f"{event.id}  {when}  {event.severity.upper():7}  {event.name}{lane}: {event.description}"
+    return f"{event.id}  {when}  {event.subcategory.name:7}  {event.name}{lane}: {event.description}"
 
 
-def _json_shown(event: EventShown) -> str:
-    return json.dumps({name: getattr(event, name) for name in _COLUMNS}, ensure_ascii=False)
+def _json_shown(event: EventRecord) -> str:
+    return json.dumps(_columns(event), ensure_ascii=False)
+
+
+def _columns(event: EventRecord) -> dict[str, object]:
+    known = {**event.model_dump(), "severity": event.subcategory.name.lower()}
+    return {name: known[name] for name in _COLUMNS}
 
 
 def _as_text(value: object) -> object:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from gateway.cli.client import Answer, Gateway, save
+from gateway.cli.client import Gateway, save
 from gateway.cli.target import USUAL_DATA, Data, Url, connected
 from gateway.proof_package import (
     MOST_BETWEEN,
@@ -21,6 +21,7 @@ from gateway.proof_package import (
     check_chain,
     verify,
 )
+from gateway.web.answers import LeavesAnswer
 
 
 class _EventFirst(TyperGroup):
@@ -28,10 +29,6 @@ class _EventFirst(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         return super().resolve_command(ctx, ["fetch", *args] if args and args[0].isdecimal() else args)
-
-
-class _Leaves(Answer):
-    leaves: list[str]
 
 
 app = typer.Typer(
@@ -142,7 +139,7 @@ def _prove_chain(old: ClipEntry, new: ClipEntry, gateway: Gateway) -> str:
     for low in range(begin, end - 1, MOST_BETWEEN):
         high = min(low + MOST_BETWEEN + 1, end)
         asking = f"/status/chain/{new.camera_id}?after={low}&before={high}"
-        leaves += gateway.answer_of(_Leaves, asking, None).leaves
+        leaves += gateway.answer_of(LeavesAnswer, asking, None).leaves
     check_chain(first, last, leaves)
     return f"{new.camera}: proven from {first.path} to {last.path}, over {len(leaves)} segments between them"
 

@@ -9,13 +9,14 @@ from urllib.parse import quote
 import typer
 from pydantic import JsonValue
 
-from gateway.cli.client import Answer, save
+from gateway.cli.client import save
 from gateway.cli.printing import print_answers, print_value
 from gateway.cli.site_now import site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.lanes.incident_files import read_incident
 from gateway.lanes.tape import Difference, Incident, TapedStep, replayed
+from gateway.web.answers import IncidentAnswer, IncidentsAnswer
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -25,21 +26,6 @@ app = typer.Typer(
 _DIFFERS = 1
 
 
-class SavedIncident(Answer):
-    """The file of a saved incident; `size` in bytes."""
-
-    name: str
-    size: int
-
-
-class _Saved(Answer):
-    incident: SavedIncident
-
-
-class _List(Answer):
-    incidents: tuple[SavedIncident, ...]
-
-
 @app.command("list")
 def show(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) -> None:
     """List the saved incidents, the newest first. A lane's last two minutes are saved at each of its alarms.
@@ -47,7 +33,7 @@ def show(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) ->
     Example: edge-gateway incidents list
     """
     with connected(data, url) as gateway:
-        found = gateway.answer_of(_List, "/status/incident/list", None).incidents
+        found = gateway.answer_of(IncidentsAnswer, "/status/incident/list", None).incidents
     if as_json:
         print_answers(found)
         return
@@ -85,7 +71,7 @@ def save_now(
     """
     with connected(data, url) as gateway:
         lane_id = site_now(gateway).lane(lane).lane_id
-        saved = gateway.answer_of(_Saved, "/status/incident/save", {"lane_id": lane_id}).incident
+        saved = gateway.answer_of(IncidentAnswer, "/status/incident/save", {"lane_id": lane_id}).incident
         save(gateway, f"/status/incident/file/{saved.name}", Path(saved.name))
     if as_json:
         print_value(saved.model_dump(mode="json"))

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pydantic import JsonValue
 
-from gateway.cli.client import Answer, Gateway
+from gateway.cli.client import Gateway
 from gateway.cli.printing import print_answers, print_value
 from gateway.cli.site_now import SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import GatewayError
+from gateway.web.answers import BooksAnswer, WaitingReason, WaitingRow, WaitingRows
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,52 +24,6 @@ app = typer.Typer(
 _PAGE = 500
 _UNTRIED = "not tried yet"
 _Number = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="The number that `outbox list` shows.")]
-
-
-class _Row(Answer):
-    """A record that waits for central."""
-
-    id: int
-    kind: str
-    action: str
-    record_id: int
-    since: str
-    tries: int
-    refused: bool
-    unknown: bool
-    lost: bool
-    error: str
-    fields: dict[str, object]
-
-
-class _Rows(Answer):
-    waiting: tuple[_Row, ...]
-    next: int | None
-
-
-class _Reason(Answer):
-    """A reason why records wait: the error of their last attempt, and the number of records with it."""
-
-    count: int
-    kind: str
-    action: str
-    since: str
-    error: str
-
-
-class _Waiting(Answer):
-    waiting: int
-
-
-class _Books(Answer):
-    books: _Waiting
-    reasons: tuple[_Reason, ...]
-
-
-class _Whole(Answer):
-    """One row with all its details."""
-
-    waiting: tuple[dict[str, JsonValue]]
 
 
 @app.command("list")
@@ -94,7 +48,7 @@ def show(
         for row in _rows(gateway, waiting=waiting):
             found = True
             typer.echo("\n".join(_lines(site, row)))
-        answer = gateway.answer_of(_Books, "/status/outbox/books", {})
+        answer = gateway.answer_of(BooksAnswer, "/status/outbox/books", {})
     if not found:
         typer.echo("nothing waits for central" if waiting else "central refused nothing")
     typer.echo("".join(f"{line}\n" for line in _why(site, answer.books.waiting, answer.reasons)), nl=False)
@@ -107,12 +61,12 @@ def one(number: _Number, data: Data = USUAL_DATA, url: Url = "", as_json: JsonWa
     Example: edge-gateway outbox show 17
     """
     with connected(data, url) as gateway:
-        row = gateway.answer_of(_Whole, "/status/outbox/list", {"id": number}).waiting[0]
+        row = gateway.answer_of(WaitingRows, "/status/outbox/list", {"id": number}).waiting[0]
         site = site_now(gateway)
     if as_json:
-        print_value(row)
+        print_value(row.model_dump(mode="json"))
         return
-    for name, value in {**row, "since": site.time(str(row["since"]))}.items():
+    for name, value in {**row.model_dump(mode="json"), "since": site.time(row.since)}.items():
         typer.echo(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}")
 
 
@@ -177,7 +131,7 @@ def drop(
     Example: edge-gateway outbox drop 17 --yes
     """
     with connected(data, url) as gateway:
-        row = gateway.answer_of(_Rows, "/status/outbox/list", {"id": number}).waiting[0]
+        row = gateway.answer_of(WaitingRows, "/status/outbox/list", {"id": number}).waiting[0]
         if not yes:
             typer.echo("\n".join(_lines(site_now(gateway), row)))
             typer.confirm("Drop it?", abort=True)
@@ -185,11 +139,11 @@ def drop(
     typer.echo(f"{number} is dropped; central will never get it")
 
 
-def _rows(gateway: Gateway, *, waiting: bool) -> Iterator[_Row]:
+def _rows(gateway: Gateway, *, waiting: bool) -> Iterator[WaitingRow]:
     after: int | None = 0
     while after is not None:
         body = {"after": after, "limit": _PAGE, "all": waiting}
-        answer = gateway.answer_of(_Rows, "/status/outbox/list", body)
+        answer = gateway.answer_of(WaitingRows, "/status/outbox/list", body)
         yield from answer.waiting
         after = answer.next
 
@@ -211,7 +165,7 @@ def _field(text: str) -> tuple[str, object]:
     return name, parsed if not isinstance(parsed, int | float) or json.dumps(parsed) == value else value
 
 
-def _why(site: SiteNow, waiting: int, reasons: Sequence[_Reason]) -> list[str]:
+def _why(site: SiteNow, waiting: int, reasons: Sequence[WaitingReason]) -> list[str]:
     """Return lines that say how many records wait, and how their last attempts ended."""
     if not waiting:
         return []
@@ -226,7 +180,7 @@ def _why(site: SiteNow, waiting: int, reasons: Sequence[_Reason]) -> list[str]:
     ]
 
 
-def _lines(site: SiteNow, row: _Row) -> list[str]:
+def _lines(site: SiteNow, row: WaitingRow) -> list[str]:
     tries = "1 try" if row.tries == 1 else f"{row.tries} tries"
     fields = json.dumps(row.fields, ensure_ascii=False)
     how = "nobody knows whether central has it" if row.unknown else "refused" if row.refused else "waits"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from pydantic_core import to_json
 from rich.console import Console
 from rich.table import Table
 
@@ -17,10 +18,11 @@ from drivers.modbus.survey import Answered, UnitValues
 from gateway.cli.client import Gateway
 from gateway.cli.line_alone import LineTrace, addresses, listen, look, profile_of, run_on_line, scan, spec_at, spec_of
 from gateway.cli.printing import print_answers
-from gateway.cli.running_lines import Line, Scan, Unit, asked_there, device_values, follow, lines_of, must_have, show
+from gateway.cli.running_lines import asked_there, device_values, follow, lines_of, must_have, show
 from gateway.cli.running_lines import scan as scan_running
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import CommandRefused, ConfigError
+from gateway.lines.scans import Scan
 from gateway.site import (
     Device,
     ModbusDevice,
@@ -31,6 +33,7 @@ from gateway.site import (
     Site,
     load,
 )
+from gateway.web.status.line_answers import LineShown, UnitShown
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -112,7 +115,7 @@ def follow_frames(
     with connected(data, url) as gateway:
         for frame in follow(gateway, must_have(gateway, line).name, seconds=seconds):
             if as_json:
-                typer.echo(frame.model_dump_json())
+                typer.echo(to_json(frame))
             else:
                 show(frame)
 
@@ -136,7 +139,7 @@ def port(
     Example: edge-gateway probe port serial:/dev/ttyUSB0 --baud 9600 --seconds 30
     """
 
-    def ask(gateway: Gateway, known: Line) -> None:
+    def ask(gateway: Gateway, known: LineShown) -> None:
         for frame in follow(gateway, known.name, seconds=seconds):
             show(frame)
 
@@ -178,7 +181,7 @@ def bus(
     wanted = addresses(units, lowest=1, highest=247, option="--units")
     speeds = addresses(baud, lowest=300, highest=921_600, option="--baud")
 
-    def ask(gateway: Gateway, known: Line) -> None:
+    def ask(gateway: Gateway, known: LineShown) -> None:
         typer.echo(f"line {known.name} is the running gateway's: it asks in its idle turns", err=True)
         done = scan_running(
             gateway, known.name, first=min(wanted), last=max(wanted), through_converter=through_converter
@@ -231,7 +234,7 @@ def unit(
     link = next(link for link in read.links if link.id == chosen.link)
     profile = profile_of(read, site, chosen)
 
-    def ask(gateway: Gateway, _: Line) -> None:
+    def ask(gateway: Gateway, _: LineShown) -> None:
         if send is not None:
             raise CommandRefused(
                 f"the running gateway has line {link.id}: its lane commands the gate, with edge-gateway lanes {send}"
@@ -247,7 +250,7 @@ def unit(
 
 def _show_scan(done: Scan, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(done.model_dump_json(indent=2))
+        typer.echo(to_json(done, indent=2))
     else:
         table = Table("unit", "device", "answer", "it says it is")
         for one in done.units:
@@ -278,7 +281,7 @@ def _show_state(name: str, profile: UnitProfile, state: UnitValues, *, as_json: 
         Console().print(_state_table(name, profile, state))
 
 
-def _unit_words(unit: Unit) -> str:
+def _unit_words(unit: UnitShown) -> str:
     whom = ", ".join(unit.devices) or "no device"
     reply = "no answer yet" if unit.reply is None else f"{unit.reply:g} ms of {unit.allowed:g} ms allowed"
     failed = "".join(f", {count} {kind}" for kind, count in unit.failed.items() if count)

@@ -13,108 +13,28 @@ from rich.console import Console
 from rich.progress import Progress
 
 from drivers.modbus.survey import UnitValues
-from gateway.cli.client import Answer, Gateway
+from gateway.cli.client import Gateway
 from gateway.cli.target import connected
 from gateway.domain.errors import ConfigError, GatewayUnreachable
+from gateway.lines.frames import Frame
+from gateway.lines.scans import Scan
+from gateway.web.status.line_answers import FramesAnswer, LinesAnswer, LineShown, ScanAnswer, ValuesAnswer
 
 _LOOK_SECONDS = 0.5
 _LONGEST_SCAN_SECONDS = 660.0
 
 
-class Unit(Answer):
-    """A unit on a line. `reply` is the median time of its answers, in ms; counts are those of the last hour."""
-
-    unit: int
-    devices: tuple[str, ...]
-    reply: float | None
-    allowed: float
-    failing: str | None
-    failed: dict[str, int]
-    reply_times: tuple[int, ...]
-    verdict: str
-
-
-class ScannedUnit(Answer):
-    """A unit that a scan found, or that the site uses; `is_clear` is false for a garbled answer."""
-
-    unit: int
-    devices: tuple[str, ...]
-    answer: str
-    identity: str
-    is_clear: bool
-
-
-class Scan(Answer):
-    """The state of a scan. `ended` is "" while it runs, else how it ended."""
-
-    total: int
-    asked: int
-    unasked: tuple[int, ...]
-    units: tuple[ScannedUnit, ...]
-    ended: str
-
-
-class Line(Answer):
-    """A line of the running gateway."""
-
-    name: str
-    url: str
-    baud: int
-    framing: str
-    down: str
-    verdict: str
-    scan: Scan | None
-    units: tuple[Unit, ...]
-
-
-class _Lines(Answer):
-    lines: tuple[Line, ...]
-
-
-class _ScanAnswer(Answer):
-    scan: Scan
-
-
-class Frame(Answer):
-    """A request and its result, in words."""
-
-    number: int
-    at: int
-    unit: int | None
-    devices: tuple[str, ...]
-    purpose: str
-    asked: str
-    told: str
-    good: bool
-    milliseconds: float
-    sent: str
-    received: str
-
-
-class _Values(Answer):
-    class Values(Answer):
-        position: str
-        points: dict[str, str]
-        readings: dict[str, str]
-
-    values: Values
-
-
-class _Frames(Answer):
-    frames: tuple[Frame, ...]
-
-
-def lines_of(gateway: Gateway) -> tuple[Line, ...]:
+def lines_of(gateway: Gateway) -> tuple[LineShown, ...]:
     """Return the lines of the gateway. Raises GatewayError."""
-    return gateway.answer_of(_Lines, "/status/line/list", None).lines
+    return gateway.answer_of(LinesAnswer, "/status/line/list", None).lines
 
 
-def line_named(gateway: Gateway, wanted: str) -> Line | None:
+def line_named(gateway: Gateway, wanted: str) -> LineShown | None:
     """Return the gateway's line with this name or address; None if there is none. Raises GatewayError."""
     return next((line for line in lines_of(gateway) if wanted in {line.name, line.url}), None)
 
 
-def must_have(gateway: Gateway, wanted: str) -> Line:
+def must_have(gateway: Gateway, wanted: str) -> LineShown:
     """Return the gateway's line with this name or address. Raises ConfigError if there is none."""
     line = line_named(gateway, wanted)
     if line is None:
@@ -123,7 +43,7 @@ def must_have(gateway: Gateway, wanted: str) -> Line:
     return line
 
 
-def asked_there(line: str, ask: Callable[[Gateway, Line], None], *, data: Path, url: str, force: bool) -> bool:
+def asked_there(line: str, ask: Callable[[Gateway, LineShown], None], *, data: Path, url: str, force: bool) -> bool:
     """Call `ask` with the running gateway and its line; return False if no gateway runs here, or it has no such line.
 
     With `url`, a missing gateway or line is an error (GatewayUnreachable, ConfigError). With `force`, no gateway is
@@ -150,7 +70,7 @@ def scan(gateway: Gateway, line: str, *, first: int, last: int, through_converte
     Ctrl-C stops the scan and returns what it has found. Raises GatewayError.
     """
     body = {"line": line, "first": first, "last": last, "through_converter": through_converter}
-    found = gateway.answer_of(_ScanAnswer, "/status/line/scan", body).scan
+    found = gateway.answer_of(ScanAnswer, "/status/line/scan", body).scan
     until = time.monotonic() + _LONGEST_SCAN_SECONDS
     try:
         with Progress(console=Console(stderr=True), transient=True) as progress:
@@ -160,7 +80,7 @@ def scan(gateway: Gateway, line: str, *, first: int, last: int, through_converte
                 found = must_have(gateway, line).scan or found
                 progress.update(task, completed=found.asked + len(found.unasked))
     except KeyboardInterrupt:
-        found = gateway.answer_of(_ScanAnswer, "/status/line/scan/stop", {"line": line}).scan
+        found = gateway.answer_of(ScanAnswer, "/status/line/scan/stop", {"line": line}).scan
     return found
 
 
@@ -169,7 +89,7 @@ def follow(gateway: Gateway, line: str, *, seconds: float | None) -> Iterator[Fr
     after, until = 0, None if seconds is None else time.monotonic() + seconds
     while True:
         asked = urlencode({"line": line, "after": after})
-        for frame in gateway.answer_of(_Frames, f"/status/line/frames?{asked}", None).frames:
+        for frame in gateway.answer_of(FramesAnswer, f"/status/line/frames?{asked}", None).frames:
             after = frame.number
             yield frame
         if until is not None and time.monotonic() >= until:
@@ -179,8 +99,7 @@ def follow(gateway: Gateway, line: str, *, seconds: float | None) -> Iterator[Fr
 
 def device_values(gateway: Gateway, device_id: int) -> UnitValues:
     """Return every value that the device's profile names, read while its line is idle. Raises GatewayError."""
-    told = gateway.answer_of(_Values, "/status/line/values", {"id": device_id}).values
-    return UnitValues(told.position, told.points, told.readings)
+    return gateway.answer_of(ValuesAnswer, "/status/line/values", {"id": device_id}).values
 
 
 def show(frame: Frame) -> None:

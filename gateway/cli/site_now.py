@@ -6,31 +6,34 @@ from datetime import datetime
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
-from gateway.cli.client import Answer, Gateway
+from gateway.cli.client import Gateway
+from gateway.domain.central_status import CentralStatus
 from gateway.domain.errors import ConfigError
+from gateway.runtime.clock import iso_utc
+from gateway.web.answers import AnswerPart, OutboxBooks
 
 
-class Point(Answer):
+class Point(AnswerPart):
     """An input as last reported."""
 
     name: str
     state: str
 
 
-class Trouble(Answer):
+class Trouble(AnswerPart):
     """Something wrong with a lane."""
 
     text: str
 
 
-class Command(Answer):
+class Command(AnswerPart):
     """The last command to a lane's gate."""
 
     id: str
     state: str
 
 
-class Lane(Answer):
+class Lane(AnswerPart):
     """A lane. `unable`: the troubles because of which it cannot admit vehicles or let them out."""
 
     lane_id: str
@@ -47,7 +50,7 @@ class Lane(Answer):
     troubles: tuple[Trouble, ...]
 
 
-class Refusals(Answer):
+class Refusals(AnswerPart):
     """The messages of a device that were refused: how many, why the last one, and its begin."""
 
     count: int
@@ -55,7 +58,7 @@ class Refusals(Answer):
     said: str
 
 
-class Device(Answer):
+class Device(AnswerPart):
     """A device. `detail` says why it does not answer."""
 
     device_id: int
@@ -69,7 +72,7 @@ class Device(Answer):
     refusals: Refusals
 
 
-class Camera(Answer):
+class Camera(AnswerPart):
     """A camera. `last_segment_at` is the end of its newest footage."""
 
     camera_id: int
@@ -81,7 +84,7 @@ class Camera(Answer):
     reconnects: int
 
 
-class Area(Answer):
+class Area(AnswerPart):
     """Vehicles inside an area."""
 
     area_id: str
@@ -90,7 +93,7 @@ class Area(Answer):
     limit: int | None
 
 
-class GatewayState(Answer):
+class GatewayState(AnswerPart):
     """The gateway itself. `headline` is the verdict in a few words."""
 
     site: str
@@ -100,34 +103,13 @@ class GatewayState(Answer):
     headline: str
 
 
-class CentralNotice(Answer):
-    """A notice about central for technicians."""
-
-    kind: str
-
-
-class Central(Answer):
-    """The link to central."""
-
-    reachable: bool | None
-    error: str
-    notices: tuple[CentralNotice, ...] = ()
-
-
-class Books(Answer):
-    """Counts of records for central."""
-
-    waiting: int
-    parked: int
-
-
-class Storage(Answer):
+class Storage(AnswerPart):
     """The storage of footage, in words."""
 
     text: str
 
 
-class SiteNow(Answer):
+class SiteNow(AnswerPart):
     """The whole site."""
 
     gateway: GatewayState
@@ -136,17 +118,21 @@ class SiteNow(Answer):
     cameras: tuple[Camera, ...]
     areas: tuple[Area, ...]
     storage: Storage | None
-    central: Central | None
-    books: Books | None
+    central: CentralStatus | None
+    books: OutboxBooks | None
 
     @property
     def zone(self) -> ZoneInfo:
         """The site's time zone."""
         return ZoneInfo(self.gateway.timezone)
 
-    def time(self, moment: datetime | str) -> str:
-        """Return a moment in the site's time zone, as people write it. A text is one that the gateway wrote."""
-        known = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
+    def time(self, moment: datetime | str | int) -> str:
+        """Return a moment in the site's time zone, as people write it. A text is one that the gateway wrote.
+
+        A number is of microseconds since 1970.
+        """
+        text = iso_utc(moment) if isinstance(moment, int) else moment
+        known = datetime.fromisoformat(text) if isinstance(text, str) else text
         return known.astimezone(self.zone).strftime(_TIME)
 
     def lane(self, named: str) -> Lane:
@@ -162,7 +148,7 @@ class SiteNow(Answer):
         return _one("camera", named, [((str(item.camera_id), item.name), item) for item in self.cameras])
 
 
-class SiteAnswer(Answer):
+class SiteAnswer(AnswerPart):
     """The answer of `/status/now`."""
 
     snapshot: SiteNow

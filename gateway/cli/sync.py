@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.client import Answer, Gateway
-from gateway.cli.printing import print_answers
+from gateway.cli.client import Gateway
+from gateway.cli.printing import print_value
 from gateway.cli.site_now import SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
+from gateway.domain.central_status import CentralStatus
 from gateway.domain.errors import GatewayError
+from gateway.web.answers import BooksAnswer, SyncAnswer
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -22,48 +24,6 @@ app = typer.Typer(
 _LOOK_SECONDS = 0.5
 
 
-class Notice(Answer):
-    """A notice about central."""
-
-    text: str
-
-
-class _State(Answer):
-    """State of synchronisation with central."""
-
-    reachable: bool | None
-    since: str
-    error: str
-    pulled_at: str | None
-    pulled: str
-    progress: str
-    refreshing: bool
-    reconciling: bool
-    reconciled: str
-    incomplete: bool
-    notices: tuple[Notice, ...]
-
-
-class _Sync(Answer):
-    sync: _State
-
-
-class _Books(Answer):
-    """Counts of records for central by outcome."""
-
-    accepted: int
-    delivered: int
-    waiting: int
-    parked: int
-    replaced: int
-    dropped: int
-    balance: bool
-
-
-class _Outbox(Answer):
-    books: _Books
-
-
 @app.command("status")
 def status(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) -> None:
     """Show whether central answers, what was fetched last, and what waits. Exit status 1 when records are missing.
@@ -71,12 +31,13 @@ def status(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) 
     Example: edge-gateway sync status
     """
     with connected(data, url) as gateway:
-        state = _state(gateway)
-        books = gateway.answer_of(_Outbox, "/status/outbox/books", {}).books
+        answer = _state(gateway)
+        state = answer.sync
+        books = gateway.answer_of(BooksAnswer, "/status/outbox/books", {}).books
         site = site_now(gateway)
     found = books.delivered + books.waiting + books.parked + books.replaced + books.dropped
     if as_json:
-        print_answers((state, books))
+        print_value([answer.model_dump(mode="json")["sync"], books.model_dump(mode="json")])
     else:
         typer.echo("\n".join(_lines(site, state)))
         typer.echo(
@@ -126,17 +87,17 @@ def reconcile(
         typer.echo(state.reconciled)
 
 
-def _state(gateway: Gateway) -> _State:
-    return gateway.answer_of(_Sync, "/status/sync", {}).sync
+def _state(gateway: Gateway) -> SyncAnswer:
+    return gateway.answer_of(SyncAnswer, "/status/sync", {})
 
 
-def _followed(gateway: Gateway, busy: Callable[[_State], bool], *, away: str) -> _State:
+def _followed(gateway: Gateway, busy: Callable[[CentralStatus], bool], *, away: str) -> CentralStatus:
     """Print the progress while `busy`; return the last state.
 
     Raises GatewayError when central does not answer; its message ends with `away`.
     """
     said = ""
-    while busy(state := _state(gateway)):
+    while busy(state := _state(gateway).sync):
         if state.reachable is False:
             raise GatewayError(f"central does not answer: {state.error}; {away}")
         if state.progress not in ("", said):
@@ -146,7 +107,7 @@ def _followed(gateway: Gateway, busy: Callable[[_State], bool], *, away: str) ->
     return state
 
 
-def _lines(site: SiteNow, state: _State) -> list[str]:
+def _lines(site: SiteNow, state: CentralStatus) -> list[str]:
     reach = {True: "central answers", False: f"central does not answer: {state.error}", None: "not tried yet"}
     fetched = f"{site.time(state.pulled_at)}: {state.pulled}" if state.pulled_at else "nothing was fetched yet"
     return [

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.client import Answer, AnswerT
+from gateway.cli.client import AnswerT
 from gateway.cli.printing import print_answers
 from gateway.cli.site_now import SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import GatewayError
+from gateway.web.answers import WebhookEnabled, WebhookList, WebhookRecord, WebhookReplayed, WebhookTested
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -21,39 +22,6 @@ app = typer.Typer(
 _Id = Annotated[str, typer.Argument(metavar="WEBHOOK", help="The id that `webhooks list` shows.")]
 
 
-class _Webhook(Answer):
-    """A webhook with the counts of its messages."""
-
-    id: str
-    url: str
-    events: tuple[str, ...]
-    reason: str
-    last_error: str
-    created_at: str
-    created_by: str
-    waiting: int
-    delivered: int
-    failed: int
-    dropped: int
-
-
-class _Webhooks(Answer):
-    webhooks: tuple[_Webhook, ...]
-
-
-class _Enabled(Answer):
-    webhook: _Webhook
-
-
-class _Replayed(Answer):
-    count: int
-
-
-class _Tested(Answer):
-    taken: bool
-    fault: str
-
-
 @app.command("list")
 def show(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) -> None:
     """List every webhook with its address, its state and its message counts. Secrets are not shown.
@@ -61,7 +29,7 @@ def show(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) ->
     Example: edge-gateway webhooks list
     """
     with connected(data, url) as gateway:
-        known = gateway.answer_of(_Webhooks, "/status/webhook/list", {}).webhooks
+        known = gateway.answer_of(WebhookList, "/status/webhook/list", {}).webhooks
         if as_json:
             print_answers(known)
             return
@@ -78,7 +46,7 @@ def enable(webhook: _Id, data: Data = USUAL_DATA, url: Url = "") -> None:
 
     Example: edge-gateway webhooks enable wh_0123456789abcdef
     """
-    answer = _ask(_Enabled, data, url, "enable", {"id": webhook}).webhook
+    answer = _ask(WebhookEnabled, data, url, "enable", {"id": webhook}).webhook
     typer.echo(f"{webhook} is enabled; {answer.waiting} messages wait for it")
 
 
@@ -96,7 +64,7 @@ def replay(
 
     Example: edge-gateway webhooks replay wh_0123456789abcdef --since 2026-01-31
     """
-    answer = _ask(_Replayed, data, url, "replay", {"id": webhook, "since": since, "until": until})
+    answer = _ask(WebhookReplayed, data, url, "replay", {"id": webhook, "since": since, "until": until})
     typer.echo(f"{answer.count} messages are sent to {webhook} again")
 
 
@@ -106,7 +74,7 @@ def send_test(webhook: _Id, data: Data = USUAL_DATA, url: Url = "") -> None:
 
     Example: edge-gateway webhooks test wh_0123456789abcdef
     """
-    answer = _ask(_Tested, data, url, "test", {"id": webhook})
+    answer = _ask(WebhookTested, data, url, "test", {"id": webhook})
     if not answer.taken:
         raise GatewayError(f"{webhook} did not accept the message: {answer.fault}")
     typer.echo(f"{webhook} accepted the message")
@@ -117,7 +85,7 @@ def _ask(shape: type[AnswerT], data: Path, url: str, what: str, body: dict[str, 
         return gateway.answer_of(shape, f"/status/webhook/{what}", body)
 
 
-def _lines(site: SiteNow, webhook: _Webhook) -> list[str]:
+def _lines(site: SiteNow, webhook: WebhookRecord) -> list[str]:
     state = f"disabled: {webhook.reason}" if webhook.reason else "enabled"
     ended = f"{webhook.delivered} delivered, {webhook.failed} failed, {webhook.dropped} dropped"
     return [

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from pydantic import PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer
 
 from gateway.runtime.clock import iso_utc
 
-WallMicros = Annotated[int, PlainSerializer(iso_utc, return_type=str, when_used="json")]
+_BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _micros(value: object) -> object:
+    """Return a moment that is ISO 8601 text as microseconds. Raises ValueError."""
+    return (datetime.fromisoformat(value) - _BEGIN) // timedelta(microseconds=1) if isinstance(value, str) else value
+
+
+WallMicros = Annotated[int, BeforeValidator(_micros), PlainSerializer(iso_utc, return_type=str, when_used="json")]
 """Microseconds since 1970, UTC. JSON has them as ISO 8601 text."""

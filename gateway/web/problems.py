@@ -8,46 +8,11 @@ from gateway.domain.problems import ProblemKind as K
 from gateway.domain.writes import JsonObject
 from gateway.problems.problem import Part, Problem, Verdict
 from gateway.runtime.clock import iso_utc
-from gateway.web.operations.answers import Answer
 
 _FETCHED_AGAIN = frozenset({K.CENTRAL_LIST_INCOMPLETE, K.CENTRAL_LIST_OLD, K.CENTRAL_LIST_SHRANK, K.CARDS_UNREADABLE})
 _OF_SITE_FILE = frozenset({K.SITE_FILE_NOTICE})
 _OF_INPUTS = frozenset({K.GATE_LIMITS_BOTH_ON})
 """Problems of lanes for which the page shows the inputs, which are under Health."""
-
-
-class ActionAnswer(Answer):
-    """Action for a problem on the page: to show a view (`show`), or to call an operation without a body (`post`)."""
-
-    label: str
-    show: str
-    post: str
-
-
-class ProblemAnswer(Answer):
-    """A problem of the site: what is wrong, since when, what it means for drivers, and what to do.
-
-    `id` is that of its lane, line, device or camera, `subject` the input concerned. `lanes` cannot work because of it.
-    `acknowledged_by` has known of it since `acknowledged_at`; nobody is called for it until `silent_until`. `action` is
-    what the page offers, or null.
-    """
-
-    kind: str
-    part: str
-    id: str
-    name: str
-    subject: str
-    title: str
-    text: str
-    lanes: tuple[str, ...]
-    since: str
-    severity: str
-    means: str
-    steps: tuple[str, ...]
-    action: ActionAnswer | None
-    acknowledged_by: str
-    acknowledged_at: str | None
-    silent_until: str | None
 
 
 def problem_fields(problem: Problem) -> JsonObject:

@@ -13,6 +13,7 @@ from gateway.domain.announcements import AnnouncedType
 from gateway.domain.errors import ReceiverRefused, SecretRefused
 from gateway.runtime.clock import iso_utc
 from gateway.store import Webhook
+from gateway.web.answers import WebhookCreated, WebhookRecord
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body
@@ -27,29 +28,6 @@ class WebhookBody(Body):
     url: Annotated[str, Field(strict=True, min_length=1, max_length=2000)]
     events: Annotated[tuple[AnnouncedType, ...], Field(min_length=1, max_length=20, fail_fast=True)]
     secret: Annotated[Printed, Field(min_length=8, max_length=256)] | None = None
-
-
-class WebhookCreated(LegacyAnswer):
-    """A new webhook. Its secret is shown only here."""
-
-    id: str
-    url: str
-    events: tuple[str, ...]
-    secret: str
-
-
-class WebhookRecord(WebhookCreated):
-    """A webhook with its secret masked. `waiting`, `delivered`, `failed` and `dropped` count its messages."""
-
-    status: Literal["enabled", "disabled"]
-    reason: str
-    last_error: str
-    created_at: str
-    created_by: str
-    waiting: int
-    delivered: int
-    failed: int
-    dropped: int
 
 
 class WebhooksAnswer(LegacyAnswer):

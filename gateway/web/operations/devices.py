@@ -25,6 +25,7 @@ from gateway.site.running_site import RunningSite
 from gateway.store import KnownRecord
 from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.records import Records
+from gateway.web.answers import Answer, CursorListed, Status
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import (
@@ -43,7 +44,6 @@ from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.sent_at import refuse_late
 from gateway.web.operation import CONTROL_DEVICES, VIEW_DEVICES, needs
-from gateway.web.operations.answers import Answer, CursorListed, Status
 from gateway.web.operations.records import Record, central_record, sync_state, text_of
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from gateway.domain.errors import NotFoundError
-from gateway.domain.events import Category, EventKind, RecordedEvent, Severity
+from gateway.domain.events import RecordedEvent
 from gateway.runtime.clock import iso_utc
 from gateway.store import EventFilter
 from gateway.store.events.events import Events
+from gateway.web.answers import EventAnswer, EventsAnswer
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import ById, Cursored, Id, Text
 from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import in_parts, joined_parts, success
 from gateway.web.operation import VIEW_EVENTS
-from gateway.web.operations.answers import Answer, CursorListed
 from gateway.web.operations.records import Record
 
 _Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
@@ -32,47 +32,6 @@ class EventListBody(Cursored):
     event_types: _Ids = ()
     start_date: Text = ""
     end_date: Text = ""
-
-
-class EventRecord(BaseModel):
-    """An event. `data` is JSON text, as the specification has it; the fields after it are the gateway's own.
-
-    A `late` event was recorded more than a minute after its `date_at`, at `recorded_at`: after an outage of the disk,
-    once the clock was set, or because it was reported later. It must not be taken for the present state.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    id: int
-    device_id: int
-    type: EventKind
-    category: Category
-    subcategory: Severity
-    name: str
-    description: str
-    date_at: str
-    data: str
-    lane_id: str
-    clock_trusted: bool
-    late: bool
-    recorded_at: str | None = None
-
-
-class EventAnswer(Answer):
-    """One event."""
-
-    event: EventRecord
-
-
-class EventsAnswer(CursorListed):
-    """Events, newest first.
-
-    A search among very many events stops after a while. Then `complete` is false, `count` counts only matches among the
-    events searched so far, and `next_cursor` continues the search, also when nothing was found yet.
-    """
-
-    events: tuple[EventRecord, ...]
-    complete: Literal[False] | None = None
 
 
 _OF_NO_EVENT = 2**62

@@ -24,6 +24,7 @@ from gateway.store import Entry, TooMany
 from gateway.store.events.journal import Journal
 from gateway.store.footage.camera_events import CameraEvents
 from gateway.store.footage.evidence import EvidenceRows
+from gateway.web.answers import Answer
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.link_makers import LinkMakers, maker_of
 from gateway.web.families import Family, operation
@@ -35,7 +36,6 @@ from gateway.web.http.forwarded import address_of
 from gateway.web.http.public_address import public_origin
 from gateway.web.http.uploads import Form, UploadPlaces, receive_form
 from gateway.web.operation import ADMINISTRATORS, MULTIPART, OPEN, VIEW_FOOTAGE, needs
-from gateway.web.operations.answers import Answer
 
 _SHA256 = "^([0-9a-fA-F]{64})?$"
 

@@ -9,12 +9,12 @@ from aiohttp import web
 
 from gateway.domain.writes import JsonObject
 from gateway.problems.problem import Verdict
+from gateway.web.answers import Answer, ProblemAnswer
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.envelope import as_json, success
 from gateway.web.operation import OPEN, SIGNED_IN, Rule
-from gateway.web.operations.answers import Answer
-from gateway.web.problems import ProblemAnswer, verdict_fields
+from gateway.web.problems import verdict_fields
 from gateway.web.status.page import PAGE_PATH
 
 

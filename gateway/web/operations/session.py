@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import Field
 
+from gateway.web.answers import Answer, LoginAnswer
 from gateway.web.auth.callers import COOKIE, Caller, Carrier, from_foreign_page, set_session_cookie
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.sign_in import SignIn
@@ -18,7 +19,6 @@ from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.forwarded import address_of
 from gateway.web.operation import HALF_SIGNED_IN, OPEN
-from gateway.web.operations.answers import Answer
 
 
 class LoginBody(Body):
@@ -37,23 +37,6 @@ class MfaBody(Body):
 
 class LogoutBody(Body):
     """An empty body: the session that the request carries is ended."""
-
-
-class SignedInUser(BaseModel):
-    """The account. With `mfa_enabled`, the session has no permissions until its second factor is proven."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    mfa_enabled: bool
-
-
-class LoginAnswer(Answer):
-    """The session's token for the client to keep. For an account of central, the other fields are central's own."""
-
-    session: Annotated[str, Field(repr=False)]
-    user: SignedInUser
-    role: JsonValue
-    servers: JsonValue
 
 
 class MfaAnswer(Answer):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from aiohttp import web
 
 from gateway.lanes.incidents import Incidents
+from gateway.web.answers import IncidentAnswer, IncidentFile, IncidentsAnswer
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, Text
-from gateway.web.http.envelope import success
 from gateway.web.operation import CONTROL_DEVICES, VIEW_EVENTS
 
 _TYPE = "application/gzip"
@@ -29,12 +29,12 @@ class StatusIncidents(Family):
     incidents: Incidents
 
     @operation("GET", "/status/incident/list", _MAY, "incidents")
-    async def _list(self) -> web.StreamResponse:
-        return success(incidents=[asdict(one) for one in await self.incidents.saved()])
+    async def _list(self) -> IncidentsAnswer:
+        return IncidentsAnswer(incidents=tuple(map(IncidentFile.model_validate, await self.incidents.saved())))
 
     @operation("POST", "/status/incident/save", _MAY, "incident")
-    async def _save(self, wanted: IncidentOf) -> web.StreamResponse:
-        return success(incident=asdict(await self.incidents.save(wanted.lane_id)))
+    async def _save(self, wanted: IncidentOf) -> IncidentAnswer:
+        return IncidentAnswer(incident=IncidentFile.model_validate(await self.incidents.save(wanted.lane_id)))
 
     @operation("GET", "/status/incident/file/{file}", _MAY, "incident", answer_type=_TYPE)
     async def _file(self, request: web.Request) -> web.StreamResponse:

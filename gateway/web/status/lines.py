@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated
 
-from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from drivers.bus.line_quality import REPLY_BOUNDS, UnitQuality
-from gateway.domain.writes import JsonObject
 from gateway.lines.judgement import line_sentence, unit_sentence
 from gateway.lines.scans import HIGHEST_UNIT, LOWEST_UNIT
 from gateway.lines.site_lines import SiteLines
 from gateway.problems.found import SiteState
+from gateway.problems.lines import SiteLine
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, ById, Text
-from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import CONTROL_DEVICES, VIEW_DEVICES
+from gateway.web.status.line_answers import FramesAnswer, LinesAnswer, LineShown, ScanAnswer, UnitShown, ValuesAnswer
 
 
 class FramesQuery(BaseModel):
@@ -63,70 +62,65 @@ class StatusLines(Family):
     lines: SiteLines
 
     @operation("GET", "/status/line/list", VIEW_DEVICES, "lines")
-    async def _list(self) -> web.StreamResponse:
-        lines = list(_lines(self.state(), self.lines))
-        return success(lines=lines, bounds=[bound * 1000 for bound in REPLY_BOUNDS])
+    async def _list(self) -> LinesAnswer:
+        bounds = tuple(bound * 1000 for bound in REPLY_BOUNDS)
+        return LinesAnswer(lines=tuple(_lines(self.state(), self.lines)), bounds=bounds)
 
     @operation("GET", "/status/line/frames", VIEW_DEVICES, "frames")
-    async def _frames(self, asked: FramesQuery) -> web.StreamResponse:
-        return success(frames=[asdict(frame) for frame in self.lines.frames.since(asked.line, asked.after)])
+    async def _frames(self, asked: FramesQuery) -> FramesAnswer:
+        return FramesAnswer(frames=tuple(self.lines.frames.since(asked.line, asked.after)))
 
     @operation("POST", "/status/line/values", VIEW_DEVICES, "values", reads=True)
-    async def _values(self, wanted: ById) -> web.StreamResponse:
+    async def _values(self, wanted: ById) -> ValuesAnswer:
         """Read every value that the device's profile names, while its line is idle."""
-        return success(values=asdict(await self.lines.values.read(wanted.id)))
+        return ValuesAnswer(values=await self.lines.values.read(wanted.id))
 
     @operation("POST", "/status/line/scan", CONTROL_DEVICES, "scan")
-    async def _scan(self, wanted: ScanWanted) -> web.StreamResponse:
+    async def _scan(self, wanted: ScanWanted) -> ScanAnswer:
         """Start a scan; `/status/line/list` shows its progress."""
         if wanted.last < wanted.first:
             raise RequestRefused(400, "last: must not be below first")
         units = range(wanted.first, wanted.last + 1)
-        scan = self.lines.scans.start(wanted.line, units, through_converter=wanted.through_converter)
-        return success(scan=asdict(scan))
+        return ScanAnswer(scan=self.lines.scans.start(wanted.line, units, through_converter=wanted.through_converter))
 
     @operation("POST", "/status/line/scan/stop", CONTROL_DEVICES, "scan")
-    async def _stop_scan(self, wanted: LineNamed) -> web.StreamResponse:
-        return success(scan=asdict(self.lines.scans.stop(wanted.line)))
+    async def _stop_scan(self, wanted: LineNamed) -> ScanAnswer:
+        return ScanAnswer(scan=self.lines.scans.stop(wanted.line))
 
 
-def _lines(site: SiteState, known: SiteLines) -> Iterator[JsonObject]:
+def _lines(site: SiteState, known: SiteLines) -> Iterator[LineShown]:
     names = {device.device_id: device.name for device in site.devices}
     for line in site.lines:
-        devices = {unit: [names[number] for number in numbers] for unit, numbers in line.devices.items()}
-        yield {
-            "name": line.name,
-            "down": line.quality.down_reason,
-            "strays": line.quality.strays,
-            "url": polled.bus.spec.url if (polled := known.polled.get(line.name)) else "",
-            "baud": polled.bus.spec.baud if polled else 0,
-            "framing": (polled.framing or "") if polled else "",
-            "framed": polled is not None,
-            "scannable": polled is not None and polled.framing == "rtu",
-            "scan": None if (scan := known.scans.of(line.name)) is None else asdict(scan),
-            "verdict": line_sentence(line.quality),
-            "units": [
-                {
-                    **_unit(unit, devices.get(unit.unit, [])),
-                    "device_ids": list(line.devices.get(unit.unit, ())),
-                    "verdict": unit_sentence(unit, line.quality),
-                }
-                for unit in line.quality.units
-            ],
-        }
+        polled = known.polled.get(line.name)
+        yield LineShown(
+            name=line.name,
+            down=line.quality.down_reason,
+            strays=line.quality.strays,
+            url=polled.bus.spec.url if polled else "",
+            baud=polled.bus.spec.baud if polled else 0,
+            framing=(polled.framing or "") if polled else "",
+            framed=polled is not None,
+            scannable=polled is not None and polled.framing == "rtu",
+            scan=known.scans.of(line.name),
+            verdict=line_sentence(line.quality),
+            units=tuple(_unit(unit, line, names) for unit in line.quality.units),
+        )
 
 
-def _unit(unit: UnitQuality, devices: list[str]) -> JsonObject:
-    return {
-        "unit": unit.unit,
-        "devices": list(devices),
-        "reply_times": list(unit.hour.reply_times),
-        "failed": {failure.value: count for failure, count in unit.hour.failed.items()},
-        "fault": None if unit.fault is None else unit.fault.value,
-        "reply": None if unit.reply_seconds is None else round(unit.reply_seconds * 1000, 2),
-        "allowed": unit.allowed_seconds * 1000,
-        "failing": None if unit.failing is None else unit.failing.value,
-        "losses": unit.losses,
-        "unsecured": unit.unsecured,
-        "tampered": unit.is_tampered,
-    }
+def _unit(unit: UnitQuality, line: SiteLine, names: Mapping[int, str]) -> UnitShown:
+    device_ids = tuple(line.devices.get(unit.unit, ()))
+    return UnitShown(
+        unit=unit.unit,
+        devices=tuple(names[number] for number in device_ids),
+        reply_times=unit.hour.reply_times,
+        failed=dict(unit.hour.failed),
+        fault=None if unit.fault is None else unit.fault.value,
+        reply=None if unit.reply_seconds is None else round(unit.reply_seconds * 1000, 2),
+        allowed=unit.allowed_seconds * 1000,
+        failing=unit.failing,
+        losses=unit.losses,
+        unsecured=unit.unsecured,
+        tampered=unit.is_tampered,
+        device_ids=device_ids,
+        verdict=unit_sentence(unit, line.quality),
+    )

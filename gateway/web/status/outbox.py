@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Protocol
 
-from aiohttp import web
 from pydantic import BaseModel, Field
 
 from gateway.domain.writes import JsonObject
@@ -17,10 +16,10 @@ from gateway.store import OutboxRow
 from gateway.store.outbox.outbox import Outbox
 from gateway.store.outbox.refused import RefusedRows
 from gateway.store.outbox.rows import body_object
+from gateway.web.answers import BooksAnswer, WaitingReason, WaitingRow, WaitingRowAnswer, WaitingRows
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import LARGEST_RECORD, Body, ById, Fields, Id, validated
-from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import EDIT_SETTINGS
 from gateway.web.operations.camera_events.models import ChangedCameraEvent, NewCameraEvent
@@ -28,7 +27,7 @@ from gateway.web.operations.cameras.models import ChangedCamera, NewCamera
 from gateway.web.operations.cards.models import CardBody, LifecycleBody, NewCardBody
 from gateway.web.operations.devices import DeviceConfigBody, NewDeviceBody
 from gateway.web.operations.entries.models import ChangedEntry, NewEntry
-from gateway.web.status.snapshot import books_fields
+from gateway.web.status.snapshot import outbox_books
 
 _MODELS: Mapping[tuple[str, str], type[BaseModel]] = MappingProxyType(
     {
@@ -110,39 +109,42 @@ class StatusOutbox(Family):
     refused: RefusedRows
 
     @operation("POST", "/status/outbox/list", EDIT_SETTINGS, "waiting", reads=True)
-    async def _list(self, wanted: WantedRows) -> web.StreamResponse:
+    async def _list(self, wanted: WantedRows) -> WaitingRows:
         if wanted.id is not None:
-            return success(waiting=[row_record(await self.refused.get(wanted.id))], next=None)
+            return WaitingRows(waiting=(waiting_row(await self.refused.get(wanted.id)),), next=None)
         rows = await self.refused.page(after=wanted.after, limit=wanted.limit, refused=not wanted.all)
-        return success(
-            waiting=[row_record(row) for row in rows], next=rows[-1].id if len(rows) == wanted.limit else None
-        )
+        following = rows[-1].id if len(rows) == wanted.limit else None
+        return WaitingRows(waiting=tuple(map(waiting_row, rows)), next=following)
 
     @operation("POST", "/status/outbox/books", EDIT_SETTINGS, "books", reads=True)
-    async def _books(self, _: Body) -> web.StreamResponse:
-        reasons = [{**asdict(reason), "since": iso_utc(reason.since)} for reason in await self.refused.reasons()]
-        return success(books=books_fields(await self.outbox.books()), reasons=reasons)
+    async def _books(self, _: Body) -> BooksAnswer:
+        reasons = [
+            WaitingReason(kind=one.kind, action=one.action, error=one.error, count=one.count, since=iso_utc(one.since))
+            for one in await self.refused.reasons()
+        ]
+        return BooksAnswer(books=outbox_books(await self.outbox.books()), reasons=tuple(reasons))
 
     @operation("POST", "/status/outbox/retry", EDIT_SETTINGS, "waiting")
-    async def _retry(self, wanted: ById, caller: Caller) -> web.StreamResponse:
-        return success(waiting=row_record(await self.actions.retry(wanted.id, by=caller.username)))
+    async def _retry(self, wanted: ById, caller: Caller) -> WaitingRowAnswer:
+        return WaitingRowAnswer(waiting=waiting_row(await self.actions.retry(wanted.id, by=caller.username)))
 
     @operation("POST", "/status/outbox/edit", EDIT_SETTINGS, "waiting")
-    async def _edit(self, wanted: EditedRow, caller: Caller) -> web.StreamResponse:
+    async def _edit(self, wanted: EditedRow, caller: Caller) -> WaitingRowAnswer:
         if not wanted.fields.keys() - {"id"}:
             raise RequestRefused(400, "fields: names none to change")
         fields = judged(await self.refused.get(wanted.id), wanted.fields)
-        return success(waiting=row_record(await self.actions.edit(wanted.id, fields, by=caller.username)))
+        return WaitingRowAnswer(waiting=waiting_row(await self.actions.edit(wanted.id, fields, by=caller.username)))
 
     @operation("POST", "/status/outbox/settle", EDIT_SETTINGS, "waiting")
-    async def _settle(self, wanted: SettledRow, caller: Caller) -> web.StreamResponse:
+    async def _settle(self, wanted: SettledRow, caller: Caller) -> WaitingRowAnswer:
         if (wanted.central_id is None) is not wanted.not_there:
             raise RequestRefused(400, "either 'central_id' or 'not_there' is needed")
-        return success(waiting=row_record(await self.actions.settle(wanted.id, wanted.central_id, by=caller.username)))
+        row = await self.actions.settle(wanted.id, wanted.central_id, by=caller.username)
+        return WaitingRowAnswer(waiting=waiting_row(row))
 
     @operation("POST", "/status/outbox/drop", EDIT_SETTINGS, "waiting")
-    async def _drop(self, wanted: ById, caller: Caller) -> web.StreamResponse:
-        return success(waiting=row_record(await self.actions.drop(wanted.id, by=caller.username)))
+    async def _drop(self, wanted: ById, caller: Caller) -> WaitingRowAnswer:
+        return WaitingRowAnswer(waiting=waiting_row(await self.actions.drop(wanted.id, by=caller.username)))
 
 
 def judged(row: OutboxRow, fields: Fields) -> Fields:
@@ -179,19 +181,19 @@ def judged(row: OutboxRow, fields: Fields) -> Fields:
     return {**taken, **{name: None for name, value in fields.items() if value is None and name != "id"}}
 
 
-def row_record(row: OutboxRow) -> Fields:
+def waiting_row(row: OutboxRow) -> WaitingRow:
     """Return a row for the page and the command, with a PIN masked."""
     body = body_object(row.body) or {}
-    return {
-        "id": row.id,
-        "kind": row.kind,
-        "action": row.action,
-        "record_id": row.record_id,
-        "since": iso_utc(row.created_at),
-        "tries": row.tries,
-        "refused": row.parked,
-        "unknown": row.parked and row.begun,
-        "lost": row.lost,
-        "error": row.error,
-        "fields": {name: "****" if name == "pin" else value for name, value in body.items() if name != "id"},
-    }
+    return WaitingRow(
+        id=row.id,
+        kind=row.kind,
+        action=row.action,
+        record_id=row.record_id,
+        since=iso_utc(row.created_at),
+        tries=row.tries,
+        refused=row.parked,
+        unknown=row.parked and row.begun,
+        lost=row.lost,
+        error=row.error,
+        fields={name: "****" if name == "pin" else value for name, value in body.items() if name != "id"},
+    )

@@ -10,10 +10,10 @@ from gateway.domain.errors import NotFoundError
 from gateway.proof_package import MOST_BETWEEN
 from gateway.proof_package.of_events import ProofPackages
 from gateway.recording import Recording
+from gateway.web.answers import LeavesAnswer
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import path_id
-from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import as_file, in_time
 from gateway.web.operation import VIEW_EVENTS, VIEW_FOOTAGE
@@ -35,7 +35,7 @@ class StatusProofs(Family):
         return answer
 
     @operation("GET", "/status/chain/{id}", VIEW_FOOTAGE, "leaves")
-    async def _chain(self, request: web.Request) -> web.StreamResponse:
+    async def _chain(self, request: web.Request) -> LeavesAnswer:
         """Answer `/status/chain/{camera}?after=…&before=…` with the chain's leaves between two segments' numbers."""
         camera_id = path_id(request)
         if camera_id not in {camera.camera_id for camera in self._recording.cameras()}:
@@ -46,7 +46,7 @@ class StatusProofs(Family):
         leaves = await self._recording.leaves(camera_id, after=after, before=before)
         if leaves is None:
             raise NotFoundError(f"what stood between numbers {after} and {before} is not known any more")
-        return success(leaves=leaves)
+        return LeavesAnswer(leaves=leaves)
 
 
 def _number(text: str) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import PlainSerializer
@@ -26,6 +26,7 @@ from gateway.recording import CameraSnapshot
 from gateway.recording.forecast import StorageForecast
 from gateway.runtime.clock import iso_utc
 from gateway.store import Books
+from gateway.web.answers import OutboxBooks
 from gateway.web.auth.callers import Caller
 from gateway.web.operation import (
     ADD_CARDS,
@@ -167,10 +168,18 @@ class UserState:
 _REASONS = frozenset(Reason)
 
 
-def books_fields(books: Books) -> dict[str, int | str | None]:
+def outbox_books(books: Books) -> OutboxBooks:
     """Return the outbox's counts, and whether they balance."""
-    oldest = None if books.oldest_at is None else iso_utc(books.oldest_at)
-    return {**asdict(books), "oldest_at": oldest, "balance": books.balance()}
+    return OutboxBooks(
+        accepted=books.accepted,
+        delivered=books.delivered,
+        dropped=books.dropped,
+        waiting=books.waiting,
+        parked=books.parked,
+        replaced=books.replaced,
+        oldest_at=None if books.oldest_at is None else iso_utc(books.oldest_at),
+        balance=books.balance(),
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -189,7 +198,7 @@ class Snapshot:
     central: CentralStatus | None
     fleet: FleetStatus | None
     broker: BrokerStatus | None
-    books: Annotated[Books, PlainSerializer(books_fields)] | None
+    books: Annotated[Books, PlainSerializer(outbox_books)] | None
     demo: DemoState | None
 
     def visible_to(self, user: UserState) -> Snapshot:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Protocol
 
-from aiohttp import web
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from gateway.domain.central_status import CentralStatus
+from gateway.web.answers import SyncAnswer
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body
-from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import EDIT_SETTINGS
 
@@ -52,31 +51,24 @@ class StatusSync(Family):
     central: Central | None
 
     @operation("POST", "/status/sync", EDIT_SETTINGS, "sync", reads=True)
-    async def _state(self, _: Body) -> web.StreamResponse:
-        return success(sync=_json(self._known().snapshot()))
+    async def _state(self, _: Body) -> SyncAnswer:
+        return SyncAnswer(sync=self._known().snapshot())
 
     @operation("POST", "/status/sync/refresh", EDIT_SETTINGS, "sync")
-    async def _refresh(self, _: Body, caller: Caller) -> web.StreamResponse:
+    async def _refresh(self, _: Body, caller: Caller) -> SyncAnswer:
         """Request a refresh. Success means that it will be done, even after a restart; see `/status/sync`."""
         central = self._known()
         await central.refresh(by=f"user:{caller.username}")
-        return success(sync=_json(central.snapshot()))
+        return SyncAnswer(sync=central.snapshot())
 
     @operation("POST", "/status/sync/reconcile", EDIT_SETTINGS, "sync")
-    async def _reconcile(self, wanted: ReconcileDays, caller: Caller) -> web.StreamResponse:
+    async def _reconcile(self, wanted: ReconcileDays, caller: Caller) -> SyncAnswer:
         """Request a comparison. Success means that it will be done, even after a restart; see `/status/sync`."""
         central = self._known()
         await central.reconcile(days=wanted.days, by=f"user:{caller.username}")
-        return success(sync=_json(central.snapshot()))
+        return SyncAnswer(sync=central.snapshot())
 
     def _known(self) -> Central:
         if self.central is None:
             raise RequestRefused(409, "this site stands alone: its site file names no central service")
         return self.central
-
-
-_STATUS = TypeAdapter(CentralStatus)
-
-
-def _json(status: CentralStatus) -> object:
-    return _STATUS.dump_python(status, mode="json")

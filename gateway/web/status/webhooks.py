@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from aiohttp import web
-
+from gateway.web.answers import WebhookEnabled, WebhookList, WebhookNamed, WebhookReplayed, WebhookTested
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, Text
 from gateway.web.http.dates import asked_period
-from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.legacy.webhooks import WebhookActions, webhook_record
 from gateway.web.operation import EDIT_SETTINGS
@@ -39,25 +37,25 @@ class StatusWebhooks(Family):
     zone: ZoneInfo
 
     @operation("POST", "/status/webhook/list", EDIT_SETTINGS, "webhooks", reads=True)
-    async def _list(self, _: Body) -> web.StreamResponse:
+    async def _list(self, _: Body) -> WebhookList:
         known = await self.actions.all()
-        return success(webhooks=[webhook_record(one) for one in known], count=len(known))
+        return WebhookList(webhooks=tuple(map(webhook_record, known)), count=len(known))
 
     @operation("POST", "/status/webhook/enable", EDIT_SETTINGS, "webhook")
-    async def _enable(self, wanted: WebhookById, caller: Caller) -> web.StreamResponse:
+    async def _enable(self, wanted: WebhookById, caller: Caller) -> WebhookEnabled:
         webhook = await self.actions.enable(wanted.id, by=f"user:{caller.username}")
-        return success(webhook=webhook_record(webhook))
+        return WebhookEnabled(webhook=webhook_record(webhook))
 
     @operation("POST", "/status/webhook/replay", EDIT_SETTINGS, "webhook")
-    async def _replay(self, wanted: WebhookReplay) -> web.StreamResponse:
+    async def _replay(self, wanted: WebhookReplay) -> WebhookReplayed:
         since, until = asked_period(wanted.since, wanted.until, self.zone, names=("since", "until"))
         if until is not None and since is None:
             raise RequestRefused(400, "since: is needed with 'until'")
         count = await self.actions.replay(wanted.id, since=since, until=until)
-        return success(webhook={"id": wanted.id}, count=count)
+        return WebhookReplayed(webhook=WebhookNamed(id=wanted.id), count=count)
 
     @operation("POST", "/status/webhook/test", EDIT_SETTINGS, "webhook")
-    async def _test(self, wanted: WebhookById) -> web.StreamResponse:
+    async def _test(self, wanted: WebhookById) -> WebhookTested:
         """Send a message of the type `webhook.test`; `fault` says why the receiver did not accept it."""
         fault = await self.actions.test(wanted.id)
-        return success(webhook={"id": wanted.id}, taken=not fault, fault=fault)
+        return WebhookTested(webhook=WebhookNamed(id=wanted.id), taken=not fault, fault=fault)

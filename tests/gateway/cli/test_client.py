@@ -12,11 +12,12 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from gateway.cli import client
-from gateway.cli.client import Answer, Gateway, save
+from gateway.cli.client import Gateway, save
 from gateway.domain.errors import ConfigError, GatewayError
+from gateway.web.answers import AnswerPart
 
 
-class Books(Answer):
+class Books(AnswerPart):
     waiting: int
 
 
@@ -54,7 +55,7 @@ def test_what_is_not_needed_is_passed_over():
         assert Gateway.remote(address).answer_of(Books, "/status", {}).waiting == 3
 
 
-class Card(Answer):
+class Card(AnswerPart):
     holder: str
 
 

@@ -17,8 +17,9 @@ from gateway.store.engine.text_search import teach_search
 from gateway.store.events.id_ranges import read_ranges
 from gateway.store.events.pages import EventFilter, read_page
 from gateway.store.events.rows import COLUMNS, JSON_TEXTS, RECORDED
+from gateway.web.answers import EventRecord
 from gateway.web.http.envelope import joined_parts, success
-from gateway.web.operations.events import EventRecord, event_record
+from gateway.web.operations.events import event_record
 
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # the years 1 to 9999
 texts = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from gateway.web.answers import Answer, CursorListed
 from gateway.web.http.bodies import Body, Cursored, Id, Name, Text, WriteBody
-from gateway.web.operations.answers import Answer, CursorListed
 from gateway.web.operations.evidence import (
     EvidenceRecord,
 )

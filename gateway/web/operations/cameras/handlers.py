@@ -22,6 +22,7 @@ from gateway.site import Camera
 from gateway.store import KnownRecord
 from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.records import Records
+from gateway.web.answers import Status
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
 from gateway.web.auth.viewers import Viewers
@@ -32,7 +33,6 @@ from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import JPEG, as_file, as_playlist, in_time
 from gateway.web.http.segments import as_part, as_segment
 from gateway.web.operation import UNCONFIRMED, VIEW_CAMERAS, ViewKind, needs
-from gateway.web.operations.answers import Status
 from gateway.web.operations.cameras.models import (
     CameraAnswer,
     CamerasAnswer,

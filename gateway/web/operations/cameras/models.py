@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from gateway.web.answers import Answer, Listed, Status
 from gateway.web.http.bodies import Id, Line, Number, ShortName, Word, WriteBody, Yes
-from gateway.web.operations.answers import Answer, Listed, Status
 
 
 class CameraFields(WriteBody):

@@ -36,6 +36,7 @@ from gateway.store.cards.cards import Cards
 from gateway.store.events.journal import Journal
 from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.records import Records
+from gateway.web.answers import CardAnswer, CardsAnswer
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import ById, SentChange
@@ -44,11 +45,9 @@ from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import ADD_CARDS, CONTROL_DEVICES, DELETE_CARDS, EDIT_CARDS, VIEW_CARDS, XLSX, needs
 from gateway.web.operations.cards.models import (
-    CardAnswer,
     CardBody,
     CardFields,
     CardListBody,
-    CardsAnswer,
     CardSheetBody,
     CardToDeviceBody,
     LifecycleBody,

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import AfterValidator, Field, JsonValue
 
 from gateway.domain.credentials import CardStatus
 from gateway.domain.validation_messages import following
 from gateway.runtime.clock import iso_utc
 from gateway.web.http.bodies import Body, Id, Line, Number, Paged, Plain, Text, Word, WriteBody, Yes
-from gateway.web.operations.answers import Answer, Listed
 
 
 def _moment(value: str) -> str:
@@ -145,37 +144,3 @@ class CardToDeviceBody(Body):
 
     id: Id
     device_id: Id
-
-
-class CardRecord(BaseModel):
-    """An access card: central's record without its PIN, and what the site makes of it.
-
-    Attributes:
-        decided_as: the state by which the site decides.
-        has_pin: whether the card has a PIN that lanes may ask for.
-        sync: whether central has what the site has; `refused` comes with central's words in `sync_error`;
-            `taken_back` is said of what was deleted before central ever had it.
-        etag: stands for the fields that can be written. A change that sends it as `If-Match` is refused (412) if
-            somebody has changed the card meanwhile.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-
-    id: int | None
-    decided_as: CardStatus | None = None
-    has_pin: bool = False
-    sync: Literal["in_step", "waiting", "refused", "taken_back"] = "in_step"
-    etag: str = ""
-
-
-class CardAnswer(Answer):
-    """One access card. `warnings` tell why it will not open a gate as it is, or not yet."""
-
-    access_card: CardRecord
-    warnings: tuple[str, ...] = ()
-
-
-class CardsAnswer(Listed):
-    """Access cards, newest first."""
-
-    access_cards: tuple[CardRecord, ...]

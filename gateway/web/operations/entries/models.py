@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from gateway.domain.parking import EntryStatus
+from gateway.web.answers import Answer, CursorListed
 from gateway.web.http.bodies import Body, Cursored, Id, Plain, Text, WriteBody
-from gateway.web.operations.answers import Answer, CursorListed
 
 _Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
 _Texts = Annotated[tuple[Text, ...], Field(max_length=1000, fail_fast=True)]
