@@ -309,6 +309,16 @@ class Gate(Driver, Protocol):
         ...
 
 
+@runtime_checkable
+class StoppingGate(Gate, Protocol):
+    """A gate that says whether it has a command to stop. Any other gate counts as one without."""
+
+    @property
+    def stops(self) -> bool:
+        """True when the gate has a command to stop."""
+        ...
+
+
 class Feedback(StrEnum):
     """Feedback of a reader to the person before it. `AWAITING`: it waits for a PIN or a second card."""
 

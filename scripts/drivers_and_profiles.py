@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gateway.cli.drivers import device_models, driver_row, profile_files, profile_row
+from drivers.kinds import BUILT_IN
+from gateway.cli.drivers import driver_row, profile_files, profile_row
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "drivers.md"
 _HEAD = """# Drivers and profiles
@@ -41,7 +42,7 @@ SERIAL = "serial-line"
 
 def page() -> str:
     """Return the page as it should be."""
-    drivers = "".join(_driver(*driver_row(model)) for model in device_models())
+    drivers = "".join(_driver(*driver_row(section)) for section in BUILT_IN)
     return _HEAD + drivers + _PROFILES + "".join(_profile(name, path) for name, path in profile_files(None).items())
 
 

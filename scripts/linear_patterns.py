@@ -33,7 +33,7 @@ CALLS = WHOLE | {"compile", "search", "findall", "finditer", "sub", "subn", "spl
 BUILT_AT_RUN_TIME = {
     "gateway/runtime/redaction.py": "known secrets, escaped, side by side: no repetition",
     "gateway/site/formats.py": "a key's name in the owner's own site file",
-    "gateway/domain/validation_messages.py": "a pattern of the site file's models, on a list of short examples",
+    "drivers/settings.py": "a pattern of the site file's models, on a list of short examples",
 }
 USUAL = "aZfF09_- \t\n.:/\\\"'=,;@?#[]{}<>é\x00"
 

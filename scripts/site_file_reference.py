@@ -17,7 +17,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from gateway.site.fields import NamesSecret
+from drivers.device import Device
+from drivers.kinds import BUILT_IN
+from drivers.settings import NamesSecret
 from gateway.site.formats import FORMAT
 from gateway.site.models import Site
 
@@ -144,7 +146,9 @@ def _bounds(metadata: object) -> Iterator[str]:
 
 def _models(kind: Any) -> Iterator[type[BaseModel]]:
     """Yield the models that a field of the site takes."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
+    if kind is Device:
+        yield from BUILT_IN
+    elif isinstance(kind, type) and issubclass(kind, BaseModel):
         yield kind
     for inner in get_args(kind):
         yield from _models(inner)

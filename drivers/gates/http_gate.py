@@ -13,6 +13,7 @@ import aiohttp
 
 from drivers.contract import (
     DeadlinePassed,
+    DeviceFault,
     DeviceLost,
     DriverError,
     Forbidden,
@@ -70,6 +71,7 @@ class HttpGate(ABC):
 
     Attributes:
         called: the name of the device in sentences.
+        stops: whether it has a command to stop.
 
     Args:
         device_id: the id that its reports carry.
@@ -82,6 +84,7 @@ class HttpGate(ABC):
     """
 
     called: ClassVar[str] = "the gate"
+    stops: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -104,10 +107,7 @@ class HttpGate(ABC):
 
     @abstractmethod
     def command_request(self, command: str) -> HttpRequest:
-        """Return the request of a command: "open", "close", "stop", or another one that a subclass sends.
-
-        Raises DeviceFault for a command that the gate does not have.
-        """
+        """Return the request of a command: "open", "close", "stop", or another one that a subclass sends."""
 
     @abstractmethod
     def check_answer(self, body: bytes) -> None:
@@ -157,6 +157,8 @@ class HttpGate(ABC):
 
     async def stop(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
         """Command the gate to stop. Returns once it acknowledged it; errors as `drivers.contract.Gate`."""
+        if not self.stops:
+            raise DeviceFault(f"{self.called} has no command to stop")
         await self.send("stop", deadline=deadline, forbidden=forbidden)
 
     async def send(self, command: str, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:

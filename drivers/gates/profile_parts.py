@@ -6,11 +6,12 @@ would have the effect of one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Generic, TypeVar
 
+from drivers.device import Abilities
 from drivers.profile_file import Part, PartName
 
 Command = TypeVar("Command", bound=Part)
@@ -41,6 +42,19 @@ class LimitPosition(Part):
         for name in (self.closed_point, self.open_point):
             if name not in points:
                 raise ValueError(f"position names the point {name!r}, which is not in points")
+
+
+def inputs_of(points: Mapping[str, Part]) -> dict[str, Hashable]:
+    """Return the inputs of a profile by name. Two names of one input have equal values, whatever their age limits."""
+    return {name: point.model_copy(update={"stale_ms": None}) for name, point in points.items()}
+
+
+def gate_abilities(points: Mapping[str, Part], position: Part | None, commands: Commands[Command]) -> Abilities:
+    """Return the abilities of a gate with this profile."""
+    limits: dict[str, str] = {}
+    if isinstance(position, LimitPosition):
+        limits = {position.closed_point: "closed limit", position.open_point: "open limit"}
+    return Abilities(inputs_of(points), limits, closes=commands.close is not None, has_position=position is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import ClassVar
 
-from drivers.contract import DeviceFault, MonotonicSeconds
+from drivers.contract import MonotonicSeconds
 from drivers.gates.http_gate import HttpGate, HttpRequest, HttpStatus
 from drivers.hikvision import isapi
 from drivers.hikvision.isapi import Control
@@ -30,6 +30,7 @@ class HikvisionBarrier(HttpGate):
     """
 
     called: ClassVar[str] = "the barrier"
+    stops: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -53,9 +54,7 @@ class HikvisionBarrier(HttpGate):
         self._channel = channel
 
     def command_request(self, command: str) -> HttpRequest:
-        """Return the request of a command. Raises DeviceFault for "stop", which ISAPI does not have."""
-        if command == "stop":
-            raise DeviceFault("a Hikvision barrier has no command to stop")
+        """Return the request of a command."""
         body, headers = isapi.control_body(Control(command)), {"Content-Type": isapi.XML_TYPE}
         return HttpRequest(isapi.control_path(self._channel), "PUT", body, headers)
 

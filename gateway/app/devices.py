@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from drivers.bus.bus import Bus
-from drivers.contract import Driver, Gate, ShowingReader
+from drivers.contract import Driver, Gate, ShowingReader, StoppingGate
+from drivers.device import Device, GateDevice, SharedLine, Surroundings
 from drivers.gates.limits import LimitedGate, LimitPoint, Limits
 from drivers.gates.profiled_gate import ProfiledGate
-from drivers.link import LinkSpec
-from gateway.app.device_builders import GATES, OTHERS, Parts, listener_of, loaded
-from gateway.lines.links import link_spec
+from drivers.settings import NamesSecret
+from gateway.domain.errors import ConfigError
 from gateway.runtime.clock import Clock
-from gateway.site import (
-    Device,
-    ModbusDevice,
-    OsdpReaderDevice,
-    PlateCamera,
-    Secrets,
-    SerialGateDevice,
-    SerialTagReaderDevice,
-    Site,
-    key_of,
-    profile_folders,
-)
+from gateway.site import Secrets, Site, find_profile, profile_folders
+from gateway.site.fields import marked
 
 if TYPE_CHECKING:
-    from drivers.osdp.line import OsdpLine
     from drivers.plates.listener import PushListener
     from drivers.plates.pushed import PushedPlates
-    from drivers.serial_line.profile import TagReaderProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +31,7 @@ class Field:
     """All lines and devices of a site.
 
     Attributes:
-        buses: the lines whose devices are polled, by the id of their link.
-        osdp_lines: the OSDP lines, by the id of their link.
+        lines: the lines that devices share, by the id of their link.
         gates: the gates, by device id.
         drivers: the drivers of all devices, gates first.
         listeners: the listeners for plate cameras that push their readings, by the id of their link.
@@ -50,8 +40,7 @@ class Field:
         limited: the gates whose limit switches are inputs of other devices.
     """
 
-    buses: Mapping[str, Bus]
-    osdp_lines: Mapping[str, OsdpLine]
+    lines: Mapping[str, SharedLine]
     gates: Mapping[int, Gate]
     drivers: tuple[Driver, ...]
     listeners: Mapping[str, PushListener]
@@ -60,9 +49,9 @@ class Field:
     limited: tuple[LimitedGate, ...]
 
     @property
-    def lines(self) -> Mapping[str, Bus | OsdpLine]:
-        """All buses and OSDP lines, by the id of their link."""
-        return {**self.buses, **self.osdp_lines}
+    def buses(self) -> Mapping[str, Bus]:
+        """The lines whose devices are polled, by the id of their link."""
+        return {name: line for name, line in self.lines.items() if isinstance(line, Bus)}
 
     @property
     def limits(self) -> Mapping[int, Limits]:
@@ -78,7 +67,7 @@ class Field:
         )
 
 
-_NO_FIELD = Field({}, {}, {}, (), {}, {}, frozenset(), ())
+_NO_FIELD = Field({}, {}, (), {}, {}, frozenset(), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +82,9 @@ class Kept:
         """Return the drivers that keep running, by device id."""
         return {one.device_id: one for one in self.field.drivers if one.device_id not in self.without_devices}
 
-    def bus(self, name: str) -> Bus | None:
-        """Return the bus of this link if it keeps running, else None."""
-        return None if name in self.without_links else self.field.buses.get(name)
-
-    def osdp_line(self, name: str) -> OsdpLine | None:
-        """Return the OSDP line of this link if it keeps running, else None."""
-        return None if name in self.without_links else self.field.osdp_lines.get(name)
+    def line(self, name: str) -> SharedLine | None:
+        """Return the shared line of this link if it keeps running, else None."""
+        return None if name in self.without_links else self.field.lines.get(name)
 
     def listener(self, name: str) -> PushListener | None:
         """Return the listener of this link if it keeps running, else None."""
@@ -113,22 +98,22 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets, 
     """
     kept = kept or Kept()
     drivers, before = kept.drivers(), kept.field
-    parts = _parts(site, site_path=site_path, clock=clock, secrets=secrets, kept=kept)
+    parts = _Parts(site=site, site_path=site_path, clock=clock, secrets=secrets)
+    lines = parts.lines(kept)
     new = [device for device in site.devices if device.id not in drivers]
-    built: dict[int, Gate] = {d.id: GATES[type(d)](d, parts) for d in new if type(d) in GATES}
-    others: dict[int, Driver] = {d.id: OTHERS[type(d)](d, parts) for d in new if type(d) in OTHERS}
+    built: dict[int, Gate] = {device.id: parts.gate(device, lines) for device in new if isinstance(device, GateDevice)}
+    others = {device.id: parts.driver(device, lines) for device in new if device.id not in built}
     limited = (*_limited(site, built), *(gate for gate in before.limited if gate.device_id in drivers))
     gates = {number: gate for number, gate in before.gates.items() if number in drivers}
     gates |= built | {gate.device_id: gate for gate in limited}
     drivers |= others | gates
-    stopping = {number for number, gate in built.items() if isinstance(gate, ProfiledGate) and gate.stops}
+    stopping = {number for number, gate in built.items() if isinstance(gate, StoppingGate) and gate.stops}
     return Field(
-        buses=parts.buses,
-        osdp_lines=parts.osdp_lines,
+        lines=lines,
         gates=gates,
         drivers=tuple(drivers[number] for number in (*gates, *(drivers.keys() - gates.keys()))),
         listeners={
-            name: kept.listener(name) or listener_of(parts.specs[name].url, cameras)
+            name: kept.listener(name) or _listener_of(parts.links[name].url, cameras)
             for name, cameras in _pushing(site, drivers).items()
         },
         stoppable=frozenset(stopping | (before.stoppable & drivers.keys() - built.keys())),
@@ -139,16 +124,25 @@ def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets, 
 
 def _pushing(site: Site, drivers: Mapping[int, Driver]) -> dict[str, list[PushedPlates]]:
     """Return the plate cameras that push their readings, by the id of their link."""
-    plates = [device for device in site.devices if isinstance(device, PlateCamera)]
-    if not plates:
+    listening = {link.id for link in site.links if link.kind == "http-listen"}
+    devices = [device for device in site.devices if device.link in listening]
+    if not devices:
         return {}
-    from drivers.plates.pushed import PushedPlates  # noqa: PLC0415  # only a site with plate cameras loads it
+    from drivers.plates.pushed import PushedPlates  # noqa: PLC0415  # only a site with such cameras loads it
 
     pushed: dict[str, list[PushedPlates]] = {}
-    for device in plates:
+    for device in devices:
         if isinstance(camera := drivers[device.id], PushedPlates):
             pushed.setdefault(device.link, []).append(camera)
     return pushed
+
+
+def _listener_of(url: str, cameras: list[PushedPlates]) -> PushListener:
+    """Return the listener at this URL for cameras that push their readings."""
+    from drivers.plates.listener import PushListener  # noqa: PLC0415
+
+    parts = urlsplit(url)
+    return PushListener(host=parts.hostname or "", port=parts.port or 0, cameras=cameras)
 
 
 def _limited(site: Site, gates: Mapping[int, Gate]) -> tuple[LimitedGate, ...]:
@@ -164,53 +158,65 @@ def _limited(site: Site, gates: Mapping[int, Gate]) -> tuple[LimitedGate, ...]:
     )
 
 
-def _parts(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets, kept: Kept) -> Parts:
-    specs = {link.id: link_spec(link) for link in site.links}
-    folders = profile_folders(site, site_path)
-    tag_profiles = _tag_profiles(site, folders)
-    shared = {device.link for device in site.devices if _only_answers(device, tag_profiles)}
-    return Parts(
-        specs=specs,
-        buses={
-            name: kept.bus(name) or Bus(name=name, spec=specs[name], monotonic=clock.monotonic)
-            for name in sorted(shared)
-        },
-        osdp_lines=_osdp_lines(site, specs, monotonic=clock.monotonic, secrets=secrets, kept=kept),
-        tag_profiles=tag_profiles,
-        folders=folders,
-        secrets=secrets,
-        monotonic=clock.monotonic,
-    )
+class _Parts:
+    """The parts that the drivers of a site are built from."""
+
+    def __init__(self, *, site: Site, site_path: Path, clock: Clock, secrets: Secrets) -> None:
+        self.links = {link.id: link.spec() for link in site.links}
+        self._devices = site.devices
+        self._find_profile = partial(find_profile, folders=profile_folders(site, site_path))
+        self._secrets = secrets
+        self._monotonic = clock.monotonic
+
+    def lines(self, kept: Kept) -> dict[str, SharedLine]:
+        """Return the lines that devices share, by the id of their link. Raises ConfigError."""
+        sharing: dict[str, list[Device]] = {}
+        for device in self._devices:
+            sharing.setdefault(device.link, []).append(device)
+        lines: dict[str, SharedLine] = {}
+        for name, devices in sorted(sharing.items()):
+            with _told_of(devices[0]):
+                line = kept.line(name) or devices[0].new_line(name, devices, self._around(devices, None))
+            if line is not None:
+                lines[name] = line
+        return lines
+
+    def gate(self, device: GateDevice, lines: Mapping[str, SharedLine]) -> Gate:
+        """Build the driver of a gate. Raises ConfigError."""
+        with _told_of(device):
+            return device.build(self._around([device], lines.get(device.link)))
+
+    def driver(self, device: Device, lines: Mapping[str, SharedLine]) -> Driver:
+        """Build the driver of any device. Raises ConfigError."""
+        with _told_of(device):
+            return device.build(self._around([device], lines.get(device.link)))
+
+    def _around(self, devices: Sequence[Device], line: SharedLine | None) -> Surroundings:
+        named = {name: mark for device in devices for _, name, mark in marked(device, NamesSecret)}
+
+        def secret(name: str) -> str:
+            if name not in named:
+                raise ConfigError(f"device {devices[0].id} asks for secret {name!r}, which none of its keys names")
+            return self._secrets.get(name, may_be_empty=named[name].may_be_empty)
+
+        return Surroundings(
+            spec=self.links[devices[0].link],
+            line=line,
+            secret=secret,
+            find_profile=self._find_profile,
+            monotonic=self._monotonic,
+        )
 
 
-def _tag_profiles(site: Site, folders: tuple[Path, ...]) -> dict[int, TagReaderProfile]:
-    readers = [device for device in site.devices if isinstance(device, SerialTagReaderDevice)]
-    if not readers:
-        return {}
-    from drivers.serial_line.profile import load_tag_reader_profile  # noqa: PLC0415
-
-    return {device.id: loaded(device.profile, folders, load_tag_reader_profile) for device in readers}
-
-
-def _osdp_lines(
-    site: Site, specs: Mapping[str, LinkSpec], *, monotonic: Callable[[], float], secrets: Secrets, kept: Kept
-) -> dict[str, OsdpLine]:
-    keys: dict[str, dict[int, bytes]] = {}
-    for device in site.devices:
-        if isinstance(device, OsdpReaderDevice):
-            keys.setdefault(device.link, {})[device.address] = key_of(secrets.get(device.key))
-    if not keys:
-        return {}
-    from drivers.osdp.line import OsdpLine  # noqa: PLC0415
-
-    return {
-        name: kept.osdp_line(name) or OsdpLine(name=name, spec=specs[name], keys=keys[name], monotonic=monotonic)
-        for name in sorted(keys)
-    }
-
-
-def _only_answers(device: Device, tag_profiles: Mapping[int, TagReaderProfile]) -> bool:
-    """Return whether the device speaks only when asked, so that its line needs a bus."""
-    if isinstance(device, SerialTagReaderDevice):
-        return tag_profiles[device.id].poll is not None
-    return isinstance(device, ModbusDevice | SerialGateDevice)
+@contextmanager
+def _told_of(device: Device) -> Iterator[None]:
+    """Convert the errors of a device's section to ConfigError. That of another distribution may raise anything."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except ValueError as error:  # of a profile or a key
+        raise ConfigError(str(error)) from error
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise ConfigError(f"device {device.id}: driver {device.driver!r} cannot be built: {why}") from error

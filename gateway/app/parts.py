@@ -10,22 +10,16 @@ from typing import TYPE_CHECKING
 
 from drivers.bus.bus import Bus
 from drivers.contract import GatePosition
+from drivers.device import ReaderDevice
 from drivers.modbus.profile import load_unit_profile
+from drivers.modbus.section import ModbusDevice
 from gateway.lanes.snapshots import DeviceSnapshot
 from gateway.lines.line import ModbusUnit, PolledLine
 from gateway.recording import Recording
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.data_folder import MEDIA_MARKER, DataFolder, media_fault
 from gateway.runtime.supervision import Progress
-from gateway.site import (
-    ModbusDevice,
-    Secrets,
-    SerialGateDevice,
-    SerialTagReaderDevice,
-    Site,
-    find_profile,
-    profile_folders,
-)
+from gateway.site import Secrets, Site, find_profile, profile_folders
 from gateway.store import Store
 from gateway.webhooks.client import ReceiverClient
 from gateway.webhooks.registry import WebhookRegistry
@@ -98,20 +92,19 @@ def _polled(
     folders: tuple[Path, ...],
     devices: Callable[[], Iterable[DeviceSnapshot]],
 ) -> PolledLine:
-    kinds = ModbusDevice | SerialGateDevice | SerialTagReaderDevice
-    own = [device for device in site.devices if isinstance(device, kinds) and device.link == name]
-    ids = frozenset(device.id for device in own)
+    own = [device for device in site.devices if device.link == name]
+    units = [(number.value, device) for device in own if (number := device.number()) is not None]
     return PolledLine(
         bus=bus,
         framing=next((device.framing for device in own if isinstance(device, ModbusDevice)), None),
-        names={unit: tuple(one.name for one in own if one.unit == unit) for unit in {one.unit for one in own}},
-        card_units=frozenset(one.unit for one in own if isinstance(one, SerialTagReaderDevice)),
+        names={unit: tuple(one.name for number, one in units if number == unit) for unit, _ in units},
+        card_units=frozenset(unit for unit, one in units if isinstance(one, ReaderDevice)),
         devices={
             one.id: ModbusUnit(one.unit, one.framing, load_unit_profile(path))
             for one in own
             if isinstance(one, ModbusDevice) and (path := find_profile(one.profile, folders)) is not None
         },
-        is_moving=partial(_is_moving, ids, devices),
+        is_moving=partial(_is_moving, frozenset(device.id for device in own), devices),
     )
 
 

@@ -10,13 +10,14 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
+from drivers.device import ReaderDevice
 from gateway.app.running_field import RunningField
 from gateway.domain.day_counts import DayCount, day_of
 from gateway.domain.errors import StoreError
 from gateway.domain.silent_readers import SilentReader, regular_readers, silent_readers
 from gateway.lanes import Lanes
 from gateway.runtime.clock import Clock
-from gateway.site import PlateCamera, Site
+from gateway.site import Site
 from gateway.site.unseen_readers import Proof, UnseenReader, UnseenReaders
 from gateway.store import Store
 
@@ -60,7 +61,7 @@ class ReaderTrials:
             device.id: Proof.ANSWER
             if device.link in self.field.field.lines
             else Proof.PLATE
-            if isinstance(device, PlateCamera)
+            if isinstance(device, ReaderDevice) and device.reads_plates
             else Proof.CARD
             for device in site.devices
             if device.id in lanes

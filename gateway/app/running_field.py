@@ -40,14 +40,14 @@ class RunningField:
         self._lines: Supervisor | None = None
         self._devices: Supervisor | None = None
         self._reports: Reports | None = None
-        self._line_tasks: dict[str, list[asyncio.Task[None]]] = {}
+        self._line_tasks: dict[str, asyncio.Task[None]] = {}
         self._device_tasks: dict[int, asyncio.Task[None]] = {}
         self._listener_tasks: dict[str, asyncio.Task[None]] = {}
 
     def start_lines(self, supervisor: Supervisor) -> None:
         """Start the lines. They must outlive the drivers, which release their outputs last."""
         self._lines = supervisor
-        self._start_lines(supervisor, {*self.field.buses, *self.field.osdp_lines})
+        self._start_lines(supervisor, self.field.lines.keys())
 
     def start(self, supervisor: Supervisor, *, reports: Reports) -> None:
         """Start the drivers; they report to `reports`."""
@@ -58,7 +58,7 @@ class RunningField:
         """End the drivers of these devices, which release their outputs, and then these lines."""
         drivers = list(_taken(self._device_tasks, devices))
         await ended([*drivers, *_taken(self._listener_tasks, links)])
-        lines = [task for tasks in _taken(self._line_tasks, links) for task in tasks]
+        lines = list(_taken(self._line_tasks, links))
         for name in links:
             self.progress.forget(f"bus {name}")
         await ended(lines)
@@ -68,7 +68,7 @@ class RunningField:
         self.field = changed
         if self._lines is None or self._devices is None:
             return  # not started yet: `start` will use the changed field
-        self._start_lines(self._lines, {*changed.buses, *changed.osdp_lines} - self._line_tasks.keys())
+        self._start_lines(self._lines, changed.lines.keys() - self._line_tasks.keys())
         self._start_drivers(
             self._devices,
             listeners=changed.listeners.keys() - self._listener_tasks.keys(),
@@ -77,17 +77,13 @@ class RunningField:
 
     async def close_unused(self) -> None:
         """End the lines that no device uses any more."""
-        unused = self._line_tasks.keys() - {*self.field.buses, *self.field.osdp_lines}
+        unused = self._line_tasks.keys() - self.field.lines.keys()
         unheard = self._listener_tasks.keys() - self.field.listeners.keys()
         await self.halt(links=unused | unheard, devices=())
 
     def _start_lines(self, supervisor: Supervisor, names: Iterable[str]) -> None:
         for name in sorted(names):
-            tasks = self._line_tasks.setdefault(name, [])
-            if (bus := self.field.buses.get(name)) is not None:
-                tasks.append(supervisor.keep(f"bus-{name}", bus.run))
-            if (line := self.field.osdp_lines.get(name)) is not None:
-                tasks.append(supervisor.keep(f"osdp-{name}", line.run))
+            self._line_tasks[name] = supervisor.keep(f"line-{name}", self.field.lines[name].run)
 
     def _start_drivers(self, supervisor: Supervisor, *, listeners: Iterable[str], drivers: Iterable[Driver]) -> None:
         for name in sorted(listeners):

@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from drivers.bus.bus import Bus
-from drivers.osdp.line import OsdpLine
+from drivers.device import SharedLine
 from gateway.app.fleet import FleetTask
 from gateway.app.machine_watch import MachineWatch
 from gateway.app.mqtt import MirrorTask
@@ -30,7 +29,7 @@ from gateway.problems.machine import MachineState
 from gateway.recording import Recording
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.loop_watch import LoopWatch
-from gateway.site import ModbusDevice, OsdpReaderDevice, SerialGateDevice, SerialTagReaderDevice, Site
+from gateway.site import Site
 from gateway.site.certificates import ends_at, serving_context
 from gateway.site.running_site import RunningSite
 from gateway.store import Books, Store
@@ -54,7 +53,7 @@ class SiteStateReader:
         *,
         site: Site,
         site_file: RunningSite,
-        lines: Mapping[str, Bus | OsdpLine],
+        lines: Mapping[str, SharedLine],
         lanes: Lanes,
         recording: Recording,
         central: CentralLink | None,
@@ -100,7 +99,7 @@ class SiteStateReader:
         self,
         site: Site,
         *,
-        lines: Mapping[str, Bus | OsdpLine],
+        lines: Mapping[str, SharedLine],
         central: CentralLink | None,
     ) -> None:
         """Read the parts of a changed site from now on."""
@@ -206,8 +205,6 @@ def _units_of(site: Site, link: str) -> Mapping[int, tuple[int, ...]]:
     """Return the ids of the devices on a line, by their unit's address."""
     units: dict[int, tuple[int, ...]] = {}
     for device in site.devices:
-        if isinstance(device, ModbusDevice | SerialGateDevice | SerialTagReaderDevice) and device.link == link:
-            units[device.unit] = (*units.get(device.unit, ()), device.id)
-        elif isinstance(device, OsdpReaderDevice) and device.link == link:
-            units[device.address] = (*units.get(device.address, ()), device.id)
+        if device.link == link and (number := device.number()) is not None:
+            units[number.value] = (*units.get(number.value, ()), device.id)
     return units

@@ -9,12 +9,13 @@ from typing import Annotated
 
 import typer
 
+from drivers.device import GateDevice, ReaderDevice
 from gateway.cli.printing import print_value
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.runtime.durable_files import write_durably
-from gateway.site import GateDevice, ModbusIoDevice, ReaderDevice, Site, doubtful, load, unproven
+from gateway.site import Site, doubtful, load, unproven
 from gateway.site.certificates import ends_at
 from gateway.site.formats import FORMAT, rewritten
 from gateway.web.register.changes import Look
@@ -115,7 +116,7 @@ def summary(site: Site, *, accounts: tuple[str, ...] | None = None) -> str:
     """Summarise a site in one line. `accounts`: those of the register, None if it is not known."""
     gates = sum(isinstance(device, GateDevice) for device in site.devices)
     readers = sum(isinstance(device, ReaderDevice) for device in site.devices)
-    modules = sum(isinstance(device, ModbusIoDevice) for device in site.devices)
+    modules = sum(device.has_points and not isinstance(device, GateDevice) for device in site.devices)
     parts = ", ".join(
         (
             _counted(len(site.lanes), "lane"),

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated
 
 import typer
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 
+from drivers.device import Device
+from drivers.kinds import BUILT_IN, UnusableDriver, driver_name, outside
 from drivers.modbus.profile import GateProfile, UnitProfile, load_unit_profile
 from drivers.modbus.profile_parts import PulseBy
 from drivers.profile_file import SHIPPED_PROFILES, ProfileError
 from gateway.cli.printing import print_value
 from gateway.cli.target import JsonWanted
 from gateway.domain.errors import ConfigError
-from gateway.site import Device
 
 
 def drivers(
@@ -53,9 +55,10 @@ def drivers(
 
 def _as_value(paths: dict[str, Path]) -> JsonValue:
     columns = ("device", "line", "commands", "points", "besides", "unproven")
-    drivers_known = (driver_row(model) for model in device_models())
+    known: list[JsonValue] = [{"driver": name, "purpose": purpose} for name, purpose in map(driver_row, BUILT_IN)]
+    known += [{"driver": name, "purpose": purpose, "from": origin} for name, origin, purpose in outside_rows()]
     return {
-        "drivers": [{"driver": name, "purpose": purpose} for name, purpose in drivers_known],
+        "drivers": known,
         "profiles": [
             {"profile": name, **dict(zip(columns, profile_row(path), strict=True))} for name, path in paths.items()
         ],
@@ -71,20 +74,25 @@ def profile_files(folder: Path | None) -> dict[str, Path]:
 
 def _drivers_table() -> Table:
     table = Table("driver", "what it is for", title="driver = …", title_justify="left")
-    for model in device_models():
-        table.add_row(*driver_row(model))
+    for section in BUILT_IN:
+        table.add_row(*driver_row(section))
+    for name, origin, purpose in outside_rows():
+        table.add_row(name, f"{purpose} ({origin})")
     return table
 
 
-def driver_row(model: type[BaseModel]) -> tuple[str, str]:
-    """Return a driver's name, and the first line of its model's docstring, which says what it is for."""
-    (name,) = get_args(model.model_fields["driver"].annotation)
-    return str(name), (model.__doc__ or "").split("\n", 1)[0].replace("`", "")
+def driver_row(section: type[Device]) -> tuple[str, str]:
+    """Return a driver's name, and the first line of its section's docstring, which says what it is for."""
+    return driver_name(section), (section.__doc__ or "").split("\n", 1)[0].replace("`", "")
 
 
-def device_models() -> tuple[type[BaseModel], ...]:
-    """Return the models of all devices that a site file may hold."""
-    return tuple(get_args(get_args(Device)[0]))
+def outside_rows() -> Iterator[tuple[str, str, str]]:
+    """Yield name, distribution and purpose of each driver that another distribution brings, or why it is unusable."""
+    for one in outside():
+        try:
+            yield one.name, one.origin, driver_row(one.section())[1]
+        except UnusableDriver as error:
+            yield one.name, one.origin, f"unusable: {error}"
 
 
 def _profiles_table(paths: dict[str, Path]) -> Table:

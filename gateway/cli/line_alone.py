@@ -26,12 +26,12 @@ from drivers.contract import DriverError, LinkError
 from drivers.link import LinkSpec, open_link
 from drivers.modbus.frames import Framing
 from drivers.modbus.profile import Command, GateProfile, UnitProfile, load_unit_profile
+from drivers.modbus.section import ModbusDevice
 from drivers.modbus.survey import Answered, UnitValues, ask_for_unit, line_up, read_unit
 from drivers.modbus.traced_answers import LATE_SECONDS, AnswerTrace, TracedAnswer
 from drivers.modbus.unit_requests import UnitRequests
 from gateway.domain.errors import CommandRefused, ConfigError
-from gateway.lines.links import link_spec
-from gateway.site import Link, ModbusDevice, Site, find_profile, profile_folders
+from gateway.site import Link, Site, find_profile, profile_folders
 
 Result = TypeVar("Result")
 _ESTABLISHED = "01"
@@ -213,7 +213,7 @@ def spec_of(link: Link, *, force: bool) -> LinkSpec:
             f"{link.url} is open already on this machine, by a program that is no gateway you may ask:"
             " stop it, or use --force"
         )
-    return replace(link_spec(link), exclusive=not force)
+    return replace(link.spec(), exclusive=not force)
 
 
 def profile_of(site: Site, path: Path, device: ModbusDevice) -> UnitProfile:

@@ -10,18 +10,9 @@ from typing import Annotated
 import typer
 
 from drivers.contract import LinkError
+from drivers.osdp.section import OsdpReaderDevice, key_of
 from gateway.domain.errors import ConfigError, GatewayError, NotFoundError
-from gateway.site import (
-    Link,
-    NewSecret,
-    OsdpReaderDevice,
-    Secrets,
-    Site,
-    key_of,
-    load,
-    secrets_beside,
-    secrets_folder,
-)
+from gateway.site import Link, NewSecret, Secrets, Site, load, secrets_beside, secrets_folder
 
 _KEY_BYTES = 16
 
@@ -57,7 +48,10 @@ def provision(
             f" that secret ({secrets_folder(site) / reader.key}, or wherever it is set) and run this again"
         )
     secret = NewSecret(folder=secrets_folder(site), name=reader.key)
-    key = key_of(secret.begin(lambda: randomness.token_bytes(_KEY_BYTES).hex()))
+    try:
+        key = key_of(secret.begin(lambda: randomness.token_bytes(_KEY_BYTES).hex()))
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
     _set_key(reader, link, key)
     secret.keep()
     typer.echo(f"{reader.name} has its own key now, kept in {secret.place}; end its install mode")
@@ -80,10 +74,9 @@ def _has_secret(name: str, secrets: Secrets) -> bool:
 
 def _set_key(reader: OsdpReaderDevice, link: Link, key: bytes) -> None:
     from drivers.osdp.line import set_key  # noqa: PLC0415  # other commands start faster without it
-    from gateway.lines.links import link_spec  # noqa: PLC0415  # likewise
 
     try:
-        asyncio.run(set_key(spec=link_spec(link), address=reader.address, key=key))
+        asyncio.run(set_key(spec=link.spec(), address=reader.address, key=key))
     except LinkError as error:
         raise GatewayError(
             f"{reader.name} accepted no key: {error}. Is it in install mode, and is the gateway stopped?"

@@ -13,8 +13,12 @@ from pydantic_core import to_json
 from rich.console import Console
 from rich.table import Table
 
+from drivers.device import Device
 from drivers.modbus.profile import UnitProfile
+from drivers.modbus.section import ModbusDevice
 from drivers.modbus.survey import Answered, UnitValues
+from drivers.osdp.section import OsdpReaderDevice
+from drivers.serial_line.section import SerialReaderDevice
 from gateway.cli.client import Gateway
 from gateway.cli.line_alone import LineTrace, addresses, listen, look, profile_of, run_on_line, scan, spec_at, spec_of
 from gateway.cli.printing import print_answers
@@ -23,16 +27,7 @@ from gateway.cli.running_lines import scan as scan_running
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import CommandRefused, ConfigError
 from gateway.lines.scans import Scan
-from gateway.site import (
-    Device,
-    ModbusDevice,
-    OsdpReaderDevice,
-    SerialGateDevice,
-    SerialReaderDevice,
-    SerialTagReaderDevice,
-    Site,
-    load,
-)
+from gateway.site import Site, load
 from gateway.web.status.line_answers import LineShown, UnitShown
 
 app = typer.Typer(
@@ -69,10 +64,10 @@ def why_not_probed(device: Device, site: Site) -> str:
     elsewhere = "the status page and the log tell whether it answers"
     if isinstance(device, SerialReaderDevice):
         return f"{words}; see what it sends with: {listen}"
-    if isinstance(device, SerialGateDevice | SerialTagReaderDevice):
-        return f"{words}; {elsewhere}, and what it sends unasked is seen with: {listen}"
     if isinstance(device, OsdpReaderDevice):
         return f"{words}; what it says is encrypted: {elsewhere}"
+    if link.kind in {"serial", "tcp"}:
+        return f"{words}; {elsewhere}, and what it sends unasked is seen with: {listen}"
     return f"{words}; it is on the network at {link.url}: {elsewhere}"
 
 

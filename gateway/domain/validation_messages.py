@@ -6,28 +6,13 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from pydantic import AfterValidator, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 _IS_NAME = re.compile(r"\w+")
 _KINDS = frozenset({"int", "str", "float", "bool"})  # parts of a place that only name the type that was tried
 _MUST_BE = "must be "
 _OTHERWISE = "cannot be taken as it is"
-
-
-def following(pattern: str, words: str) -> AfterValidator:
-    """Return a validator that refuses text not matching the pattern, with `words` ("must be …") as the message.
-
-    The pattern is not published by this validator; a field of the interface does that with `json_schema_extra`.
-    """
-    compiled = re.compile(pattern)
-
-    def follows(value: str) -> str:
-        if not compiled.fullmatch(value):
-            raise ValueError(words)
-        return value
-
-    return AfterValidator(follows)
 
 
 def _counted(fault: ErrorDetails, limit: str) -> str:

@@ -23,6 +23,7 @@ from drivers.contract import (
     Report,
     TamperChanged,
 )
+from drivers.device import CardReaderDevice
 from gateway.domain.credentials import Credential, plate_alias
 from gateway.domain.events import EventKind
 from gateway.domain.reader_bits import ReaderBits
@@ -30,7 +31,7 @@ from gateway.lanes.machine import messages as m
 from gateway.lanes.runner import LaneRunner
 from gateway.lanes.snapshots import DeviceSnapshot, PointSnapshot
 from gateway.runtime.clock import Clock, WallTimes
-from gateway.site import LaneSection, OsdpReaderDevice, SerialReaderDevice, Site
+from gateway.site import LaneSection, Site
 from gateway.store.cards.cards import Cards
 
 log = structlog.get_logger(__name__)
@@ -110,9 +111,9 @@ class Intake:
             reader: runner for lane, runner in zip(site.lanes, runners, strict=True) for reader in lane.readers
         }
         self._reader_bits = {
-            device.id: device.bits.undoing()
+            device.id: ReaderBits(**dict(device.bits))
             for device in site.devices
-            if isinstance(device, SerialReaderDevice | OsdpReaderDevice)
+            if isinstance(device, CardReaderDevice)
         }
         self._points = _routes(zip(site.lanes, runners, strict=True))
 

@@ -9,14 +9,6 @@ from gateway.site.fault import Fault
 from gateway.site.faults import SiteFaults, check
 from gateway.site.fleet_section import FleetSection, is_jwt_file, is_seed
 from gateway.site.footage_sections import StorageSection
-from gateway.site.http_devices import (
-    AxisPlatesDevice,
-    DahuaPlatesDevice,
-    HikvisionBarrierDevice,
-    HikvisionPlatesDevice,
-    PlateCamera,
-    PlateRecognizerDevice,
-)
 from gateway.site.load import (
     doubtful,
     find_profile,
@@ -28,64 +20,36 @@ from gateway.site.load import (
 )
 from gateway.site.loaded import LoadedSite, load_whole
 from gateway.site.models import (
-    Device,
     EventsSection,
-    GateDevice,
     LaneSection,
     Link,
-    ModbusDevice,
-    ModbusGateDevice,
-    ModbusIoDevice,
-    OsdpReaderDevice,
-    PointDevice,
     PointRef,
     PolicySection,
-    ReaderDevice,
-    SerialReaderDevice,
     Site,
     SiteSection,
 )
 from gateway.site.mqtt_section import MqttSection
-from gateway.site.osdp_keys import key_of
 from gateway.site.secrets import NewSecret, Secrets
-from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 
 __all__ = [
     "Account",
     "ApiSection",
     "AreaSection",
-    "AxisPlatesDevice",
     "Camera",
     "CentralSection",
     "Change",
-    "DahuaPlatesDevice",
-    "Device",
     "Difference",
     "EventsSection",
     "Fault",
     "FleetSection",
-    "GateDevice",
-    "HikvisionBarrierDevice",
-    "HikvisionPlatesDevice",
     "LaneSection",
     "Link",
     "LoadedSite",
-    "ModbusDevice",
-    "ModbusGateDevice",
-    "ModbusIoDevice",
     "MqttSection",
     "NewSecret",
-    "OsdpReaderDevice",
-    "PlateCamera",
-    "PlateRecognizerDevice",
-    "PointDevice",
     "PointRef",
     "PolicySection",
-    "ReaderDevice",
     "Secrets",
-    "SerialGateDevice",
-    "SerialReaderDevice",
-    "SerialTagReaderDevice",
     "Site",
     "SiteFaults",
     "SiteSection",
@@ -97,7 +61,6 @@ __all__ = [
     "find_profile",
     "is_jwt_file",
     "is_seed",
-    "key_of",
     "load",
     "load_whole",
     "profile_folders",

@@ -1,4 +1,4 @@
-"""Site file sections for access: schedules, holidays, areas, behaviour in doubt, and bit corrections of readers."""
+"""Site file sections for access: schedules, holidays, areas, and behaviour in doubt."""
 
 from __future__ import annotations
 
@@ -8,32 +8,12 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from drivers.settings import Name, Section, Slug
 from gateway.domain.access import Stance
 from gateway.domain.presence import AntiPassback, Apart
-from gateway.domain.reader_bits import ReaderBits
 from gateway.domain.schedules import Day
-from gateway.site.fields import Name, Section, Slug
 
 _HOUR = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
-
-
-class BitsSection(Section):
-    """Bit corrections of a reader; `edge-gateway cards explain` finds them."""
-
-    skip_first: int = Field(default=0, ge=0, le=32, description="bits before the card's own")
-    skip_last: int = Field(default=0, ge=0, le=32, description="bits behind the card's own")
-    inverted: bool = False
-    last_bit_first: bool = False
-    last_byte_first: bool = False
-
-    @property
-    def added(self) -> int:
-        """The number of bits that the reader adds to the card's own."""
-        return self.skip_first + self.skip_last
-
-    def undoing(self) -> ReaderBits:
-        """Return the bit correction, which turns what the reader sends into the card's own bits."""
-        return ReaderBits(**dict(self))
 
 
 def _written_hour(value: object) -> object:

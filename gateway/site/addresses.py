@@ -8,8 +8,9 @@ import posixpath
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Literal
 from urllib.parse import SplitResult, parse_qsl, urlsplit
+
+from drivers.device import LineKind
 
 _DEFAULT_PORTS = {
     "http": 80,
@@ -31,7 +32,6 @@ _WEB = ("http://", "https://")
 _SECRET_NAMES = frozenset({"password", "passwd", "pass", "pwd", "psw", "token", "secret", "apikey", "api_key"})
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-LineKind = Literal["serial", "tcp", "http", "http-listen"]
 
 
 @dataclass(frozen=True, slots=True)

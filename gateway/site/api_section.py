@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from gateway.domain.validation_messages import following
+from drivers.settings import Name, SecretName, Section, following
 from gateway.site.addresses import Network, is_loopback, listening_host, networks, origin_of
-from gateway.site.fields import Name, Permission, SecretName, Section
+from gateway.site.fields import Permission
 
 
 class Account(Section):

@@ -11,9 +11,9 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from gateway.domain.validation_messages import following
+from drivers.settings import NamesSecret, SecretName, Section, following
 from gateway.site.addresses import endpoint_of
-from gateway.site.fields import NamesAuthorities, NamesSecret, SecretName, Section, marked
+from gateway.site.fields import NamesAuthorities, marked
 
 _SFTP, _S3 = "sftp://", "s3://"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")

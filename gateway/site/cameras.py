@@ -6,8 +6,8 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from drivers.settings import DevicePassword, Name, RecordId, SecretName, Section
 from gateway.site.addresses import PLACE, Endpoint, endpoint_of
-from gateway.site.fields import DevicePassword, Name, RecordId, SecretName, Section
 
 _RTSP = ("rtsp", "rtsps")
 _WHEP = ("whep", "wheps")

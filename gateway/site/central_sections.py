@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
+from drivers.settings import Name, SecretName, Section
 from gateway.site.addresses import Endpoint, endpoint_of
-from gateway.site.fields import Name, NamesAuthorities, Permission, SecretName, Section
+from gateway.site.fields import NamesAuthorities, Permission
 
 
 class CentralAccountsSection(Section):

@@ -7,9 +7,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from gateway.site.fields import NamesSecret, Section, marked
-from gateway.site.loaded import LoadedSite, profile_of, secrets_of
-from gateway.site.models import Device, LaneSection, OsdpReaderDevice, PointRef, Site
+from drivers.device import Device
+from drivers.settings import NamesSecret, Section
+from gateway.site.fields import marked
+from gateway.site.loaded import LoadedSite, secrets_of
+from gateway.site.models import LaneSection, PointRef, Site
 
 _Key = TypeVar("_Key")
 How = Literal["added", "removed", "changed"]
@@ -128,13 +130,13 @@ def difference(before: LoadedSite, after: LoadedSite) -> Difference:
 def _field_touched(before: LoadedSite, after: LoadedSite) -> tuple[frozenset[str], frozenset[int]]:
     """Return the lines and the devices that must be rebuilt.
 
-    A listener or an OSDP line is made with its devices, so it is rebuilt with any of them.
+    A listener, or a line that its devices are a part of, is rebuilt with any of them.
     """
     old, new = before.site, after.site
     links = set(_differing({link.id: link for link in old.links}, {link.id: link for link in new.links}))
     devices = set(_differing(dict(_driver_parts(before)), dict(_driver_parts(after))))
     listening = {link.id for site in (old, new) for link in site.links if link.kind == "http-listen"}
-    listening |= {device.link for site in (old, new) for device in site.devices if isinstance(device, OsdpReaderDevice)}
+    listening |= {device.link for device in _all_devices(old, new) if device.is_part_of_line}
     links |= {device.link for device in _all_devices(old, new) if device.id in devices} & listening
     devices |= {device.id for device in _all_devices(old, new) if device.link in links}
     # A gate must not keep a position that it knows from limit switches of a device that is rebuilt.
@@ -150,7 +152,7 @@ def _driver_parts(loaded: LoadedSite) -> Iterator[tuple[int, object]]:
     }
     for device in site.devices:
         secrets = tuple(loaded.secrets.get(name) for name in secrets_of(device))
-        profile = loaded.profiles.get(profile_of(device))
+        profile = loaded.profiles.get(device.profile_name)
         yield device.id, (device.model_copy(update={"name": ""}), profile, secrets, limits.get(device.id))
 
 
@@ -191,7 +193,7 @@ def _with_effects(change: Change, before: Site, after: Site, devices: frozenset[
     belongs: Callable[[Device], bool] | None = {
         "link": lambda device: device.link == change.id,
         "device": lambda device: str(device.id) == change.id,
-        "profile": lambda device: profile_of(device) == change.id,
+        "profile": lambda device: device.profile_name == change.id,
         "secret": lambda device: change.id in secrets_of(device),
     }.get(change.part)
     if belongs is None:

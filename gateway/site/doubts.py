@@ -8,11 +8,12 @@ from itertools import combinations
 from pathlib import Path
 
 from drivers.modbus.profile import Line, load_profile, load_unit_profile
+from drivers.modbus.section import ITSELF, ModbusDevice, ModbusGateDevice
 from drivers.profile_file import ProfileError
 from gateway.site.addresses import endpoint_of, is_loopback
 from gateway.site.api_section import ApiSection
 from gateway.site.fault import Fault
-from gateway.site.models import ITSELF, Link, ModbusDevice, ModbusGateDevice, Site
+from gateway.site.models import Link, Site
 
 _USUAL_SPEEDS = (300, 600, 1200, 1800, 2400, 4800, 9600, 14400, 19200, 28800, 38400, 57600, 76800, 115200, 230400)
 _FAST_SPEEDS = (250_000, 256_000, 460_800, 500_000, 576_000, 921_600)

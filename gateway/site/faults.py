@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType, UnionType
+from types import MappingProxyType
 
 from pydantic import ValidationError
 
+from drivers.device import Device, GateDevice, LineKind, ReaderDevice
+from drivers.modbus.section import ModbusDevice
 from gateway.domain.errors import ConfigError
 from gateway.domain.footage import CAMERAS_PER_WORKER
 from gateway.domain.validation_messages import words_of
-from gateway.site.addresses import Endpoint, LineKind, real_line
+from gateway.site.addresses import Endpoint, real_line
 from gateway.site.fault import Fault, with_names
-from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
-from gateway.site.models import (
-    DRIVERS,
-    ITSELF,
-    Device,
-    GateDevice,
-    LaneSection,
-    Link,
-    ModbusDevice,
-    OsdpReaderDevice,
-    PointDevice,
-    PointRef,
-    ReaderDevice,
-    SerialReaderDevice,
-    Site,
-)
-from gateway.site.osdp_keys import osdp_line_faults
-from gateway.site.serial_devices import SerialDevice
+from gateway.site.models import LaneSection, PointRef, Site
 
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
-_Kind = type[Device | ModbusDevice] | UnionType
-"""One model of a device, or several."""
-
 _KINDS_OF_LINES: Mapping[LineKind, str] = {
     "serial": "serial:/dev/…",
     "tcp": "tcp://host:port",
     "http": "http://host",
     "http-listen": "http-listen://host:port",
+}
+_WITH_POINTS = "a device with points"
+_FITS: Mapping[str, Callable[[Device], bool]] = {
+    "a gate": lambda device: isinstance(device, GateDevice),
+    "a reader": lambda device: isinstance(device, ReaderDevice),
+    _WITH_POINTS: lambda device: device.has_points,
 }
 
 
@@ -60,17 +48,12 @@ class SiteFaults(ConfigError):
             yield str(with_names(fault, self._names))
 
 
-_LAST_UNIT = 247
-_SELF = max(ITSELF)
-
-
 def check(site: Site) -> tuple[Fault, ...]:
     """Return the faults between the parts of a valid site: duplicates, missing devices, addresses used twice."""
     return (
         *_duplicates(site),
         *_address_faults(site),
         *_device_faults(site),
-        *osdp_line_faults(site),
         *_lane_faults(site),
         *access_faults(site),
     )
@@ -86,10 +69,6 @@ def faults_of(error: ValidationError) -> Iterator[Fault]:
                 message = "unknown key"
             case "missing":
                 message = "is required"
-            case "union_tag_not_found":
-                place, message = (*place, "driver"), "is required"
-            case "union_tag_invalid":
-                place, message = (*place, "driver"), f"must be one of {', '.join(sorted(DRIVERS))}"
             case "model_type" | "model_attributes_type" | "dict_type":
                 message = "must be a table"
             case "tuple_type" if len(place) == 1:
@@ -102,9 +81,7 @@ def faults_of(error: ValidationError) -> Iterator[Fault]:
 
 
 def _shown(place: tuple[int | str, ...]) -> str:
-    """Format a place for people: `devices[2].unit`, without the driver that pydantic inserts after a device's index."""
-    if len(place) > 2 and place[0] == "devices" and place[2] in DRIVERS:
-        place = (*place[:2], *place[3:])
+    """Format a place for people: `devices[2].unit`."""
     text = ""
     for part in place:
         if isinstance(part, int):
@@ -175,64 +152,39 @@ def _is_own(endpoint: Endpoint, site: Site) -> bool:
 
 def _device_faults(site: Site) -> Iterator[Fault]:
     links = {link.id: link for link in site.links}
-    users: dict[str, tuple[int, Device]] = {}
+    sharing: dict[str, list[tuple[int, Device]]] = {}
     numbers: dict[tuple[str, str, int], int] = {}
     for index, device in enumerate(site.devices):
         place, link = f"devices[{index}]", links.get(device.link)
         if link is None:
             yield Fault(f"{place}.link", f"no link {device.link!r}")
             continue
-        fits = _fitting_lines(device)
+        fits = device.line_kinds()
         if link.kind not in fits:
             wanted = " or ".join(_KINDS_OF_LINES[kind] for kind in fits)
             yield Fault(f"{place}.link", f"{device.link!r} must be {wanted} for this device")
             continue
-        first_index, first = users.setdefault(device.link, (index, device))
-        if first_index != index and not _may_share(first, device):
+        users = sharing.setdefault(device.link, [])
+        first_index, first = users[0] if users else (index, device)
+        if users and not (device.shares_as and device.shares_as == first.shares_as):
             yield Fault(f"{place}.link", f"{device.link!r} is already used by devices[{first_index}]")
             continue
-        if isinstance(device, ModbusDevice):
-            yield from _framing_faults(place, device, link)
-            if isinstance(first, ModbusDevice) and first.framing != device.framing:
-                message = f"differs from devices[{first_index}] on the same link {device.link!r}"
-                yield Fault(f"{place}.framing", message)
-        for field, shown, number in _number_on_line(device):
-            other = numbers.setdefault((device.link, field, number), index)
+        users.append((index, device))
+        if device.most_on_line is not None and len(users) == device.most_on_line + 1:
+            yield Fault(f"{place}.link", f"{device.link!r} has more than {device.most_on_line} devices")
+        yield from (Fault(f"{place}.{key}", why) for key, why in device.line_faults(link.id, link.spec()))
+        yield from _fault_beside(place, device, first, first_index)
+        if (number := device.number()) is not None:
+            other = numbers.setdefault((device.link, number.key, number.compared), index)
             if other != index:
-                yield Fault(f"{place}.{field}", f"{shown} on {device.link!r} is already used by devices[{other}]")
+                message = f"{number.value} on {device.link!r} is already used by devices[{other}]"
+                yield Fault(f"{place}.{number.key}", message)
 
 
-def _number_on_line(device: Device) -> Iterator[tuple[str, int, int]]:
-    """Yield the setting that tells a device from others on its line: its key, its value, and the value to compare."""
-    if isinstance(device, HikvisionBarrierDevice):
-        yield "channel", device.channel, device.channel
-    elif isinstance(device, ModbusDevice):
-        yield "unit", device.unit, _SELF if device.framing == "tcp" and device.unit in ITSELF else device.unit
-
-
-def _fitting_lines(device: Device) -> tuple[LineKind, ...]:
-    """Return the kinds of lines to which a device can be connected."""
-    if isinstance(device, ModbusDevice | SerialDevice | SerialReaderDevice | OsdpReaderDevice):
-        return ("tcp", "serial")
-    return ("http-listen",) if not isinstance(device, HikvisionBarrierDevice) and device.is_pushing else ("http",)
-
-
-def _may_share(one: Device, other: Device) -> bool:
-    """Return whether two devices may share a line: units of the same kind of bus, or HTTP devices."""
-    shared_by = (ModbusDevice, SerialDevice, OsdpReaderDevice, HikvisionBarrierDevice | PlateCamera)
-    return any(isinstance(one, kind) and isinstance(other, kind) for kind in shared_by)
-
-
-def _framing_faults(place: str, device: ModbusDevice, link: Link) -> Iterator[Fault]:
-    if device.framing == "tcp" and not isinstance(link.line(), Endpoint):
-        yield Fault(f"{place}.framing", f"'tcp' cannot go over the serial port of {link.id!r}; write 'rtu'")
-    if link.data_bits != 8 and link.kind == "serial":
-        yield Fault(f"{place}.link", f"Modbus has 8 data bits; change that of {link.id!r}")
-    if device.framing == "rtu" and device.unit == 0:
-        yield Fault(f"{place}.unit", "0 addresses all devices of the line, and none answers")
-    if device.unit > _LAST_UNIT and (device.framing == "rtu" or device.unit != _SELF):
-        units = f"is {device.unit}; units are 1 to {_LAST_UNIT}"
-        yield Fault(f"{place}.unit", units if device.framing == "rtu" else f"{units}, or {_SELF} for the device itself")
+def _fault_beside(place: str, device: Device, first: Device, first_index: int) -> Iterator[Fault]:
+    """Yield a fault for a Modbus unit with another framing than the first on its line."""
+    if isinstance(device, ModbusDevice) and isinstance(first, ModbusDevice) and first.framing != device.framing:
+        yield Fault(f"{place}.framing", f"differs from devices[{first_index}] on the same link {device.link!r}")
 
 
 def _lane_faults(site: Site) -> Iterator[Fault]:
@@ -240,8 +192,8 @@ def _lane_faults(site: Site) -> Iterator[Fault]:
     closing_lane: dict[PointRef, int] = {}
     for index, lane in enumerate(site.lanes):
         place = f"lanes[{index}]"
-        for field, device_id, kind, noun in _named_devices(lane):
-            yield from _device_fault(site, f"{place}.{field}", device_id, kind, noun)
+        for field, device_id, noun in _named_devices(lane):
+            yield from _device_fault(site, f"{place}.{field}", device_id, noun)
         for position, reader in enumerate(lane.readers):
             if reader in lane.readers[:position]:
                 yield Fault(f"{place}.readers[{position}]", f"{reader} is named twice")
@@ -313,32 +265,32 @@ def _lane_camera_faults(site: Site, place: str, lane: LaneSection) -> Iterator[F
             yield Fault(f"{place}.cameras[{position}]", f"no camera {camera}")
 
 
-def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, _Kind, str]]:
-    yield "gate", lane.gate, GateDevice, "a gate"
+def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, str]]:
+    yield "gate", lane.gate, "a gate"
     for position, reader in enumerate(lane.readers):
-        yield f"readers[{position}]", reader, ReaderDevice, "a reader"
-    yield "arming.device", lane.arming.device, PointDevice, "a device with points"
-    yield "closing.device", lane.closing.device, PointDevice, "a device with points"
+        yield f"readers[{position}]", reader, "a reader"
+    yield "arming.device", lane.arming.device, _WITH_POINTS
+    yield "closing.device", lane.closing.device, _WITH_POINTS
     for position, ref in enumerate(lane.safety):
-        yield f"safety[{position}].device", ref.device, PointDevice, "a device with points"
+        yield f"safety[{position}].device", ref.device, _WITH_POINTS
     limits = (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit))
     for field, extra in (("far", lane.far), ("fire", lane.fire), ("key_switch", lane.key_switch), *limits):
         if extra is not None:
-            yield f"{field}.device", extra.device, PointDevice, "a device with points"
+            yield f"{field}.device", extra.device, _WITH_POINTS
 
 
-def _device_fault(site: Site, place: str, device_id: int, kind: _Kind, noun: str) -> Iterator[Fault]:
+def _device_fault(site: Site, place: str, device_id: int, noun: str) -> Iterator[Fault]:
     device = next((device for device in site.devices if device.id == device_id), None)
     if device is None:
         yield Fault(place, f"no device {device_id}")
-    elif not isinstance(device, kind):
+    elif not _FITS[noun](device):
         yield Fault(place, f"device {device_id} is not {noun}")
 
 
 def access_faults(site: Site) -> Iterator[Fault]:
     """Yield faults for missing areas and schedules, and for settings of a lane that contradict each other."""
     areas = {area.id for area in site.areas}
-    with_keys = {device.id for device in site.devices if isinstance(device, OsdpReaderDevice)}
+    with_keys = {device.id for device in site.devices if isinstance(device, ReaderDevice) and device.has_keys}
     for index, section in enumerate(site.areas):
         if section.shared and site.fleet is None:
             yield Fault(f"areas[{index}].shared", "needs [fleet]: the gateways share it over the fleet's server")

@@ -9,8 +9,9 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from drivers.settings import Name, SecretName, Section, Slug
 from gateway.site.addresses import Endpoint, endpoint_of
-from gateway.site.fields import Name, NamesAuthorities, SecretName, Section, Slug
+from gateway.site.fields import NamesAuthorities
 
 _PLAIN, _TLS = "nats", "tls"
 _USER_PREFIX = 20 << 3

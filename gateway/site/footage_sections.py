@@ -9,8 +9,8 @@ from typing import Self
 
 from pydantic import Field, field_validator, model_validator
 
+from drivers.settings import Name, SecretName, Section
 from gateway.site.addresses import listening_host
-from gateway.site.fields import Name, SecretName, Section
 
 
 class StorageSection(Section):

@@ -12,20 +12,21 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from drivers.device import GateDevice
 from drivers.profile_file import SHIPPED_PROFILES
+from drivers.settings import NamesSecret
 from gateway.domain.errors import ConfigError
 from gateway.site.certificates import serving_context
 from gateway.site.doubts import doubts
 from gateway.site.fault import Fault, names_in, with_names
 from gateway.site.faults import SiteFaults, check, faults_of
-from gateway.site.fields import NamesAuthorities, NamesSecret, marked
+from gateway.site.fields import NamesAuthorities, marked
 from gateway.site.fleet_section import is_jwt_file, is_seed
 from gateway.site.formats import format_fault, outdated, understood
-from gateway.site.models import ModbusDevice, ModbusGateDevice, Site
+from gateway.site.models import Site
 from gateway.site.osdp_keys import osdp_key_faults
 from gateway.site.profile_faults import profile_faults
 from gateway.site.secrets import Secrets
-from gateway.site.serial_devices import SerialDevice, SerialGateDevice
 
 
 def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True, text: bytes | None = None) -> Site:
@@ -116,9 +117,8 @@ _CLOSE_PULSE_BY_GATEWAY = (
 def unproven(site: Site, path: Path) -> Iterator[str]:
     """Yield a sentence for each profile in use that is unproven, or whose close pulse depends on the gateway."""
     folders = profile_folders(site, path)
-    named = [device for device in site.devices if isinstance(device, ModbusDevice | SerialDevice)]
-    gates = {device.profile for device in named if isinstance(device, ModbusGateDevice | SerialGateDevice)}
-    for name in dict.fromkeys(device.profile for device in named):
+    gates = {device.profile_name for device in site.devices if isinstance(device, GateDevice)}
+    for name in dict.fromkeys(device.profile_name for device in site.devices if device.profile_name):
         found = find_profile(name, folders)
         raw = tomllib.loads(found.read_text("utf-8")) if found is not None else {}
         if raw.get("unproven"):

@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from drivers.device import Device
+from drivers.settings import NamesSecret
 from gateway.domain.errors import ConfigError
 from gateway.site.fault import Fault
 from gateway.site.faults import SiteFaults
-from gateway.site.fields import NamesSecret, marked
+from gateway.site.fields import marked
 from gateway.site.load import find_profile, load, profile_folders
-from gateway.site.models import Device, ModbusDevice, Site
+from gateway.site.models import Site
 from gateway.site.secrets import Secrets
-from gateway.site.serial_devices import SerialDevice
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,6 @@ def load_whole(path: Path, *, secrets: Secrets, text: bytes | None = None) -> Lo
     )
 
 
-def profile_of(device: Device) -> str:
-    """Return the name of a device's profile, "" for a device without one."""
-    return device.profile if isinstance(device, ModbusDevice | SerialDevice) else ""
-
-
 def secrets_of(device: Device) -> tuple[str, ...]:
     """Return the names of a device's secrets."""
     return tuple(name for _, name, _ in marked(device, NamesSecret))
@@ -62,7 +58,7 @@ def secrets_of(device: Device) -> tuple[str, ...]:
 
 def _profiles(site: Site, path: Path) -> Iterator[tuple[str, str]]:
     folders = profile_folders(site, path)
-    for name in sorted({profile_of(device) for device in site.devices} - {""}):
+    for name in sorted({device.profile_name for device in site.devices} - {""}):
         found = find_profile(name, folders)
         if found is not None:
             yield name, hashlib.sha256(found.read_bytes()).hexdigest()

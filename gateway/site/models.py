@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator, model_validator
 
-from drivers.serial_line.card_lines import CheckDigits, Form
-from gateway.site.access_sections import AreaSection, BitsSection, HolidaySection, LadderSection, ScheduleSection
-from gateway.site.addresses import Endpoint, LineKind, Network, kind_of_line, line_of, networks
+from drivers.device import LineKind
+from drivers.kinds import AnyDevice
+from drivers.settings import Name, RecordId, Section, Slug
+from gateway.site.access_sections import AreaSection, HolidaySection, LadderSection, ScheduleSection
+from gateway.site.addresses import Endpoint, Network, kind_of_line, line_of, networks
 from gateway.site.api_section import ApiSection
 from gateway.site.backup_section import BackupSection
 from gateway.site.cameras import Camera
 from gateway.site.central_sections import CentralSection
-from gateway.site.fields import HOLD_SECONDS, HoldSeconds, Name, NamesAuthorities, ReaderKey, RecordId, Section, Slug
+from gateway.site.fields import NamesAuthorities
 from gateway.site.fleet_section import FleetSection
 from gateway.site.footage_sections import LiveSection, RtspSection, StorageSection
-from gateway.site.http_devices import HikvisionBarrierDevice, PlateCamera
 from gateway.site.mqtt_section import MqttSection
-from gateway.site.serial_devices import SerialGateDevice, SerialTagReaderDevice
 
-ITSELF = frozenset({0, 255})
-"""Unit numbers that address a Modbus TCP device itself, and not a unit behind it."""
-DRIVERS = frozenset(
-    {
-        "modbus-gate",
-        "modbus-io",
-        "serial-gate",
-        "serial-reader",
-        "serial-tag-reader",
-        "osdp-reader",
-        "hikvision-barrier",
-        "hikvision-plates",
-        "dahua-plates",
-        "axis-plates",
-        "plate-recognizer",
-    }
-)
+if TYPE_CHECKING:
+    from drivers.link import LinkSpec
 
 
 class WebhooksSection(Section):
@@ -154,91 +139,20 @@ class Link(Section):
         """The kind of the line."""
         return kind_of_line(self.url)
 
+    def spec(self) -> LinkSpec:
+        """Return the link in the form that drivers take."""
+        from drivers.link import LinkSpec  # noqa: PLC0415  # a command without lines starts faster
 
-class ModbusDevice(Section):
-    """Fields of every unit on a Modbus line. Several may share a line."""
-
-    id: RecordId
-    name: Name
-    link: Slug
-    profile: Slug
-    unit: int = Field(default=1, ge=0, le=255, description="0 to 247; over TCP also 255, the device itself")
-    framing: Literal["tcp", "rtu"] = "tcp"
-
-
-class ModbusGateDevice(ModbusDevice):
-    """A gate controller on Modbus, driven by a profile."""
-
-    driver: Literal["modbus-gate"]
-
-
-class ModbusIoDevice(ModbusDevice):
-    """An input module on Modbus: points only, for loops that are not wired to the gate's controller."""
-
-    driver: Literal["modbus-io"]
-
-
-class SerialReaderDevice(Section):
-    """A card reader that sends one line of text per card.
-
-    `form` says how the line is read. `text`: printable characters, kept as they are; such a card is found by its
-    number as characters alone. `hex`: hexadecimal digits of the card's bits; colons, dashes, dots and blanks between
-    them, `0x` before and `h` behind them do not count. `decimal`: a number, which gives 32 bits (64 for more than
-    4294967295) and its digits as text. `wiegand26`: facility with 3 digits and card number with 5, together or with one
-    of `,:;/-` or a blank between them, which give the 26 bits of H10301. Control characters and blanks around a line do
-    not count.
-    """
-
-    id: RecordId
-    name: Name
-    driver: Literal["serial-reader"]
-    link: Slug
-    terminator: str = Field(
-        default="\r\n",
-        min_length=1,
-        max_length=2,
-        description="the characters that end a line; where they are CR and LF, one of them alone will do",
-    )
-    prefix: str = Field(default="", description="characters before the card; a line without them is taken too")
-    form: Form = Field(default="text", description="how a line is read, see above")
-    check_digits: CheckDigits = Field(
-        default="frame",
-        description="for `hex`, what the last two digits are of those before: `xor`, `sum` or `none`; with `frame` "
-        "lines of 12 digits, as of 125 kHz tags, end in their `xor`; behind such a frame with STX no other line counts",
-    )
-    heartbeat: str = Field(
-        default="www.usr.cn",  # as serial servers of USR IOT are delivered
-        max_length=64,
-        description="a text that a serial server sends between the cards; the first card behind another "
-        "text is lost, unless the form can have none of that text's characters",
-    )
-    hold_seconds: HoldSeconds = HOLD_SECONDS
-    bits: BitsSection = BitsSection()
-
-    @model_validator(mode="after")
-    def _has_digits_to_check(self) -> Self:
-        if self.check_digits in {"xor", "sum"} and self.form != "hex":
-            raise ValueError(f"check_digits = {self.check_digits!r} needs form = 'hex'")
-        return self
-
-
-class OsdpReaderDevice(Section):
-    """A card reader or keypad on OSDP. The key is the secret of that name: 32 hexadecimal digits."""
-
-    id: RecordId
-    name: Name
-    driver: Literal["osdp-reader"]
-    link: Slug
-    address: int = Field(default=0, ge=0, le=126)
-    key: ReaderKey
-    hold_seconds: HoldSeconds = HOLD_SECONDS
-    bits: BitsSection = BitsSection()
-
-
-GateDevice = ModbusGateDevice | SerialGateDevice | HikvisionBarrierDevice
-ReaderDevice = SerialReaderDevice | SerialTagReaderDevice | OsdpReaderDevice | PlateCamera
-PointDevice = ModbusDevice | SerialGateDevice
-Device = Annotated[GateDevice | ReaderDevice | ModbusIoDevice, Field(discriminator="driver")]
+        return LinkSpec(
+            url=self.url,
+            baud=self.baud,
+            parity=self.parity,
+            stop_bits=self.stop_bits,
+            data_bits=self.data_bits,
+            pause=self.pause_ms / 1000,
+            numbers_come_back=self.transaction_numbers,
+            echoes=self.echoes,
+        )
 
 
 class PointRef(Section):
@@ -332,7 +246,7 @@ class Site(Section):
     backup: BackupSection = BackupSection()
     webhooks: WebhooksSection = WebhooksSection()
     links: tuple[Link, ...] = ()
-    devices: tuple[Device, ...] = ()
+    devices: tuple[AnyDevice, ...] = ()
     areas: tuple[AreaSection, ...] = ()
     schedules: tuple[ScheduleSection, ...] = ()
     holidays: tuple[HolidaySection, ...] = ()

@@ -6,8 +6,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
+from drivers.settings import Name, SecretName, Section, Slug
 from gateway.site.addresses import Endpoint, endpoint_of
-from gateway.site.fields import Name, NamesAuthorities, SecretName, Section, Slug
+from gateway.site.fields import NamesAuthorities
 
 _PLAIN, _TLS = "mqtt", "mqtts"
 _Topic = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,40}(/[A-Za-z0-9_.-]{1,40}){0,4}$")]

@@ -5,83 +5,49 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from drivers.gates.profile_parts import LimitPosition
-from drivers.modbus.profile import GateProfile as ModbusGateProfile
-from drivers.modbus.profile import Point as ModbusPoint
-from drivers.modbus.profile import load_profile, load_unit_profile
+from drivers.device import Abilities, Device, GateDevice, ProfiledDevice
 from drivers.profile_file import ProfileError
+from drivers.serial_line.section import SerialDevice, SerialTagReaderDevice
 from gateway.site.addresses import Endpoint
 from gateway.site.fault import Fault
 from gateway.site.faults import faults_of
-from gateway.site.models import LaneSection, Link, ModbusDevice, ModbusGateDevice, ModbusIoDevice, PointRef, Site
-from gateway.site.serial_devices import SerialDevice, SerialTagReaderDevice
+from gateway.site.models import LaneSection, Link, PointRef, Site
 
 if TYPE_CHECKING:
-    from drivers.serial_line.profile import DeviceProfile, GateProfile
-    from drivers.serial_line.profile import GateProfile as SerialGateProfile
-    from drivers.serial_line.status import Point as SerialPoint
-
-
-@dataclass(frozen=True, slots=True)
-class ProfiledDevice:
-    """A device's points and commands by its profile.
-
-    Attributes:
-        profile: the profile's name.
-        points: the device's named inputs; two names of one input have equal values.
-        limits: the points that are limit switches, each with its role ("closed limit", "open limit").
-        closes: whether the gate has a command to close; True if the device is no gate.
-        has_position: whether the gate's position can be known; True if the device is no gate.
-    """
-
-    profile: str
-    points: Mapping[str, Hashable]
-    limits: Mapping[str, str]
-    closes: bool = True
-    has_position: bool = True
+    from drivers.serial_line.profile import DeviceProfile
 
 
 def profile_faults(site: Site, folders: Iterable[Path], find: Callable[[str], Path | None]) -> Iterator[Fault]:
-    """Yield the faults of profiles, of devices with profiles, and of lanes that need something a profile lacks.
+    """Yield the faults of profiles, of devices with profiles, and of lanes that need something a device lacks.
 
     `find` returns a profile's file by its name; `folders` are the folders that it searches.
     """
-    known: dict[int, ProfiledDevice] = {}
+    known: dict[int, tuple[Device, Abilities]] = {}
     unfit = set()
     for index, device in enumerate(site.devices):
-        if isinstance(device, ModbusGateDevice | ModbusIoDevice | SerialDevice):
-            fault = _fault_of_choice(device, folders, find(device.profile))
-            if fault:
-                unfit.add(index)
-                yield Fault(f"devices[{index}].profile", fault)
+        if isinstance(device, ProfiledDevice) and (fault := _fault_of_choice(device, folders, find(device.profile))):
+            unfit.add(index)
+            yield Fault(f"devices[{index}].profile", fault)
     for index, device in enumerate(site.devices):
-        found = find(device.profile) if isinstance(device, ModbusDevice) and index not in unfit else None
-        if found is None or not isinstance(device, ModbusDevice):
+        if index in unfit:
             continue
         try:
-            profile = load_profile(found) if isinstance(device, ModbusGateDevice) else load_unit_profile(found)
+            known[device.id] = device, device.abilities(find)
         except ProfileError as error:
+            unfit.add(index)
+            found = find(device.profile) if isinstance(device, ProfiledDevice) else None
             yield from _faults_in_file(f"devices[{index}].profile", found, error)
-            continue
-        gate = profile if isinstance(device, ModbusGateDevice) and isinstance(profile, ModbusGateProfile) else None
-        known[device.id] = _profiled(device.profile, profile.points, gate)
-    gates: dict[int, SerialGateProfile] = {}
-    yield from serial_faults(site, find, gates, unfit)
-    for device in site.devices:
-        if device.id in gates and isinstance(device, SerialDevice):
-            gate_profile = gates[device.id]
-            known[device.id] = _profiled(device.profile, gate_profile.points, gate_profile)
+    yield from serial_faults(site, find, unfit)
     for index, lane in enumerate(site.lanes):
         yield from _lane_faults(f"lanes[{index}]", lane, known)
 
 
-def _faults_in_file(place: str, file: Path, error: ProfileError) -> Iterator[Fault]:
+def _faults_in_file(place: str, file: Path | None, error: ProfileError) -> Iterator[Fault]:
     """Yield the faults in a profile's file, in the words of faults of the site file."""
     if not isinstance(error.__cause__, ValidationError):
         yield Fault(place, f"{error.faults[0]} (in the profile's file {file})")
@@ -93,23 +59,7 @@ def _faults_in_file(place: str, file: Path, error: ProfileError) -> Iterator[Fau
             yield Fault(place, f"{fault.message} (in the profile's file {file})")
 
 
-def _profiled(
-    name: str,
-    points: Mapping[str, ModbusPoint | SerialPoint],
-    gate: ModbusGateProfile | SerialGateProfile | None,
-) -> ProfiledDevice:
-    inputs = {point: what.model_copy(update={"stale_ms": None}) for point, what in points.items()}
-    if gate is None:
-        return ProfiledDevice(name, inputs, {})
-    limits: dict[str, str] = {}
-    if isinstance(gate.position, LimitPosition):
-        limits = {gate.position.closed_point: "closed limit", gate.position.open_point: "open limit"}
-    return ProfiledDevice(name, inputs, limits, gate.commands.close is not None, gate.position is not None)
-
-
-def _fault_of_choice(
-    device: ModbusGateDevice | ModbusIoDevice | SerialDevice, folders: Iterable[Path], found: Path | None
-) -> str:
+def _fault_of_choice(device: ProfiledDevice, folders: Iterable[Path], found: Path | None) -> str:
     """Return why this device cannot use its profile at all, "" if it can."""
     if found is None:
         names = sorted({path.stem for folder in folders for path in folder.glob("*.toml")})
@@ -142,29 +92,35 @@ def _fitting_drivers(raw: Mapping[str, object]) -> tuple[str, ...]:
     return ("modbus-io",) if "points" in raw else ()
 
 
-def _lane_faults(place: str, lane: LaneSection, known: Mapping[int, ProfiledDevice]) -> Iterator[Fault]:
+def _lane_faults(place: str, lane: LaneSection, known: Mapping[int, tuple[Device, Abilities]]) -> Iterator[Fault]:
+    with_points = {number: has for number, (device, has) in known.items() if device.has_points}
     for field, ref, role in _named_points(lane):
-        device = known.get(ref.device)
-        if device is None:
+        has = with_points.get(ref.device)
+        if has is None:
             continue
-        if ref.point not in device.points:
-            names = ", ".join(sorted(device.points)) or "none"
+        if ref.point not in has.points:
+            names = ", ".join(sorted(has.points)) or "none"
             yield Fault(f"{place}.{field}.point", f"device {ref.device} has no point {ref.point!r} (it has {names})")
-        elif ref.point in device.limits:
-            limit = device.limits[ref.point]
+        elif ref.point in has.limits:
+            limit = has.limits[ref.point]
             yield Fault(f"{place}.{field}.point", f"{ref.point!r} is the gate's {limit} in its profile, not {role}")
-    yield from _inputs_named_twice(place, lane, known)
-    gate = known.get(lane.gate)
-    if gate is None or lane.closes != "gateway":
+    yield from _inputs_named_twice(place, lane, with_points)
+    gate, has = known.get(lane.gate, (None, Abilities()))
+    if not isinstance(gate, GateDevice) or lane.closes != "gateway":
         return
-    if not gate.closes:
-        yield Fault(f"{place}.closes", f"'gateway' needs a command to close, and profile {gate.profile!r} has none")
-    elif not gate.has_position and lane.closed_limit is None:
-        message = f"'gateway' needs to know where the gate is, and profile {gate.profile!r} has no position"
+    if not has.closes:
+        yield Fault(f"{place}.closes", f"'gateway' needs a command to close, and {_source(gate)} has none")
+    elif not has.has_position and lane.closed_limit is None:
+        message = f"'gateway' needs to know where the gate is, and {_source(gate)} has no position"
         yield Fault(f"{place}.closes", message)
 
 
-def _inputs_named_twice(place: str, lane: LaneSection, known: Mapping[int, ProfiledDevice]) -> Iterator[Fault]:
+def _source(gate: GateDevice) -> str:
+    """Return where a gate's abilities are described: in its profile, else in its driver."""
+    return f"profile {gate.profile_name!r}" if gate.profile_name else f"its driver {gate.driver!r}"
+
+
+def _inputs_named_twice(place: str, lane: LaneSection, known: Mapping[int, Abilities]) -> Iterator[Fault]:
     """Yield faults for points of a lane that are the same input of a device under two names."""
     seen: dict[tuple[int, Hashable], tuple[str, str]] = {}
     for field, ref, _ in _named_points(lane):
@@ -196,13 +152,10 @@ def _named_points(lane: LaneSection) -> Iterator[tuple[str, PointRef, str]]:
             yield field, named, role
 
 
-def serial_faults(
-    site: Site, find: Callable[[str], Path | None], gates: dict[int, GateProfile], unfit: Collection[int] = ()
-) -> Iterator[Fault]:
-    """Yield the faults of serial gates and tag readers and of their profiles.
+def serial_faults(site: Site, find: Callable[[str], Path | None], unfit: Collection[int]) -> Iterator[Fault]:
+    """Yield the faults of serial gates and tag readers that follow from their profiles and lines.
 
-    The profile of each gate is added to `gates` by the device's id. Devices whose index is in `unfit` are left out,
-    because it is reported already that their profile does not fit.
+    Devices whose index is in `unfit` are left out: their profile cannot be used, which is reported already.
     """
     links = {link.id: link for link in site.links}
     users: dict[str, list[tuple[int, SerialDevice, DeviceProfile]]] = {}
@@ -212,11 +165,7 @@ def serial_faults(
         found = find(device.profile) if index not in unfit else None
         if found is None:
             continue
-        try:
-            profile = _profile_of(device, found, gates)
-        except ProfileError as error:
-            yield from _faults_in_file(f"devices[{index}].profile", found, error)
-            continue
+        profile = _profile_of(device, found)
         if device.link in links:
             yield from _line_faults(index, profile, links[device.link])
         users.setdefault(device.link, []).append((index, device, profile))
@@ -224,7 +173,7 @@ def serial_faults(
         yield from _sharing_faults(sharing)
 
 
-def _profile_of(device: SerialDevice, found: Path, gates: dict[int, GateProfile]) -> DeviceProfile:
+def _profile_of(device: SerialDevice, found: Path) -> DeviceProfile:
     from drivers.serial_line.profile import (  # noqa: PLC0415  # only a site with serial devices loads it
         load_gate_profile,
         load_tag_reader_profile,
@@ -232,8 +181,7 @@ def _profile_of(device: SerialDevice, found: Path, gates: dict[int, GateProfile]
 
     if isinstance(device, SerialTagReaderDevice):
         return load_tag_reader_profile(found)
-    gates[device.id] = load_gate_profile(found)
-    return gates[device.id]
+    return load_gate_profile(found)
 
 
 def _line_faults(index: int, profile: DeviceProfile, link: Link) -> Iterator[Fault]:
@@ -243,16 +191,11 @@ def _line_faults(index: int, profile: DeviceProfile, link: Link) -> Iterator[Fau
 
 
 def _sharing_faults(sharing: list[tuple[int, SerialDevice, DeviceProfile]]) -> Iterator[Fault]:
-    """Yield faults for devices that cannot share a line: each must be polled and have an address of its own."""
+    """Yield faults for devices that cannot share a line: each must be polled and have an address."""
     from drivers.serial_line.profile import TagReaderProfile  # noqa: PLC0415  # likewise
 
-    units: dict[int, int] = {}
     for index, device, profile in sharing:
         if len(sharing) > 1 and isinstance(profile, TagReaderProfile) and profile.poll is None:
             yield Fault(f"devices[{index}].link", f"{profile.name} sends unasked and cannot share {device.link!r}")
         elif len(sharing) > 1 and not profile.names_unit:
             yield Fault(f"devices[{index}].link", f"{profile.name} has no address and cannot share {device.link!r}")
-        first = units.setdefault(device.unit, index)
-        if first != index:
-            message = f"{device.unit} on {device.link!r} is already used by devices[{first}]"
-            yield Fault(f"devices[{index}].unit", message)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from drivers.device import Device, ReaderDevice
+from drivers.osdp.section import OsdpReaderDevice
 from drivers.serial_line.card_lines import Form
+from drivers.serial_line.section import SerialReaderDevice
 from gateway.domain.credentials import Card, Credential
 from gateway.domain.printed import fields_of_bits, meanings
 from gateway.domain.reader_bits import MOST_BITS
 from gateway.domain.wiegand import FORMATS
-from gateway.site.http_devices import PlateCamera
-from gateway.site.models import Device, OsdpReaderDevice, SerialReaderDevice, Site
-from gateway.site.serial_devices import SerialTagReaderDevice
+from gateway.site.models import Site
 
 _LENGTHS = {layout.name: layout.bit_length for layout in FORMATS}
 _MOST_OFFERED = 3
@@ -98,6 +99,8 @@ def _sent_by(device: Device) -> _Sent | None:
     if isinstance(device, OsdpReaderDevice):
         # It may send characters too, but none does so for a card with a number of plain digits.
         return _Sent(lengths=frozenset(range(1, MOST_BITS + 1)), texts=True)
-    if isinstance(device, SerialTagReaderDevice):  # its profile is not known here: it may send anything
-        return _Sent(lengths=frozenset(range(1, 2 * MOST_BITS + 1)), digits=True, texts=True)
-    return _Sent(plates=True) if isinstance(device, PlateCamera) else None
+    if not isinstance(device, ReaderDevice):
+        return None
+    if device.reads_plates:
+        return _Sent(plates=True)
+    return _Sent(lengths=frozenset(range(1, 2 * MOST_BITS + 1)), digits=True, texts=True)  # it may send anything

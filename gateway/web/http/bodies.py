@@ -22,8 +22,9 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
+from drivers.settings import following
 from gateway.domain.errors import NotFoundError
-from gateway.domain.validation_messages import following, sentence_of
+from gateway.domain.validation_messages import sentence_of
 from gateway.web.http.errors import RequestRefused
 
 LARGEST_BODY = 1024 * 1024

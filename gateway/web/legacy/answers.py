@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from drivers.settings import following
 from gateway.domain.errors import NotFoundError
-from gateway.domain.validation_messages import following
 from gateway.web.http.bodies import LARGEST_ID
 
 PRINTED = r"^[^\x00-\x1f\x7f]*$"

@@ -12,11 +12,11 @@ from urllib.parse import quote
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
+from drivers.settings import following
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind, Scalar
 from gateway.domain.evidence import Evidence, EvidenceLink, KeptAs, Labels, download_name, shown_in_place, shown_name
 from gateway.domain.passages import CameraEvent
-from gateway.domain.validation_messages import following
 from gateway.domain.writes import RecordWriter
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.runtime.clock import Clock, Stamp, iso_utc

@@ -8,8 +8,9 @@ import sys
 LATER = ("gateway.web", "gateway.fleet", "gateway.mqtt", "gateway.central", "gateway.recording", "gateway.webhooks")
 LATER += ("gateway.problems", "gateway.backup", "gateway.support", "aiohttp", "cryptography", "argon2")
 LATER += ("xlsxwriter", "nats", "paramiko", "botocore", "av")
-FAMILIES = ("drivers.modbus.gate", "drivers.osdp", "drivers.serial_line.gate", "drivers.serial_line.reader")
-FAMILIES += ("drivers.plates", "drivers.hikvision")
+FAMILIES = ("drivers.modbus.gate", "drivers.osdp.line", "drivers.osdp.reader", "drivers.serial_line.gate")
+FAMILIES += ("drivers.serial_line.reader", "drivers.plates.stream", "drivers.plates.pushed", "drivers.plates.listener")
+FAMILIES += ("drivers.hikvision.barrier", "drivers.http_session")
 
 
 def test_lanes_start_without_the_services_and_the_drivers_of_other_sites():

@@ -9,7 +9,6 @@ import serial
 
 from drivers.contract import LinkError
 from drivers.link import open_link
-from gateway.lines.links import link_spec
 from gateway.site import Link
 
 
@@ -26,12 +25,12 @@ async def test_a_port_is_opened_with_the_data_bits_of_its_link(bits, monkeypatch
     (tmp_path / "port").touch()
     link = Link(id="reader", url=f"serial:{tmp_path}/port", parity="even", data_bits=bits)
     with pytest.raises(LinkError):
-        await open_link(link_spec(link))
+        await open_link(link.spec())
     assert (asked["bytesize"], asked["parity"]) == (bits, "E")
 
 
 def test_what_a_link_says_of_its_devices_reaches_their_drivers():
-    spec = link_spec(Link(id="gate", url="tcp://10.0.0.2:502", pause_ms=80, transaction_numbers=False))
+    spec = Link(id="gate", url="tcp://10.0.0.2:502", pause_ms=80, transaction_numbers=False).spec()
     assert (spec.pause, spec.numbers_come_back) == (0.08, False)
-    usual = link_spec(Link(id="gate", url="tcp://10.0.0.2:502"))
+    usual = Link(id="gate", url="tcp://10.0.0.2:502").spec()
     assert (usual.pause, usual.numbers_come_back, usual.data_bits) == (0.0, True, 8)

@@ -116,4 +116,4 @@ def test_days_that_are_none_are_one_fault(days, said):
 def test_how_a_reader_turns_bits():
     reader = {"id": 1, "name": "R", "driver": "serial-reader", "link": "r", "bits": {"inverted": True, "skip_last": 1}}
     site = Site.model_validate({**SITE, "devices": [*SITE["devices"], reader]})
-    assert site.devices[1].bits.undoing() == ReaderBits(skip_last=1, inverted=True)
+    assert ReaderBits(**dict(site.devices[1].bits)) == ReaderBits(skip_last=1, inverted=True)

@@ -3,10 +3,10 @@
 import pytest
 
 from drivers.osdp.reader import OsdpReader
+from drivers.osdp.section import key_of
 from gateway.app.devices import build_field
-from gateway.domain.errors import ConfigError
 from gateway.runtime.clock import SystemClock
-from gateway.site import Secrets, SiteFaults, key_of, load
+from gateway.site import Secrets, SiteFaults, load
 
 KEY = "000102030405060708090a0b0c0d0e0f"
 SITE = """
@@ -50,7 +50,7 @@ def test_they_share_one_line_as_drivers_too(tmp_path):
     path.write_text(SITE + reader(201, 0) + reader(202, 1))
     secrets = Secrets(folder=tmp_path / "secrets", environ={"EDGE_GATEWAY_SECRET_READER_KEY": KEY})
     field = build_field(load(path, secrets=secrets), site_path=path, secrets=secrets, clock=SystemClock())
-    assert list(field.osdp_lines) == ["osdp"]
+    assert list(field.lines) == ["osdp"]
     assert [driver.device_id for driver in field.drivers] == [201, 202]
     assert all(isinstance(driver, OsdpReader) for driver in field.drivers)
 
@@ -72,7 +72,7 @@ def test_an_address_twice(tmp_path):
 
 def test_more_readers_than_a_line_takes(tmp_path):
     faults = faults_of_site(tmp_path, SITE + "".join(reader(201 + number, number) for number in range(34)))
-    assert faults == {"devices[32].link": "'osdp' has more than 32 readers"}
+    assert faults == {"devices[32].link": "'osdp' has more than 32 devices"}
 
 
 def test_another_family_on_the_same_line(tmp_path):
@@ -99,7 +99,7 @@ def test_a_key_that_is_none_is_not_repeated(tmp_path, key):
     faults = faults_of_site(tmp_path, SITE + reader(201, 1), key=key)
     assert list(faults) == ["devices[0].key"]
     assert key not in faults["devices[0].key"]
-    with pytest.raises(ConfigError):
+    with pytest.raises(ValueError, match=r"must be 32|every new reader"):
         key_of(key)
 
 

@@ -6,9 +6,10 @@ from datetime import UTC
 
 import pytest
 
+from drivers.osdp.section import OsdpReaderDevice
+from drivers.serial_line.section import SerialReaderDevice
 from gateway.central.pull.field_map import CardFieldMap, map_card
 from gateway.site import Site
-from gateway.site.models import OsdpReaderDevice, SerialReaderDevice
 from gateway.site.reader_numbers import doubts_of_number
 
 OSDP = OsdpReaderDevice(id=202, name="OSDP", driver="osdp-reader", link="osdp", key="key")

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from pydantic import ValidationError
 
+import drivers
 import gateway.site
 from gateway.site import Site
 from gateway.site.faults import faults_of
@@ -24,6 +25,9 @@ pytestmark = pytest.mark.long("every fault of the site file, in a script engine"
 in_one_loop = pytest.mark.asyncio(loop_scope="module")
 
 SOURCES = Path(gateway.site.__file__).parent
+DRIVERS = Path(drivers.__file__).parent
+SECTIONS = (*sorted(DRIVERS.glob("*/section.py")), DRIVERS / "kinds.py", DRIVERS / "settings.py")
+"""The sections of devices, which make faults too."""
 EXAMPLE = Path(__file__).parents[3] / "config" / "site.example.toml"
 SAID_ELSEWHERE = {
     "doubts": "warnings, which `check` and the log show",
@@ -105,7 +109,7 @@ async def gateway(open_gateway):
 
 def sentences():
     """Yield each text of the code that makes faults, with places as the catalogue writes them, and where it stands."""
-    for source in sorted(SOURCES.glob("*.py")):
+    for source in (*sorted(SOURCES.glob("*.py")), *SECTIONS):
         for part in ast.parse(source.read_text(encoding="utf-8")).body:
             targets = [part.target] if isinstance(part, ast.AnnAssign) else getattr(part, "targets", ())
             names = [part.name] if hasattr(part, "name") else [ast.unparse(one) for one in targets]

@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field, JsonValue
 
+from drivers.settings import following
 from gateway.domain.credentials import CardStatus
-from gateway.domain.validation_messages import following
 from gateway.runtime.clock import iso_utc
 from gateway.web.http.bodies import Body, Id, Line, Number, Paged, Plain, Text, Word, WriteBody, Yes
 

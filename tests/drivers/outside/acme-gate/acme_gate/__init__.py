@@ -1,0 +1,1 @@
+"""A driver of another distribution: ACME gates, which take JSON over HTTP."""
