@@ -60,23 +60,20 @@ def central_parts(
     cards = wiring.site_cards(store, clock=clock, zone=zone, fields=fields)
     if central is None:
         return CentralParts(
-            writes=wiring.central_writes(store, upstream=None, cards=cards),
+            writes=wiring.central_writes(store, sender=None, cards=cards),
             parked=wiring.parked_rows(store, cards=cards),
         )
     client = _client(central, secrets=secrets, store=store, clock=clock)
     may_take, ask_after = central.write_may_take_seconds, central.ask_person_hours * 3600
     upstream = wiring.upstream(client, store=store, clock=clock, may_take=may_take, ask_after=ask_after)
     down = wiring.down_sync(store, upstream=upstream, cards=cards)
+    sender = wiring.outbox_sender(
+        store, upstream=upstream, cards=cards, card_renamed=lanes.areas.card_renamed, held_seconds=HELD_SECONDS
+    )
     sync = Sync(
         client=client,
         down=down,
-        sender=wiring.outbox_sender(
-            store,
-            upstream=upstream,
-            cards=cards,
-            card_renamed=lanes.areas.card_renamed,
-            held_seconds=HELD_SECONDS,
-        ),
+        sender=sender,
         outbox=store.outbox,
         backlog=store.backlog,
         journal=store.journal,
@@ -94,7 +91,7 @@ def central_parts(
     )
     how = central.accounts
     return CentralParts(
-        writes=wiring.central_writes(store, upstream=upstream, cards=cards),
+        writes=wiring.central_writes(store, sender=sender, cards=cards),
         parked=wiring.parked_rows(store, cards=cards, client=client),
         sync=sync,
         relay=CentralRelay(

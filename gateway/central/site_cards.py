@@ -87,29 +87,30 @@ class SiteCards:
         return record
 
     async def settle(
-        self, operation: WriteOperation, card_id: int, record: JsonObject | None, *, formerly: int | None = None
-    ) -> JsonObject | None:
-        """Store the record of a write that central carried out, with the pending writes applied; return the result.
+        self, operation: WriteOperation, card_id: int, record: JsonObject | None, *, sent: JsonObject, formerly: int
+    ) -> None:
+        """Store the record of a write that central carried out, with the pending writes applied.
 
-        Return None for a card that is gone. `formerly` is the id that the card had before the write.
+        Args:
+            operation: the write.
+            card_id: the card's id from now on.
+            record: the record in central's answer, None if it has none.
+            sent: the write's body. The site may not have it yet, if its caller waits for the answer.
+            formerly: the id that the card had before the write.
         """
-        old = formerly if formerly != card_id else None
         if operation.effect is Effect.DELETE:
             await self._apply(remove=(card_id,))
-            return None
-        at_site: JsonObject | None = None
-        if operation.effect is not Effect.CREATE or formerly is not None:  # at a create it is another card's id
-            at_site = await self.record(card_id if old is None else old)
+            return
+        at_site = await self.record(formerly)
         shown: JsonObject | None = None
-        if at_site is not None or record is not None:
+        if at_site is not None or record is not None or operation.effect is Effect.CREATE:
             waiting = await self.pending_writes.waiting(KIND, card_id)
             known = before_waiting(at_site or {}, waiting)  # an answer may hold less than the whole record
-            shown = laid_over({**known, **(record or {}), "id": card_id}, waiting)
+            shown = laid_over({**changed_by(known, sent), **(record or {}), "id": card_id}, waiting)
         if shown is None:
-            await self._apply(remove=(card_id, *((old,) if old else ())))
-            return None
-        await self._put(card_id, shown, instead_of=old)
-        return shown
+            await self._apply(remove=(card_id, formerly))
+        else:
+            await self._put(card_id, shown, instead_of=None if formerly == card_id else formerly)
 
     async def make_again(self, records: Mapping[int, JsonObject], *, given_to: int | None = None) -> Mapping[int, int]:
         """Queue creates for cards that central has lost; return their new provisional ids by central's old ids.
@@ -128,10 +129,15 @@ class SiteCards:
             await self.follow(CARD_CREATE, PendingWrite(number, None, waits=True), bodies[central_id])
         return made
 
-    async def make_one_again(self, card_id: int) -> int | None:
-        """Queue a create for a card that central has lost; return its new id, None if it was not made at this site."""
+    async def make_one_again(self, card_id: int, *, change: JsonObject) -> int | None:
+        """Queue a create for a card that central has lost, with a change that is still to be sent.
+
+        Return its new id, None if it was not made at this site.
+        """
         record = await self.record(card_id)
-        return None if record is None else (await self.make_again({card_id: record})).get(card_id)
+        if record is None:
+            return None
+        return (await self.make_again({card_id: changed_by(record, change)})).get(card_id)
 
     async def make_way(self, central_id: int, created: JsonObject, *, card_id: int) -> None:
         """Queue a create for the card that has `central_id`, because central has now given that id to `card_id`.

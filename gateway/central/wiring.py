@@ -95,13 +95,12 @@ def upstream(
     )
 
 
-def central_writes(store: Store, *, upstream: Upstream | None, cards: SiteCards) -> CentralWrites:
-    """Build the writer of records; without `upstream` the site keeps them itself."""
+def central_writes(store: Store, *, sender: OutboxSender | None, cards: SiteCards) -> CentralWrites:
+    """Build the writer of records; without a `sender` the site keeps them itself."""
     return CentralWrites(
-        upstream=upstream,
+        sender=sender,
         pending_writes=store.pending_writes,
         references=store.references,
-        unknown_outcomes=store.unknown_outcomes,
         backlog=store.backlog,
         journal=store.journal,
         cards=cards,

@@ -1,7 +1,7 @@
 """Writes of records that central also keeps: operations, effects, and a record's state while a write waits. Pure.
 
-A write is sent to central at once while central answers. Otherwise the record changes at the site at once, and the
-write waits in the outbox.
+Each enters the outbox. While central answers, it is sent at once and the record changes with the answer. Otherwise the
+record changes at the site at once, and the write waits.
 """
 
 from __future__ import annotations

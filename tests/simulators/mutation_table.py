@@ -368,6 +368,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         4,
+        "a row whose caller waits sent by the sender too",
+        "gateway/store/outbox/outbox.py",
+        "if rows := tuple(row for row in rows if row.id not in asked):",
+        "if rows:",
+        ("tests/gateway/central/test_waiting_callers.py",),
+    ),
+    Mutation(
+        4,
         "what was sent marked back as not begun",
         "gateway/central/push/batch_upload.py",
         "        self._untried.discard(row.id)\n",

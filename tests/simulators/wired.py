@@ -25,9 +25,12 @@ def outbox_sender(
 
 def central_writes(*, client, store, clock, zone=UTC, fields=None) -> CentralWrites:
     """A writer of records; without a client it stands alone."""
-    upstream = None if client is None else wiring.upstream(client, store=store, clock=clock)
     cards = wiring.site_cards(store, clock=clock, zone=zone, fields=fields)
-    return wiring.central_writes(store, upstream=upstream, cards=cards)
+    if client is None:
+        return wiring.central_writes(store, sender=None, cards=cards)
+    upstream = wiring.upstream(client, store=store, clock=clock)
+    sender = wiring.outbox_sender(store, upstream=upstream, cards=cards)
+    return wiring.central_writes(store, sender=sender, cards=cards)
 
 
 def down_sync(*, client, store, clock, zone=UTC, fields=None) -> DownSync:

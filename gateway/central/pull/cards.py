@@ -28,7 +28,7 @@ from gateway.store.outbox.delivered_records import DeliveredRecords
 from gateway.store.outbox.pending_writes import Arriving, PendingWrites
 from gateway.store.outbox.record_kinds import record_text
 
-_CARDS_BETWEEN_YIELDS = 20  # less than 1 ms of work where they are mapped
+_CARDS_BETWEEN_YIELDS = 12  # less than 1 ms of work
 _CARDS_IN_A_COMMIT = 500  # about 20 ms of the writer's time
 _LIST = lookup_of(KIND)
 _PENDING = "pending_removal"

@@ -62,7 +62,7 @@ class BatchUpload:
         outbox: Outbox,
         clock: Clock,
         rows: Sequence[OutboxRow],
-        park: Callable[[OutboxRow, str], Awaitable[None]],
+        park: Callable[[OutboxRow, CentralRefused], Awaitable[None]],
         on_failure: Callable[[OutboxRow, DeliveryRequest, CentralUnavailable | CentralRefused], Awaitable[bool]],
         with_ids: Callable[[Sequence[AnsweredCreate]], AbstractAsyncContextManager[tuple[JsonObject, ...]]],
         on_acknowledged: Callable[[OutboxRow], Awaitable[None]],
@@ -159,7 +159,7 @@ class BatchUpload:
     async def _try(self, row: OutboxRow) -> None:
         request = delivery_request(row)
         if isinstance(request, str):
-            await self._park(row, request)
+            await self._park(row, CentralRefused(request))
             return
         operation = request.operation
         self._untried.discard(row.id)

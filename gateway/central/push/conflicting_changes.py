@@ -46,7 +46,8 @@ class ConflictingChanges:
             now = self.clock.wall().micros
             left = await self.change_bases.settled(row, settled, theirs, now=now)
             if row.kind == CARD:
-                await self.cards.settle(request.operation, row.record_id, {**theirs, "id": row.record_id})
+                record: JsonObject = {**theirs, "id": row.record_id}
+                await self.cards.settle(request.operation, row.record_id, record, sent={}, formerly=row.record_id)
         return None if left is None else (left, replace(request, body=settled.body))
 
 

@@ -45,9 +45,27 @@ from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
 log = structlog.get_logger(__name__)
 
 _BATCH = 400
+_CONFLICT = 409
 _SINGLY = 50  # then urgent rows are looked for again
 _LONG_AWAY = 3  # failures in a row after which central counts as away
 _IDLE_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class Caller:
+    """A caller who waits for the outcome of a row.
+
+    Attributes:
+        record_id: the site's id of the record that central has now, or that goes up again; None while the row waits.
+        central_id: central's id of a new record, None if its answer has none.
+        waits: whether the record waits for central after all.
+        refusal: why central did not take the row; None unless that is so.
+    """
+
+    record_id: int | None = None
+    central_id: int | None = None
+    waits: bool = False
+    refusal: CentralRefused | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +121,7 @@ class OutboxSender:
         self._away_backoff = away_backoff or Backoff(first=0.5, longest=15.0)
         self._longest = max(self._row_backoff.longest, self._outcomes.longest)
         self._paused = PausedOperations(monotonic=clock.monotonic, failing_backoff=self._away_backoff)
+        self._callers: dict[int, Caller] = {}
         self._failures = 0
         self._is_away = False  # as this round found
         self._hold = ReturnHold(state=lambda: self._client.state, monotonic=clock.monotonic, longest=held_seconds)
@@ -111,6 +130,10 @@ class OutboxSender:
     def failing(self) -> tuple[str, ...]:
         """Errors of the operations with which central fails repeatedly, a sentence each."""
         return self._paused.failing()
+
+    def is_away(self) -> bool:
+        """Return whether central is known not to answer. Never waits."""
+        return self._client.away()
 
     async def start_afresh(self) -> None:
         """Make all rows due that a backoff from before the start holds back."""
@@ -190,6 +213,23 @@ class OutboxSender:
             return 0.0
         return min(max((soonest - now) / 1_000_000, 0.0), longest)
 
+    async def send_for_caller(self, row: OutboxRow) -> Caller:
+        """Send a row of `PendingWrites.ask`, for a caller who waits for the outcome.
+
+        Raises CentralRefused if central does not take it; the row is still there. Raises StoreError.
+        """
+        caller = self._callers[row.id] = Caller()
+        try:
+            await self._newest.refresh(creates_among((row,)))
+            await self._send(row)
+        except CentralUnavailable as error:  # before anything was sent
+            log.debug("caller_does_not_wait", kind=row.kind, error=str(error))
+        finally:
+            del self._callers[row.id]
+        if caller.refusal is not None:
+            raise caller.refusal
+        return caller
+
     async def _send(self, row: OutboxRow) -> bool:
         """Try one row and store the outcome; return whether the next one may be tried at once."""
         request = await self._request_of(row)
@@ -265,11 +305,18 @@ class OutboxSender:
             if request.operation.effect is Effect.DELETE:
                 await self._delivered(row, request, {})
                 return False
-            async with self._cards.turn:
-                if await self._cards.make_one_again(row.record_id) is not None:
-                    return False
-        await self._park(row, why)
+            if await self._make_again(row, request):
+                return False
+        await self._park(row, CentralRefused(why, status=_CONFLICT))
         return False
+
+    async def _make_again(self, row: OutboxRow, request: DeliveryRequest) -> bool:
+        """Queue a create for a card that a restored central has lost, with this change; return whether it did."""
+        async with self._cards.turn:
+            again = await self._cards.make_one_again(row.record_id, change=request.body)
+        if again is not None and (caller := self._callers.get(row.id)) is not None:
+            caller.record_id, caller.waits = again, True
+        return again is not None
 
     async def _is_create_to_go(self, row: OutboxRow, request: DeliveryRequest) -> bool:
         """Return whether a create that may have reached central is sent again now."""
@@ -307,7 +354,7 @@ class OutboxSender:
     async def _cannot_go(self, row: OutboxRow, resolved: Resolved) -> None:
         """Put a row off until central has the record that it names, or park it if central will never have it."""
         if resolved.waits_for is None:
-            await self._park(row, resolved.reason)
+            await self._park(row, CentralRefused(resolved.reason, status=_CONFLICT))
             return
         next_at = self._clock.wall().micros + int(self._longest * 1_000_000)
         await self._references.waits(row.id, resolved, next_at=next_at)
@@ -323,8 +370,10 @@ class OutboxSender:
             known = await self._outbox.delivered(
                 row, central_id=central_id, record=record, now=now.micros, trusted=now.trusted
             )
+            if (caller := self._callers.get(row.id)) is not None:
+                caller.record_id, caller.central_id = known, central_id
             if row.kind == CARD:
-                await self._cards.settle(operation, known, record, formerly=row.record_id)
+                await self._cards.settle(operation, known, record, sent=request.body, formerly=row.record_id)
                 if known != row.record_id and self._card_renamed is not None:
                     self._card_renamed(row.record_id, known)
 
@@ -338,26 +387,34 @@ class OutboxSender:
             if await names_lost_card(self._client, row.kind, request.body):
                 await self._outbox.leave_out(row, "access_id")
             else:
-                await self._park(row, str(error))
-        elif effect is Effect.DELETE:
+                await self._park(row, error)
+        elif effect is Effect.DELETE and row.id not in self._callers:
             await self._delivered(row, request, {})
         else:
-            await self._gone_at_central(row, error)
+            await self._gone_at_central(row, request, error)
 
-    async def _gone_at_central(self, row: OutboxRow, error: CentralRefused) -> None:
+    async def _gone_at_central(self, row: OutboxRow, request: DeliveryRequest, error: CentralRefused) -> None:
         """Drop a change of a record that central no longer has, or create the card again if a restored one lost it."""
         log.warning("record_gone_at_central", kind=row.kind, record_id=row.record_id)
-        is_lost = row.kind == CARD and await self._restore.lacks_newest()
+        changes_card = row.kind == CARD and request.operation.effect is Effect.CHANGE
+        if changes_card and await self._restore.lacks_newest() and await self._make_again(row, request):
+            return
+        caller = self._callers.get(row.id)
         async with self._cards.turn:
-            if is_lost and await self._cards.make_one_again(row.record_id) is not None:
-                return  # with this change
-            await self._outbox.drop(row)
+            if caller is None:
+                await self._outbox.drop(row)
             if row.kind == CARD:
                 await self._cards.forget(row.record_id)
-        await self._events.dropped(row, str(error))
+        if caller is None:
+            await self._events.dropped(row, str(error))
+        else:
+            caller.refusal = error
 
     async def _not_permitted(self, row: OutboxRow, error: CentralDenied) -> bool:
         """Pause the row's operation, and end the round, since other rows may be refused too. The row stays due."""
+        if (caller := self._callers.get(row.id)) is not None:
+            caller.refusal = error
+            return True
         if self._paused.denied(action_of(row)):
             log.warning("outbox_held_up", kind=row.kind, action=row.action, error=str(error))
         await self._outbox.failed(row, error=str(error), next_at=0, at_central=False)
@@ -381,10 +438,11 @@ class OutboxSender:
             log.warning("outbox_held_up", kind=row.kind, record_id=row.record_id, error=str(error))
         return not self._failures and action_of(row) not in self._paused.now()
 
-    async def _park(self, row: OutboxRow, reason: str) -> None:
-        if not await self._outbox.park(row, error=reason):
-            return
-        await self._events.parked(row, reason)
+    async def _park(self, row: OutboxRow, refusal: CentralRefused) -> None:
+        if (caller := self._callers.get(row.id)) is not None:
+            caller.refusal = refusal
+        elif await self._outbox.park(row, error=str(refusal)):
+            await self._events.parked(row, str(refusal))
 
     async def _ask_a_person(self, row: OutboxRow, reason: str) -> None:
         """Park a row of unknown outcome: if sent again, it may be doubled; if counted as delivered, it may be lost."""

@@ -1,4 +1,4 @@
-"""Writes of records that central also keeps: sent at once while central answers, otherwise put into the outbox."""
+"""Writes of records that central also keeps: each enters the outbox, and its caller waits while central answers."""
 
 from __future__ import annotations
 
@@ -8,25 +8,17 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from gateway.central.client.not_found import NOT_FOUND, doubt
 from gateway.central.push.events import EventLimit
-from gateway.central.push.newest_ids import NewestIds
-from gateway.central.push.requests import answered_record, given_id
-from gateway.central.push.restored_central import RestoreDetector
-from gateway.central.push.unknown_outcomes import UnknownCreate
-from gateway.central.push.upstream import Upstream
+from gateway.central.push.outbox import OutboxSender
 from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
-from gateway.domain.conflicts import READS
-from gateway.domain.errors import CentralRefused, CentralUnavailable, QuotaExceeded, StoreError
+from gateway.domain.errors import CentralRefused, CommandRefused, QuotaExceeded, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
 from gateway.runtime.clock import Clock
 from gateway.store import Entry, Journal, OutboxRow, PendingWrite, References
 from gateway.store.outbox.backlog_quota import BacklogQuota
 from gateway.store.outbox.pending_writes import PendingWrites
-from gateway.store.outbox.rows import NEVER_TRIED, Attempt, new_key
-from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
 
 log = structlog.get_logger(__name__)
 
@@ -49,20 +41,18 @@ class CentralWrites:
     def __init__(
         self,
         *,
-        upstream: Upstream | None,
+        sender: OutboxSender | None,
         pending_writes: PendingWrites,
         references: References,
-        unknown_outcomes: UnknownOutcomes,
         backlog: BacklogQuota,
         journal: Journal,
         cards: SiteCards,
         clock: Clock,
     ) -> None:
-        """Take what writes need. `upstream` is None for a site without a central."""
-        self._upstream = upstream
+        """Take what writes need. `sender` is None for a site without a central."""
+        self._sender = sender
         self._pending_writes = pending_writes
         self._references = references
-        self._unknown_outcomes = unknown_outcomes
         self._backlog = backlog
         self._journal = journal
         self._cards = cards
@@ -73,7 +63,7 @@ class CentralWrites:
     @property
     def alone(self) -> bool:
         """True if the site has no central, so that records stay at the site."""
-        return self._upstream is None
+        return self._sender is None
 
     async def recall(self) -> None:
         """After a start, bring the cards up to date with writes that a crash left unfinished. Raises StoreError."""
@@ -91,7 +81,7 @@ class CentralWrites:
         Raises:
             CentralRefused: central refused; nothing has changed.
             CommandRefused: another card has the number, and central cannot be asked; nothing has changed.
-            StoreError: the record cannot be stored. If central has carried out the write, the next pull brings it.
+            StoreError: the record cannot be stored. A write that is in the outbox by then goes up by itself.
             QuotaExceeded: the backlog is full; nothing has changed.
         """
         try:
@@ -124,117 +114,63 @@ class CentralWrites:
     async def _write(self, operation: WriteOperation, record_id: int | None, body: JsonObject) -> Written:
         if record_id is not None:  # it may have changed meanwhile
             record_id = await self._pending_writes.site_id(operation.kind, record_id)
-        central_id, way = await self._way(operation, record_id)
-        if self._upstream is None or way is not _Way.THROUGH:
+        way = await self._way(operation, record_id)
+        if self._sender is None or way is not _Way.THROUGH:
             return await self._hold(operation, record_id, body, sends=way is not _Way.ALONE)
         resolved = await self._references.resolve(body)
         if resolved.waits_for is not None:
             return await self._hold(operation, record_id, body)
         if resolved.reason:
             raise CentralRefused(resolved.reason, status=_CONFLICT)
-        if record_id is None or central_id is None:
-            return await self._send(self._upstream, operation, record_id, body, resolved.body)
-        try:
-            look = await self._upstream.own_records.look(operation.kind, central_id)
-            why = await self._upstream.own_records.doubt(operation.kind, record_id, look)
-            if why:
-                return await self._keep_from_others(self._upstream, operation, record_id, body, why)
-        except CentralUnavailable:
-            return await self._hold(operation, record_id, body)
-        return await self._send(self._upstream, operation, record_id, body, {**resolved.body, "id": central_id})
-
-    async def _keep_from_others(
-        self, upstream: Upstream, operation: WriteOperation, record_id: int, body: JsonObject, why: str
-    ) -> Written:
-        """Handle a write whose id may belong to another record at central, so that it does not reach that record.
-
-        A card that a restored central has lost is created again with the change; a change of an entry waits. Raises
-        CentralUnavailable, and CentralRefused for any other record.
-        """
-        if operation.kind not in READS:
-            return await self._hold(operation, record_id, body)
-        if operation.kind != CARD or not await upstream.restore.lacks_newest():
-            raise CentralRefused(why, status=_CONFLICT)
-        if operation.effect is Effect.DELETE:
-            async with self._cards.turn:
-                record = await self._cards.record(record_id) or {"id": record_id}
-                await self._cards.forget(record_id)
-            return Written(record_id, record, waits=False)
-        async with self._cards.turn:
-            again = await self._cards.make_one_again(record_id)
-        if again is None:
-            raise CentralRefused(why, status=_CONFLICT)
-        return await self._hold(operation, again, body)
+        return await self._send(self._sender, operation, record_id, body)
 
     async def _send(
-        self, upstream: Upstream, operation: WriteOperation, record_id: int | None, body: JsonObject, sent: JsonObject
+        self, sender: OutboxSender, operation: WriteOperation, record_id: int | None, body: JsonObject
     ) -> Written:
-        """Send a write to central now, as `sent` with central's ids; queue it if the outcome stays unknown."""
-        key, begun_at, before, asked = new_key(), upstream.newest.now(), None, False
-        started = self._clock.wall().micros
+        """Send a write through the outbox and wait for central's answer; hold it if the outcome stays unknown."""
+        before = None if record_id is None else await self._at_site(operation, record_id)
+        row = await self._pending_writes.ask(operation, record_id, body, now=self._clock.wall().micros)
         try:
-            before = await self._newest_before(upstream.newest, operation)
-            asked = True
-            answer = await upstream.client.call(operation.method, operation.path, sent, key=key)
-        except CentralUnavailable as error:
-            attempt = Attempt(key=key, begun=asked and error.sent, newest_before=before, begun_at=begun_at)
-            return await self._hold(operation, record_id, body, attempt=attempt)
-        except CentralRefused as error:
-            return await self._on_refusal(upstream, operation, record_id, body, error, key=key, sent=sent)
-        row = OutboxRow(
-            id=0, key=key, kind=operation.kind, record_id=0, body="", created_at=started, tries=0, next_at=0,
-            parked=False, error="", begun=True, newest_before=before, begun_at=begun_at,
-        )  # fmt: skip
-        async with upstream.outcomes.with_ids([(UnknownCreate(row, operation, sent), answer)]) as (answer,):
-            return await self._keep(operation, record_id, sent, answer, body=body)
+            caller = await sender.send_for_caller(row)
+            if caller.record_id is None:
+                return await self._hold(operation, record_id, body, asked=row)
+        except (CentralRefused, CommandRefused, QuotaExceeded):
+            await self._pending_writes.withdraw(row)
+            raise
+        except (StoreError, asyncio.CancelledError):  # the row goes up by itself, so the card has to follow
+            self._cards.cards.behind = True
+            raise
+        finally:
+            self._pending_writes.let_go(row)
+        if operation.effect is Effect.DELETE:
+            return Written(record_id, before or {"id": record_id}, waits=False)
+        shown = await self._at_site(operation, caller.record_id) or {**body, "id": caller.record_id}
+        if record_id is None and caller.central_id is None and not caller.waits and operation.kind in _PULLED:
+            await self._leave_to_pull(row)
+            return Written(None, {name: value for name, value in shown.items() if name != "id"}, waits=False)
+        known = caller.record_id if caller.central_id is None else caller.central_id
+        return Written(known if record_id is None else caller.record_id, shown, waits=caller.waits)
 
-    async def _on_refusal(
-        self,
-        upstream: Upstream,
-        operation: WriteOperation,
-        record_id: int | None,
-        body: JsonObject,
-        error: CentralRefused,
-        *,
-        key: str,
-        sent: JsonObject,
-    ) -> Written:
-        """Queue a write whose refusal does not concern the write itself. Raise the refusal if it is central's own."""
-        if not error.status:  # central refuses the gateway's account, and has not seen the write
-            return await self._hold(operation, record_id, body)
-        if await doubt(upstream.client, error, of=operation, sent=sent) is not None:
-            return await self._hold(operation, record_id, body, attempt=Attempt(key=key))
-        if operation.kind == CARD and record_id is not None and error.status == NOT_FOUND:
-            try:
-                again = await self._gone_at_central(upstream.restore, operation, record_id)
-            except CentralUnavailable:
-                return await self._hold(operation, record_id, body, attempt=Attempt(key=key))
-            if again is not None:
-                return await self._hold(operation, again, body)
-        raise error
+    async def _leave_to_pull(self, row: OutboxRow) -> None:
+        """Remove a new record of which central does not say the id: the next pull brings it under its id."""
+        await self._pending_writes.withdraw(row)
+        if row.kind == CARD:
+            async with self._cards.turn:
+                await self._cards.forget(row.record_id)
 
-    async def _newest_before(self, newest: NewestIds, operation: WriteOperation) -> int | None:
-        """Return the highest id that central has given to the kind of a record that is about to be created."""
-        if operation.effect is not Effect.CREATE:
-            return None
-        await newest.refresh((operation,))
-        given = await self._unknown_outcomes.given(operation.kind, most=1)
-        return max([*given, newest.highest.get(operation.kind, 0)]) or None
-
-    async def _way(self, operation: WriteOperation, record_id: int | None) -> tuple[int | None, _Way]:
-        """Return central's id of the record, None if it has none, and the way that a write of it goes."""
-        if self._upstream is None:
-            return None, _Way.ALONE
-        away = self._upstream.client.away()
+    async def _way(self, operation: WriteOperation, record_id: int | None) -> _Way:
+        """Return the way that a write of the record goes."""
+        if self._sender is None:
+            return _Way.ALONE
+        away = self._sender.is_away()
         if record_id is None:
-            return None, _Way.WAITS if away else _Way.THROUGH
-        central_id = await self._pending_writes.central_id(operation.kind, record_id)
+            return _Way.WAITS if away else _Way.THROUGH
         waiting = await self._pending_writes.waiting(operation.kind, record_id)
         if not all(write.holds_up_nothing for write in waiting):
-            return central_id, _Way.WAITS
-        if central_id is None:
-            return None, _Way.ALONE
-        return central_id, _Way.WAITS if away else _Way.THROUGH
+            return _Way.WAITS
+        if await self._pending_writes.central_id(operation.kind, record_id) is None:
+            return _Way.ALONE
+        return _Way.WAITS if away else _Way.THROUGH
 
     async def _hold(
         self,
@@ -243,15 +179,16 @@ class CentralWrites:
         body: JsonObject,
         *,
         sends: bool = True,
-        attempt: Attempt = NEVER_TRIED,
+        asked: OutboxRow | None = None,
     ) -> Written:
         now = self._clock.wall().micros
+        begun = asked is not None and await self._pending_writes.is_begun(asked)
         async with self._cards.turn:
-            if operation.kind == CARD and not attempt.begun:
+            if operation.kind == CARD and not begun:
                 await self._cards.refuse_duplicate_number(operation, record_id, body)
             before = await self._cards.record(record_id) if operation.kind == CARD and record_id is not None else None
             pending = await self._pending_writes.hold(
-                operation, record_id, body, now=now, sends=sends, attempt=attempt, before=before
+                operation, record_id, body, now=now, sends=sends, asked=asked, before=before
             )
             record = pending.record
             if operation.kind == CARD:
@@ -287,54 +224,7 @@ class CentralWrites:
         except StoreError as failed:
             log.warning("refused_writes_not_recorded", error=str(failed))  # the caller still gets the refusal
 
-    async def _keep(
-        self,
-        operation: WriteOperation,
-        record_id: int | None,
-        sent: JsonObject,
-        answer: JsonObject,
-        *,
-        body: JsonObject,
-    ) -> Written:
-        """Store a record that central has written. If central's id for it is unknown, give it an id of the site.
-
-        It is not sent again, as central has it. If its kind is pulled, a record of unknown id is left to the next pull.
-        """
-        said = answered_record(answer, operation.resources)
-        known = record_id if record_id is not None else given_id(answer, operation.resources)
-        if known is None:
-            if operation.kind in _PULLED:
-                return Written(None, said or sent, waits=False)
-            return await self._hold(operation, None, body, sends=False)
-        now = self._clock.wall().micros
-        async with self._cards.turn:
-            if operation.effect is not Effect.CREATE:
-                before = await self._at_site(operation, known)
-            else:
-                before = sent
-                if operation.kind == CARD:
-                    await self._cards.make_way(known, sent, card_id=known)
-            # An answer may hold less than the whole record; to a deletion it may hold anything.
-            record = before if operation.effect is Effect.DELETE else {**before, **(said or sent)}
-            shown = await self._pending_writes.written(operation, known, record, sent=sent, now=now)
-            if operation.kind == CARD:
-                shown = await self._cards.settle(operation, known, record)
-        return Written(known, shown or record, waits=False)
-
-    async def _at_site(self, operation: WriteOperation, record_id: int) -> JsonObject:
+    async def _at_site(self, operation: WriteOperation, record_id: int) -> JsonObject | None:
         if operation.kind == CARD:
-            return await self._cards.record(record_id) or {}
-        return await self._pending_writes.record(operation.kind, record_id) or {}
-
-    async def _gone_at_central(self, restore: RestoreDetector, operation: WriteOperation, card_id: int) -> int | None:
-        """Remove a card that central no longer has, or create it again if a restored central has lost it.
-
-        Return the new id of a card that is created again, else None. Raises CentralUnavailable when central cannot be
-        asked whether it has lost more than this card.
-        """
-        is_lost = operation.effect is Effect.CHANGE and await restore.lacks_newest()
-        async with self._cards.turn:
-            again = await self._cards.make_one_again(card_id) if is_lost else None
-            if again is None:
-                await self._cards.forget(card_id)
-        return again
+            return await self._cards.record(record_id)
+        return await self._pending_writes.record(operation.kind, record_id)

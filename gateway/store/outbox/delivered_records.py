@@ -21,7 +21,7 @@ from gateway.store.outbox.central_ids import disown
 from gateway.store.outbox.deliveries import take_id_from
 from gateway.store.outbox.outbox import FILES
 from gateway.store.outbox.record_kinds import RECORD_KINDS
-from gateway.store.outbox.rows import Attempt, body_text, insert_outbox, outbox_rows, take_out
+from gateway.store.outbox.rows import body_text, insert_outbox, outbox_rows, take_out
 
 Kind = Literal["camera_event", "entry"]
 _LARGEST_ID: Final = 2**63 - 1
@@ -243,7 +243,7 @@ def _send_again(
         record_id=record.id,
         body=body_text(record.body),
         now=now,
-        attempt=Attempt(begun=doubtful),
+        begun=doubtful,
     )
     _insert_changes(connection, kind, record, now)
     if kind == "camera_event":
@@ -260,9 +260,7 @@ def _send_file_again(connection: sqlite3.Connection, evidence_id: int, now: int,
         return False
     connection.execute("UPDATE evidence SET delivered = 0, central_id = NULL WHERE id = ?", (evidence_id,))
     (size,) = connection.execute("SELECT size FROM evidence WHERE id = ?", (evidence_id,)).fetchone()
-    insert_outbox(
-        connection, kind=FILES, record_id=evidence_id, body="{}", now=now, attempt=Attempt(begun=begun), file_bytes=size
-    )
+    insert_outbox(connection, kind=FILES, record_id=evidence_id, body="{}", now=now, begun=begun, file_bytes=size)
     return True
 
 

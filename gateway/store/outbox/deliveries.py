@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gateway.domain.events import Event, EventKind
-from gateway.domain.writes import FIRST_PROVISIONAL_ID, WRITES, Effect, JsonObject
+from gateway.domain.writes import FIRST_PROVISIONAL_ID, WRITES, Effect, JsonObject, changed_by
 from gateway.runtime.clock import Stamp
 from gateway.store.events.events import insert_event
 from gateway.store.outbox.record_kinds import CAMERA_EVENTS, IDS, RECORD_KINDS, SiteIds
@@ -186,9 +186,15 @@ def _settle(connection: sqlite3.Connection, delivery: Delivery, *, alone: bool, 
     elif others:
         supersede(connection, row.kind, known, body_object(row.body) or {}, before=row.id)
     keeper = RECORD_KINDS.get(row.kind)
-    if record is not None and keeper is not None and not deletes:
-        kept = keeper.get(connection, known) or {}  # central's answer may lack fields that the site has
-        whole = {**kept, **record}
+    if keeper is not None and deletes:
+        keeper.remove(connection, known)  # it is there still if a caller waits for the answer
+    if keeper is not None and not deletes and (record is not None or not creates):
+        # Central's answer may lack fields that the site has, and the site may lack a change whose caller waits.
+        said = {} if creates else body_object(row.body) or {}
+        kept = keeper.get(connection, known)
+        if kept is None and record is None:
+            return known
+        whole = changed_by(kept or {}, said) | (record or {})
         if others:
             keep_centrals(connection, row.kind, known, whole, now=now)
         else:
@@ -212,10 +218,14 @@ class RecentWrites:
     """Ids of records written at central during a pull, because the pull may bring older versions of them.
 
     They are kept by kind of record, from the beginning of one pull to the beginning of the next.
+
+    Attributes:
+        asked: the rows of the outbox whose callers send them and wait for the answer.
     """
 
     def __init__(self) -> None:
         self._ids: dict[str, set[int]] = {}
+        self.asked: set[int] = set()
 
     def begin(self, kind: str) -> set[int]:
         """Begin a pull of a kind. The returned set grows as records of that kind are written."""

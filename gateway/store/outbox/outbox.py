@@ -90,15 +90,18 @@ class Outbox:
     ) -> tuple[OutboxRow, ...]:
         """Return the rows to send now, oldest first: of each record its oldest row, refused changes aside.
 
+        Rows whose callers send them are left out.
+
         Changes that may take a card's right away come first and alone, preceded by the rows that they need. Rows with
         three or more failed attempts come last, so that a few bad records do not delay the rest. Rows of files are left
         out, and so are those of the operations `without` (kind, action). With `only_urgent` only the first kind is
         returned.
         """
         only, values = _but(without)
+        asked = self._recent.asked  # it grows before the rows can be read
 
         def query(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
-            first = tuple(_urgent(connection, now, without))[:limit]
+            first = tuple(_urgent(connection, now, without, asked))[:limit]
             if first or only_urgent:
                 return first
             for tried in (f"tries < {_OFTEN}", f"tries >= {_OFTEN}"):
@@ -108,7 +111,7 @@ class Outbox:
                     f" AND {tried} AND kind <> '{FILES}'{only} AND {_FIRST_OF_RECORD} ORDER BY id LIMIT ?",
                     (now, *values, limit),
                 )
-                if rows:
+                if rows := tuple(row for row in rows if row.id not in asked):
                     return rows
             return ()
 
@@ -120,12 +123,13 @@ class Outbox:
         Rows behind another row of the same record do not count, because they must wait for that one.
         """
         only, values = _but(without)
+        asked = json.dumps(list(self._recent.asked))
 
         def query(connection: sqlite3.Connection) -> int | None:
             row = connection.execute(
                 f"SELECT next_at FROM outbox INDEXED BY outbox_due WHERE parked = 0 AND kind <> '{FILES}'{only}"
-                f" AND {_FIRST_OF_RECORD} ORDER BY next_at LIMIT 1",
-                values,
+                f" AND id NOT IN (SELECT value FROM json_each(?)) AND {_FIRST_OF_RECORD} ORDER BY next_at LIMIT 1",
+                (*values, asked),
             ).fetchone()
             return None if row is None else int(row[0])
 
@@ -329,7 +333,9 @@ def _but(actions: Collection[tuple[str, str]]) -> tuple[str, tuple[str, ...]]:
     return f" AND (kind, action) NOT IN (VALUES {', '.join(['(?, ?)'] * len(actions))})", tuple(chain(*actions))
 
 
-def _urgent(connection: sqlite3.Connection, now: int, without: Collection[tuple[str, str]]) -> Iterator[OutboxRow]:
+def _urgent(
+    connection: sqlite3.Connection, now: int, without: Collection[tuple[str, str]], asked: Collection[int]
+) -> Iterator[OutboxRow]:
     """Yield, for each card with a waiting change that takes a right away, the row of that card to send next.
 
     An ordinary update that is not due is passed over for a later urgent row that is not itself an update.
@@ -348,6 +354,8 @@ def _urgent(connection: sqlite3.Connection, now: int, without: Collection[tuple[
             urgent = _is_urgent(row)
             if (row.parked and row.action != "create") or (passed and not (urgent and row.action != "update")):
                 continue
+            if row.id in asked:
+                break
             if not row.parked and row.next_at <= now and (row.kind, row.action) not in without:
                 yield row
             elif not row.parked and row.action == "update" and not urgent:

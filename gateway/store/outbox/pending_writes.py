@@ -21,23 +21,20 @@ from gateway.domain.writes import (
     takes_away,
     with_newer,
 )
-from gateway.runtime.clock import Stamp
 from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database, is_id
 from gateway.store.outbox.backlog_quota import BacklogQuota, refuse_more_of_record
 from gateway.store.outbox.conflicts import base_of, note_base
-from gateway.store.outbox.deliveries import RecentWrites, take_id_from
-from gateway.store.outbox.record_kinds import IDS, RECORD_KINDS, SiteIds
+from gateway.store.outbox.deliveries import RecentWrites
+from gateway.store.outbox.record_kinds import IDS, RECORD_KINDS
 from gateway.store.outbox.rows import (
-    NEVER_TRIED,
-    Attempt,
     OutboxRow,
     body_object,
     body_text,
     insert_outbox,
-    keep_centrals,
     outbox_rows,
     rewrite,
+    row_of,
     supersede,
     take_out,
     try_again,
@@ -169,16 +166,62 @@ class PendingWrites:
             rows = connection.execute(
                 f"SELECT DISTINCT record_id FROM outbox WHERE kind = ? AND record_id IN ({places})", (kind, *record_ids)
             ).fetchall()
-            waiting = {number: waiting_writes(outbox_rows(connection, kind, number)) for (number,) in rows}
+            asked = self._recent.asked
+            waiting = {
+                number: waiting_writes(row for row in outbox_rows(connection, kind, number) if row.id not in asked)
+                for (number,) in rows
+            }
             begun = connection.execute(
                 "SELECT DISTINCT record_id FROM outbox INDEXED BY outbox_begun"
                 " WHERE kind = ? AND action = 'create' AND begun = 1",
                 (kind,),
             ).fetchall()
             created = [write for (number,) in begun for write in waiting_writes(outbox_rows(connection, kind, number))]
+            waiting = {number: writes for number, writes in waiting.items() if writes}
             return Arriving(waiting, tuple(write for write in created if write.operation.effect is Effect.CREATE))
 
         return await self._database.read(query)
+
+    async def ask(self, operation: WriteOperation, record_id: int | None, body: JsonObject, *, now: int) -> OutboxRow:
+        """Queue a write whose caller sends it at once and waits for the answer; return its row.
+
+        The record changes with central's answer, or when the write is held after all. Nobody else sends the row until
+        `let_go`; after a restart it is sent like any other. A new record gets an id. The arguments are those of `hold`.
+        """
+        asked: list[int] = []
+
+        def job(connection: sqlite3.Connection) -> OutboxRow:
+            keeper = RECORD_KINDS[operation.kind]
+            known = keeper.add(connection, body, now=now) if record_id is None else record_id
+            number = _insert(connection, operation, known, body, now=now)
+            asked.append(number)
+            self._recent.asked.add(number)  # before the commit, after which the row is due
+            return row_of(connection, number)
+
+        try:
+            return await self._database.write(job)
+        except BaseException:
+            self._recent.asked.difference_update(asked)
+            raise
+
+    async def is_begun(self, asked: OutboxRow) -> bool:
+        """Return whether a row may have reached central."""
+        return (await self._database.read(lambda connection: row_of(connection, asked.id))).begun
+
+    def let_go(self, asked: OutboxRow) -> None:
+        """Let a row of `ask` be sent like any other, if it is still there."""
+        self._recent.asked.discard(asked.id)
+        self._changes.bump()
+
+    async def withdraw(self, asked: OutboxRow) -> None:
+        """Take out a row of `ask` that is not to be sent, with the record that it was to create."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            take_out(connection, (asked.id,), "replaced")
+            if asked.action == "create":
+                RECORD_KINDS[asked.kind].remove(connection, asked.record_id)
+
+        await self._database.write(job, then=self._changes.bump)
 
     async def hold(
         self,
@@ -188,7 +231,7 @@ class PendingWrites:
         *,
         now: int,
         sends: bool,
-        attempt: Attempt = NEVER_TRIED,
+        asked: OutboxRow | None = None,
         before: JsonObject | None = None,
     ) -> PendingWrite:
         """Change the record and queue the write, in one commit.
@@ -202,7 +245,7 @@ class PendingWrites:
             body: the write as central is to get it; its `id` is set when it is sent.
             now: wall micros.
             sends: whether central is to get the write.
-            attempt: an earlier attempt to write it at central.
+            asked: the row of `ask` that is queued already, None for a new write.
             before: the present record, for a kind stored elsewhere.
 
         Raises:
@@ -211,26 +254,25 @@ class PendingWrites:
         """
 
         def job(connection: sqlite3.Connection) -> PendingWrite:
-            known, was, shown = _change_record(connection, operation, record_id, body, before=before, now=now)
+            made = asked.record_id if asked is not None and operation.effect is Effect.CREATE else None
+            known, was, shown = _change_record(
+                connection, operation, record_id, body, made=made, before=before, now=now
+            )
             deletes, changes = operation.effect is Effect.DELETE, operation.effect is Effect.CHANGE
             waits = sends and not (deletes and take_back(connection, operation.kind, known))
             if waits:
-                if not attempt.begun:
+                if asked is None or not row_of(connection, asked.id).begun:
                     self._admit(connection, operation, known, body)
                 base = base_of(connection, operation.kind, known, body, was) if changes else {}
                 if deletes and was is not None:
                     base = marks_of(operation.kind, was)  # to check at the delivery that the id still means this record
                 if changes:
                     supersede(connection, operation.kind, known, body)
-                number = insert_outbox(
-                    connection,
-                    kind=operation.kind,
-                    action=operation.action,
-                    record_id=known,
-                    body=body_text(body),
-                    now=now,
-                    attempt=attempt,
-                )
+                if asked is None:
+                    number = _insert(connection, operation, known, body, now=now)
+                else:
+                    number = asked.id
+                    connection.execute("UPDATE outbox SET tries = 0, next_at = 0, error = '' WHERE id = ?", (number,))
                 note_base(connection, number, base)
                 if changes:
                     _amend_refused_create(connection, operation.kind, known)
@@ -247,42 +289,6 @@ class PendingWrites:
         if not urgent:
             refuse_more_of_record(connection, operation.kind, record_id)
 
-    async def written(
-        self, operation: WriteOperation, record_id: int, record: JsonObject | None, *, sent: JsonObject, now: int
-    ) -> JsonObject | None:
-        """Store the result of a write that central carried out directly, under central's id.
-
-        Args:
-            operation: the operation.
-            record_id: central's id of the record.
-            record: the record in central's answer, None if it had none.
-            sent: the write that central got; its fields are removed from changes that central refused before.
-            now: wall micros.
-
-        Returns the record as it is now; None if it was deleted, or for a kind stored elsewhere.
-        """
-        keeper = RECORD_KINDS[operation.kind]
-
-        def job(connection: sqlite3.Connection) -> JsonObject | None:
-            if operation.effect is Effect.CREATE:
-                for had in IDS[operation.kind].owners(connection, (record_id,)).values():
-                    at = Stamp(now, trusted=False)
-                    take_id_from(connection, operation.kind, had, record_id, to=record_id, at=at)
-                if isinstance(keeper, SiteIds):
-                    keeper.note(connection, record_id)
-            known = keeper.site_id(connection, record_id)
-            self._recent.note(operation.kind, record_id, known)
-            if operation.effect is Effect.DELETE:
-                take_out(connection, (row.id for row in outbox_rows(connection, operation.kind, known)), "replaced")
-                keeper.remove(connection, known)
-                return None
-            supersede(connection, operation.kind, known, sent)
-            if record is not None:
-                keep_centrals(connection, operation.kind, known, record, now=now)
-            return keeper.get(connection, known)
-
-        return await self._database.write(job, then=self._changes.bump)
-
     def pull_begins(self, kind: str) -> set[int]:
         """Begin a pull of a kind. The returned set grows with the ids of records written at central from now on.
 
@@ -295,20 +301,37 @@ class PendingWrites:
         self._recent.note(kind, *record_ids)
 
 
+def _insert(
+    connection: sqlite3.Connection, operation: WriteOperation, record_id: int, body: JsonObject, *, now: int
+) -> int:
+    return insert_outbox(
+        connection,
+        kind=operation.kind,
+        action=operation.action,
+        record_id=record_id,
+        body=body_text(body),
+        now=now,
+    )
+
+
 def _change_record(
     connection: sqlite3.Connection,
     operation: WriteOperation,
     record_id: int | None,
     body: JsonObject,
     *,
+    made: int | None,
     before: JsonObject | None,
     now: int,
 ) -> tuple[int, JsonObject | None, JsonObject | None]:
-    """Carry out a write in the site's records; return the record's id, and the record before and after the write."""
+    """Carry out a write in the site's records; return the record's id, and the record before and after the write.
+
+    `made`: the id of a new record that was added already, else None.
+    """
     keeper = RECORD_KINDS[operation.kind]
     known = None if record_id is None else keeper.site_id(connection, record_id)
     if operation.effect is Effect.CREATE or known is None:
-        known = keeper.add(connection, body, now=now)
+        known = keeper.add(connection, body, now=now) if made is None else made
         return known, before, {**body, "id": known}
     shown = keeper.get(connection, known)
     was = before if shown is None else shown

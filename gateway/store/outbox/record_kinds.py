@@ -111,12 +111,6 @@ class SiteIds:
         )
         return central_id
 
-    def note(self, connection: sqlite3.Connection, central_id: int) -> None:
-        """Remember that the record with this id of central was made here, though it never had a provisional id."""
-        connection.execute(
-            "INSERT OR IGNORE INTO provisional (kind, central_id) VALUES (?, ?)", (self._kind, central_id)
-        )
-
     def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
         """Return the newest `most` ids that central gave to records that were made here, the highest first."""
         rows = connection.execute(

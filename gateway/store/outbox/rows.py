@@ -78,26 +78,6 @@ def new_key() -> str:
     return secrets.token_urlsafe(18)
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """An earlier attempt to write a record at central; the default means that there was none.
-
-    Attributes:
-        key: the idempotency key that was sent, "" for none.
-        begun: whether the write may have reached central.
-        newest_before: the highest id of the kind at central before the attempt, None if unknown.
-        begun_at: when it was sent, by central's clock (micros); None if unknown.
-    """
-
-    key: str = ""
-    begun: bool = False
-    newest_before: int | None = None
-    begun_at: int | None = None
-
-
-NEVER_TRIED = Attempt()
-
-
 def insert_outbox(
     connection: sqlite3.Connection,
     *,
@@ -106,18 +86,18 @@ def insert_outbox(
     body: str,
     now: int,
     action: str = "create",
-    attempt: Attempt = NEVER_TRIED,
+    begun: bool = False,
     file_bytes: int = 0,
 ) -> int:
     """Queue a write for central and return the id of its row, within a running transaction.
 
-    `now`: wall micros. `file_bytes`: the size of the file that is sent with it, for the backlog quota.
+    `now`: wall micros. `begun`: whether central may have it already. `file_bytes`: the size of the file that is sent
+    with it, for the backlog quota.
     """
-    key, begun = attempt.key or new_key(), attempt.begun
     cursor = connection.execute(
-        "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun, newest_before, begun_at,"
-        " file_bytes) VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)",
-        (key, kind, record_id, body, now, action, begun, attempt.newest_before, attempt.begun_at, file_bytes),
+        "INSERT INTO outbox (key, kind, record_id, body, created_at, next_at, action, begun, file_bytes)"
+        " VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?)",
+        (new_key(), kind, record_id, body, now, action, begun, file_bytes),
     )
     connection.execute("UPDATE book SET count = count + 1 WHERE name = 'accepted'")
     number = int(cursor.lastrowid or 0)

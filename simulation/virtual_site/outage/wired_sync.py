@@ -29,7 +29,8 @@ class WiredSync:
         self.client = WiredClient(plug=plug, clock=clock)
         upstream = wiring.upstream(self.client, store=store, clock=clock)
         cards = wiring.site_cards(store, clock=clock)
-        self.writes = wiring.central_writes(store, upstream=upstream, cards=cards)
+        sender = wiring.outbox_sender(store, upstream=upstream, cards=cards, card_renamed=lanes.areas.card_renamed)
+        self.writes = wiring.central_writes(store, sender=sender, cards=cards)
         self.parked = wiring.parked_rows(store, cards=cards)
         self.evidence_files = EvidenceFiles(
             store=store, media=self._media, clock=clock, fault=lambda: "", limits=_LIMITS
@@ -38,7 +39,7 @@ class WiredSync:
         self.sync = Sync(
             client=self.client,
             down=self.down,
-            sender=wiring.outbox_sender(store, upstream=upstream, cards=cards, card_renamed=lanes.areas.card_renamed),
+            sender=sender,
             outbox=store.outbox,
             backlog=store.backlog,
             journal=store.journal,

@@ -64,9 +64,9 @@ class Site:
         self.client = CentralClient(url=self.central.url, username="gateway", password="right horse", clock=clock)
         cards = wiring.site_cards(store, clock=clock)
         upstream = wiring.upstream(self.client, store=store, clock=clock, may_take=0)
-        self.writes = wiring.central_writes(store, upstream=upstream, cards=cards)
         self.down = wiring.down_sync(store, upstream=upstream, cards=cards)
         self.sender = wiring.outbox_sender(store, upstream=upstream, cards=cards, row_backoff=SOON, away_backoff=SOON)
+        self.writes = wiring.central_writes(store, sender=self.sender, cards=cards)
         files = LostEvidence(
             rows=store.evidence, journal=store.journal, clock=clock, folder=self.folder, ready=lambda: None
         )

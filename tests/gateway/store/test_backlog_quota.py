@@ -23,7 +23,6 @@ from gateway.domain.writes import (
 from gateway.store import Delivery, Entry, Store
 from gateway.store.outbox import backlog_quota
 from gateway.store.outbox.backlog_quota import MOST_MADE
-from gateway.store.outbox.rows import Attempt
 
 HAPPENED = Event(kind=EventKind.VEHICLE_PASSED, date_at=1, clock_trusted=True, description="", lane_id="entry")
 SEEN = Moment(201, "Vehicle passed", "", 0, 2, clock_trusted=True)
@@ -33,6 +32,14 @@ async def held(store, operation, body, *, times=1, first=1, **more):
     """Hold writes of as many records; whatever is refused is raised."""
     holds = (store.pending_writes.hold(operation, first + n, body, now=1, sends=True, **more) for n in range(times))
     await asyncio.gather(*holds)
+
+
+async def held_after_sending(store, operation, record_id, body):
+    """Hold a write that was sent for its caller and may have reached central."""
+    row = await store.pending_writes.ask(operation, record_id, body, now=1)
+    assert await store.outbox.begin(row)
+    await store.pending_writes.hold(operation, record_id, body, now=1, sends=True, asked=row)
+    store.pending_writes.let_go(row)
 
 
 @pytest.mark.long("twelve thousand writes, one by one")
@@ -73,7 +80,7 @@ async def test_a_full_backlog_refuses_direct_writes_and_names_the_remedy(small):
         (CARD_DELETE, {}),
     ):
         await held(small, operation, body, first=50_000)
-    await held(small, CARD_UPDATE, {"note": "x"}, first=50_000, attempt=Attempt(begun=True, key="k"))
+    await held_after_sending(small, CARD_UPDATE, 50_000, {"note": "x"})
     await small.pending_writes.hold(CARD_UPDATE, 1, {"note": "y"}, now=1, sends=False)  # nor what waits for nobody
     # The site's own records are never refused, and they count.
     before = (await small.backlog.usage()).bytes
@@ -92,9 +99,7 @@ async def test_the_backlog_is_counted_as_it_waits_now(small):
         await small.backlog.admit()
     (row,) = await small.outbox.due(now=1)
     await small.outbox.park(row, error="too long")
-    await held(
-        small, DEVICE_CONFIG, {"description": "y"}, attempt=Attempt(begun=True)
-    )  # takes its field out of the refused one
+    await held_after_sending(small, DEVICE_CONFIG, 1, {"description": "y"})  # takes its field out of the refused one
     await small.backlog.admit()
     for length, fits in ((120_000, False), (10, True)):
         refused = await small.refused.get(row.id)

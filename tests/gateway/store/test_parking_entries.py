@@ -237,7 +237,9 @@ async def test_a_persons_entry_is_held_changed_and_learned(store, passes):
 
 async def test_an_entry_that_central_made_first(store):
     record = {"id": 7001, "device_id": 101, "type": "exit", "date_at": "2026-01-01T10:00:00.123Z", "access_id": 5}
-    shown = await store.pending_writes.written(ENTRY_CREATE, 7001, record, sent=record, now=NOW)
+    row = await store.pending_writes.ask(ENTRY_CREATE, None, record, now=NOW)
+    await store.outbox.delivered(row, central_id=7001, record=record, now=NOW)
+    shown = await store.pending_writes.record("entry", row.record_id)
     assert (shown["id"], shown["status"], shown["exit_device_id"]) == (7001, "exit_only", 101)
     known = await store.entries.get(7001, now=NOW)
     assert (known.central_id, known.exit_at, known.entry_at) == (7001, NOW - 2 * HOUR + 123_000, None)
