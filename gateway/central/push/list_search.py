@@ -8,7 +8,7 @@ stops, and goes on at the next call. A list in any other order is read as a whol
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -19,7 +19,7 @@ from gateway.central.client.lists import Order, Page, read_page
 from gateway.domain.writes import JsonObject, Lookup
 
 MOST_REQUESTS = 16
-"""The most requests of one search through a list before it stops."""
+"""The most requests of one part of a search, so that urgent rows need not wait for more."""
 _SMALL = (100, 80)
 """Sizes of the first page, used in turn by the attempts: a record that one skips between two pages, the next reads."""
 _LARGE = (500, 400)
@@ -81,11 +81,6 @@ class Coverage:
         self._ended = not numbers or (self._from_top and self._counts[0] == len(self._seen))
 
     @property
-    def count(self) -> int | None:
-        """The list's length as stated by the last page; None before the first page, or if it stated none."""
-        return self._counts[-1] if self._counts else None
-
-    @property
     def page_length(self) -> int:
         """Number of records of a full page, at least 1: central may give shorter pages than asked for."""
         return max(self._lengths, default=self._limit) or 1
@@ -116,22 +111,8 @@ class Coverage:
         """Return whether more records come a second time than new records at the top can have pushed down."""
         if not numbers:
             return False
-        before, now = self._counts[-2:]
-        grown = max(now - before, 0) if newest_first and now is not None and before is not None else 0
+        grown = _grown(*self._counts[-2:]) if newest_first else 0
         return sum(number >= min(self._seen) for number in numbers) > grown
-
-
-class _TooFar(Exception):
-    """Signal that the requests of one search are used up."""
-
-
-@dataclass(slots=True)
-class _Descent:
-    """A reading down a list: the pages so far, and the number of the next one."""
-
-    coverage: Coverage
-    number: int
-    newest_first: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,147 +134,152 @@ class Bounds:
 
 
 class ListSearch:
-    """Search through one list. The number of the `attempt` and the divisor `parts` decide the page size."""
+    """Search through one list, in parts of at most 16 requests. A list in no usable order must come in one part."""
 
-    def __init__(self, client: CentralClient, lookup: Lookup, *, attempt: int, parts: int, compare: Compare) -> None:
+    def __init__(
+        self, client: CentralClient, lookup: Lookup, bounds: Bounds, *, attempt: int, parts: int, compare: Compare
+    ) -> None:
+        """Begin before the first request. The number of the `attempt` and the divisor `parts` decide the page size."""
         self._client = client
         self._lookup = lookup
         self._compare = compare
         self._small = _SMALL[attempt % len(_SMALL)] // parts
         self._large = _LARGE[attempt % len(_LARGE)] // parts
-        self._left = MOST_REQUESTS
-        self._unfinished: _Descent | None = None
+        self._in_order = False
+        self._pages = self._read_all(bounds)
+        self._problem = "it was not read to its end"
+        self.goes_on = False
 
-    @property
-    def goes_on(self) -> bool:
-        """True when the next `look` goes on where this one stopped."""
-        return self._unfinished is not None
+    async def look(self) -> str:
+        """Compare the records between the bounds, or go on with that.
 
-    async def look(self, bounds: Bounds) -> str:
-        """Compare the records between the bounds. Return why that proves nothing; "" for a proof, or if all were found.
-
-        Raises CentralUnavailable, CentralRefused.
+        Return why that proves nothing; "" for a proof, or if all were found. `goes_on` is then true if the next look
+        goes on where this one stopped. Raises CentralUnavailable, CentralRefused; then the search is over.
         """
-        self._left = MOST_REQUESTS
-        try:
-            return await (self._go_on(self._unfinished) if self._unfinished else self._look(bounds))
-        except _TooFar:
-            goes_on = "; the search goes on" if self._unfinished else ""
-            return f"{self._lookup.resource}: it is more than {MOST_REQUESTS} pages long{goes_on}"
+        self.goes_on = False
+        for _ in range(MOST_REQUESTS):
+            page = await anext(self._pages, None)
+            if page is None:
+                return f"{self._lookup.resource}: {self._problem}" if self._problem else ""
+            if await self._compare(page.records):
+                await self._pages.aclose()
+                return ""
+        self.goes_on = self._in_order
+        goes_on = "; the search goes on" if self.goes_on else ""
+        return f"{self._lookup.resource}: it is more than {MOST_REQUESTS} pages long{goes_on}"
 
-    async def _look(self, bounds: Bounds) -> str:
+    async def _read_all(self, bounds: Bounds) -> AsyncGenerator[Page, None]:
+        """Yield every page that is read, and note at the end why they prove nothing."""
         first = await self._read(1, self._small)
-        if not self._lookup.paged or first.order is Order.NONE or not first.records:
-            return await self._whole(bounds, first)
-        self._note_cap(first)
-        newest_first = first.order is Order.NEWEST_FIRST
+        yield first
+        if len(first.ids) < self._small and first.count is not None and first.count > len(first.ids):
+            self._small = self._large = len(first.ids)  # central gives shorter pages, and numbers them accordingly
+        newest_first, top = first.order is Order.NEWEST_FIRST, first
+        in_order = self._lookup.paged and first.order is not Order.NONE and bool(first.records)
         if not newest_first and (bounds.older is None or first.count is None or first.count <= len(first.records)):
-            return await self._whole(bounds, first)
-        coverage = Coverage(limit=self._small, older=bounds.older, known=bounds.known)
-        if newest_first:
-            coverage.take(first)
-            if await self._compare(first.records) or coverage.over:
-                return self._said(coverage)
-            top = first
+            in_order = False
+        if not in_order:
+            pages = self._read_whole(bounds, first)
         else:
-            top = await self._at(0, self._small, first.count or 0, newest_first=False)
-        return await self._down(bounds, top, newest_first=newest_first)
+            if newest_first:
+                coverage = Coverage(limit=self._small, older=bounds.older, known=bounds.known)
+                coverage.take(first)
+                if coverage.over:
+                    self._problem = coverage.problem
+                    return
+            else:
+                top = await self._read(_page_of(0, self._small, first.count or 0, newest_first=False), self._small)
+                yield top
+            pages = self._read_down(bounds, top, newest_first=newest_first)
+        async for page in pages:
+            yield page
 
-    async def _down(self, bounds: Bounds, top: Page, *, newest_first: bool) -> str:
-        """Read from the upper bound down to the lower one."""
+    async def _read_down(self, bounds: Bounds, top: Page, *, newest_first: bool) -> AsyncGenerator[Page, None]:
+        """Yield the pages from the upper bound down to the lower one."""
+        self._in_order = True
         count, start = top.count or 0, 0
-        highest = max(top.records, default=0)
-        depth = count if bounds.older is None else min(highest - bounds.older, count)
+        depth = count if bounds.older is None else min(max(top.records, default=0) - bounds.older, count)
         if depth > _AT_ONCE and bounds.made_by is not None:
-            start = await self._later(bounds, bounds.made_by, depth, count, newest_first=newest_first)
-        coverage = Coverage(limit=self._large, older=bounds.older, known=bounds.known, from_top=start < self._large)
-        number = _page_of(start, self._large, count, newest_first=newest_first)
-        page = await self._read(number, self._large)
-        due = (page.count or 0) - (number - 1) * self._large
-        if number > 1 and len(page.ids) < self._large and len(page.ids) != due:
+            later = _Later(depth, step=self._large, share=bounds.share_later)
+            while later.is_open:
+                page = await self._read(_page_of(later.place, _PROBED, count, newest_first=newest_first), _PROBED)
+                yield page
+                later.note(is_later=_is_later(page, bounds.made_by))
+            start = later.low
+        while True:
+            number = _page_of(start, self._large, count, newest_first=newest_first)
+            page = await self._read(number, self._large)
+            yield page
+            due = (page.count or 0) - (number - 1) * self._large
+            if number == 1 or len(page.ids) >= self._large or len(page.ids) == due:
+                break
             # Central gives shorter pages and numbers them accordingly, so this is not the page that was meant.
             self._large = max(len(page.ids), 1)
-            return await self._down(bounds, top, newest_first=newest_first)
-        return await self._descend(_Descent(coverage, number, newest_first), page)
-
-    async def _go_on(self, descent: _Descent) -> str:
-        """Go on with a reading. In a list with the newest first, new records have pushed the others down meanwhile."""
-        before = descent.coverage.count
-        if descent.newest_first and before is not None:
-            now = (await self._read(descent.number, self._large)).count or 0
-            descent.number += max(now - before, 0) // descent.coverage.page_length
-        return await self._descend(descent)
-
-    async def _descend(self, descent: _Descent, page: Page | None = None) -> str:
-        """Read down to the lower bound, from `page` on; when the requests are used up, leave the rest for later."""
-        coverage, newest_first = descent.coverage, descent.newest_first
-        self._unfinished = None
-        while not coverage.over and descent.number > 0:
-            if page is None:
-                self._unfinished = None if self._left else descent
-                page = await self._read(descent.number, self._large)
+        coverage = Coverage(limit=self._large, older=bounds.older, known=bounds.known, from_top=start < self._large)
+        while True:
+            before = page.count
             coverage.take(page, newest_first=newest_first)
-            if await self._compare(page.records):
-                return ""
-            page = None
-            descent.number += 1 if newest_first else -1
+            number += 1 if newest_first else -1
+            if coverage.over or number <= 0:
+                break
+            page = await self._read(number, self._large)
+            yield page
+            if newest_first and (pushed := _grown(before, page.count) // coverage.page_length):
+                number += pushed  # new records have pushed the others down since the last part of the search
+                page = await self._read(number, self._large)
+                yield page
         if not coverage.over:
             coverage.give_up("no record is as old as one that was there before")
-        return self._said(coverage)
+        self._problem = coverage.problem
 
-    async def _later(self, bounds: Bounds, made_by: int, depth: int, count: int, *, newest_first: bool) -> int:
-        """Return by bisection a distance from the newest record up to which all records are later than `made_by`.
-
-        It is near the largest such distance.
-        """
-        low, high, step = 0, depth, self._large
-        place = int(depth * bounds.share_later)
-        while high - low > 2 * self._large:
-            page = await self._at(place, _PROBED, count, newest_first=newest_first)
-            if _is_later(page, made_by):
-                low, place = place, place + step
-            else:
-                high, place = place, place - step
-            step *= 2
-            if not low < place < high:
-                place = (low + high) // 2
-        return low
-
-    async def _at(self, distance: int, limit: int, count: int, *, newest_first: bool) -> Page:
-        """Read the page with the record at a distance from the newest."""
-        return await self._read(_page_of(distance, limit, count, newest_first=newest_first), limit)
-
-    async def _whole(self, bounds: Bounds, first: Page) -> str:
-        """Read all of a list that is in no usable order."""
+    async def _read_whole(self, bounds: Bounds, first: Page) -> AsyncGenerator[Page, None]:
+        """Yield the pages of a list that is in no usable order."""
         tally, page, number, limit = Tally(self._lookup.resource), first, 1, self._small
         if self._lookup.paged and first.ids and first.count != len(first.ids):
             limit = self._large
             page = await self._read(1, limit)
-        while True:
-            fresh = tally.take(page.ids, page.count)
-            if await self._compare(page.records):
-                return ""
-            if not self._lookup.paged or not fresh or tally.count == len(tally.ids):
-                break
+            yield page
+        while tally.take(page.ids, page.count) and self._lookup.paged and tally.count != len(tally.ids):
             number += 1
             page = await self._read(number, limit)
+            yield page
+        self._problem = tally.problem.removeprefix(f"{self._lookup.resource}: ")
         if bounds.known and not frozenset(bounds.known) & tally.ids:
-            return f"{self._lookup.resource}: it shows none of the records that central has taken last"
-        return tally.problem
+            self._problem = "it shows none of the records that central has taken last"
 
     async def _read(self, number: int, limit: int) -> Page:
-        if self._left <= 0:
-            raise _TooFar
-        self._left -= 1
         return await read_page(self._client, self._lookup, number, limit)
 
-    def _note_cap(self, first: Page) -> None:
-        """Adopt central's own page size: it may give shorter pages than asked for, and number them accordingly."""
-        if len(first.ids) < self._small and first.count is not None and first.count > len(first.ids):
-            self._small = self._large = len(first.ids)
 
-    def _said(self, coverage: Coverage) -> str:
-        return f"{self._lookup.resource}: {coverage.problem}" if coverage.problem else ""
+class _Later:
+    """Bisection for a distance from the newest record up to which all records are later, near the largest such one."""
+
+    def __init__(self, depth: int, *, step: int, share: float) -> None:
+        self._high = depth
+        self._step = step
+        self._near = 2 * step
+        self.low = 0
+        self.place = int(depth * share)
+
+    @property
+    def is_open(self) -> bool:
+        """True until the distance is known well enough."""
+        return self._high - self.low > self._near
+
+    def note(self, *, is_later: bool) -> None:
+        """Note whether the records at `place` are later, and choose the next place."""
+        if is_later:
+            self.low, self.place = self.place, self.place + self._step
+        else:
+            self._high, self.place = self.place, self.place - self._step
+        self._step *= 2
+        if not self.low < self.place < self._high:
+            self.place = (self.low + self._high) // 2
+
+
+def _grown(before: int | None, now: int | None) -> int:
+    """Return by how much a list's stated length has grown; 0 if it is not known."""
+    return 0 if before is None or now is None else max(now - before, 0)
 
 
 def _page_of(distance: int, limit: int, count: int, *, newest_first: bool) -> int:

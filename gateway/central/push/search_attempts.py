@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,6 +61,7 @@ class SearchAttempts:
         self._clean: dict[int, tuple[int, float]] = {}
         self._unclean: Counter[int] = Counter()
         self._since: dict[int, float] = {}
+        self._absent: dict[int, float] = {}
 
     @property
     def longest(self) -> float:
@@ -84,7 +86,12 @@ class SearchAttempts:
         if looks < _CLEAN_LOOKS:
             return NotYet("central's list does not have it; it is looked for once more", wait=max(left, 0.0))
         self.forget(row_id)
+        self._absent[row_id] = self._monotonic()
         return Absent()
+
+    def counts(self, row_id: int, *, at: float) -> bool:
+        """Return whether a search that began `at` tells of a row: not if the row was sent again since."""
+        return at > self._absent.get(row_id, -math.inf)
 
     def unclear(self, row_id: int, reason: str) -> NotYet | Unclear:
         """Count a search that proved nothing, and return the outcome."""

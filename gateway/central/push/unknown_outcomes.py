@@ -103,7 +103,6 @@ class _LongSearch:
     """A search through a list that may go on in a later round, and what it has found for each row so far."""
 
     search: ListSearch
-    bounds: Bounds
     results: dict[int, _SearchResult]
 
 
@@ -135,8 +134,7 @@ class OutcomeSearch:
         self._attempts = attempts
         self._may_take = may_take
         self._creates: tuple[UnknownCreate, ...] = ()
-        self._results: dict[int, _SearchResult] = {}
-        self._kept: dict[int, _SearchResult] = {}  # for rows that were not due when a shared search ended
+        self._results: dict[int, _SearchResult] = {}  # also for rows that were not due when a shared search ended
         self._taken: set[tuple[str, int]] = set()  # records claimed by creates that are not stored yet
         self._long: list[_LongSearch] = []
         self._parts = 1  # the usual page size is divided by this while central fails to serve pages
@@ -149,7 +147,8 @@ class OutcomeSearch:
     async def begin_round(self, rows: Iterable[OutboxRow]) -> None:
         """Begin a round in which these rows may be judged. Raises StoreError."""
         self._creates = await self._unknown_creates(rows)
-        self._results = {}
+        kept = [(number, result) for number, result in self._results.items() if result.same or not result.problem]
+        self._results = dict(kept[-_MOST_KEPT:])
 
     async def judge(self, create: UnknownCreate) -> Outcome:
         """Return whether central has the record of a create, as far as a search shows.
@@ -159,9 +158,7 @@ class OutcomeSearch:
         row, lookup = create.row, create.operation.lookup
         if lookup is None:
             return self._attempts.unclear(row.id, "there is no list of central's to look for it in")
-        if (kept := self._kept.pop(row.id, None)) is not None:
-            self._results.setdefault(row.id, kept)
-        if row.id not in self._results:
+        if not self._has_result(self._results, row.id):
             try:
                 self._results |= await self._look(create, lookup, self._creates)
             except CentralDenied as error:
@@ -304,19 +301,19 @@ class OutcomeSearch:
             compare = self._comparing(lookup, {0: create}, {0: result})
             if await search_by_mark(self._client, lookup, create.body, compare):
                 return {create.row.id: result}
-        long = next((one for one in self._long if create.row.id in one.results), None)
+        long = next((one for one in self._long if self._has_result(one.results, create.row.id)), None)
         if long is None:
             long = await self._new_search(create, lookup, others)
         self._long = [one for one in self._long if one is not long]
-        problem = await long.search.look(long.bounds)
+        problem = await long.search.look()
         if long.search.goes_on:
             self._long = [*self._long, long][-_MOST_LONG:]
-        else:
-            self._kept |= {number: result for number, result in long.results.items() if result.same or not problem}
-            self._kept = dict(list(self._kept.items())[-_MOST_KEPT:])
         for result in long.results.values():
             result.problem = problem
         return dict(long.results)
+
+    def _has_result(self, results: Mapping[int, _SearchResult], row_id: int) -> bool:
+        return row_id in results and self._attempts.counts(row_id, at=results[row_id].begun_at)
 
     async def _new_search(self, create: UnknownCreate, lookup: Lookup, others: Sequence[UnknownCreate]) -> _LongSearch:
         if self._attempts.number(create.row.id):
@@ -335,12 +332,12 @@ class OutcomeSearch:
         search = ListSearch(
             self._client,
             lookup,
+            await self._bounds(create.row.kind, [item.row for item in together.values()]),
             attempt=self._attempts.number(create.row.id),
             parts=self._parts,
             compare=self._comparing(lookup, together, results),
         )
-        bounds = await self._bounds(create.row.kind, [item.row for item in together.values()])
-        return _LongSearch(search, bounds, results)
+        return _LongSearch(search, results)
 
     def _nothing(self) -> _SearchResult:
         """Return the result of a search that begins now."""
