@@ -9,7 +9,7 @@ DAY = 86_400_000_000
 
 
 async def read(gateway, credential, *, reason="unknown_credential", date_at=None, what="card"):
-    data = {"credential": credential, "reason": reason}
+    data = {"credential": credential, "form": what, "reason": reason}
     return await gateway.happened(
         f"{what} {credential}: refused", kind=EventKind.ACCESS_DENIED, data=data, date_at=date_at
     )
