@@ -136,10 +136,7 @@ class FleetTask:
         return await self._site_file.reload(by=by, text=changed), back
 
     async def _permissions(self, account: str) -> frozenset[str] | None:
-        """Return the permissions of an account of the site, whose file comes first. Raises StoreError."""
-        for known in self._site().api.accounts:
-            if known.username == account:
-                return frozenset(known.permissions)
+        """Return the permissions of an account of the site; None if it may not sign in. Raises StoreError."""
         stored = next((one for one in await self._store.accounts.all() if one.username == account), None)
         return None if stored is None or stored.disabled else stored.permissions
 

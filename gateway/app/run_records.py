@@ -60,6 +60,10 @@ class RunRecords:
         event = replace(self._event(_STEPS[step], text[:_LONGEST_TEXT]), data={"by": by})
         self.recorder.put(Entry(events=(event,)))
 
+    def accounts_changed(self, text: str) -> None:
+        """Record a change of accounts that nobody asked for."""
+        self.recorder.put(Entry(events=(self._event(EventKind.ACCOUNT_CHANGED, text[:_LONGEST_TEXT]),)))
+
     async def stopped(self) -> None:
         """Record the stop, and wait at most 5 s until all records are on disk."""
         self.recorder.put(Entry(events=(self._event(EventKind.GATEWAY_STOPPED, "the gateway was stopped"),)))

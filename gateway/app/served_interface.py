@@ -1,4 +1,4 @@
-"""The interface on its port: the site file's accounts, the certificate, and the reason when it is not served."""
+"""The interface on its port: its certificate, and the reason when it is not served."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ import structlog
 
 from drivers.listening.places import Crowd
 from gateway.app.running_field import ended
-from gateway.domain.errors import StoreError
 from gateway.runtime.clock import Clock
 from gateway.runtime.process_settings import import_beside, loop_first
 from gateway.runtime.supervision import Supervisor
-from gateway.site import Secrets, Site
-from gateway.store.accounts.accounts import Accounts
+from gateway.site import Site
 from gateway.store.engine.changes import Changes
 
 if TYPE_CHECKING:
     from gateway.web.app import Interface
-    from gateway.web.auth.site_file_accounts import Accounts as SiteFileAccounts
 
 log = structlog.get_logger(__name__)
 
@@ -36,33 +33,27 @@ class ServedInterface:
     """The interface, served while `run` runs. `site` may be replaced between two runs.
 
     Attributes:
-        site: the site, with the interface's address, certificate and accounts.
-        secrets: the passwords of the site file's accounts.
-        accounts: the store's accounts, with the known hashes of the site file's passwords.
+        site: the site, with the interface's address and certificate.
         changes: woken when the interface begins to be served, or cannot be served.
         run_folder: the folder of the local socket.
-        make: builds the interface for the site file's accounts.
+        make: builds the interface.
         clock: the clock by which a start takes longer than usual.
         fault: why the interface is not served, "" while it is.
         is_awaited: whether its start has not come to an end yet; its fault is then that it is not served yet.
         is_changing: whether it is about to be served anew; its fault is then the previous one.
         port: the interface's port; 0 until it is served.
-        site_accounts: the site file's accounts; None before the first run.
         crowd: reads the callers for whom there was no room in the last minute.
     """
 
     site: Site
-    secrets: Secrets
-    accounts: Accounts
     changes: Changes
     run_folder: Path
-    make: Callable[[SiteFileAccounts], Interface]
+    make: Callable[[], Interface]
     clock: Clock
     fault: str = _NOT_YET
     is_awaited: bool = field(default=True, init=False)
     is_changing: bool = field(default=False, init=False)
     port: int = field(default=0, init=False)
-    site_accounts: SiteFileAccounts | None = field(default=None, init=False)
     crowd: Callable[[], Crowd | None] = field(default=lambda: None, init=False)
     _begun_at: float = field(init=False)
     _services: Supervisor | None = field(default=None, init=False)
@@ -96,13 +87,10 @@ class ServedInterface:
     async def run(self) -> None:
         """Serve until cancelled. A port that the system chose (port 0 in the site file) is used again by later runs."""
         await asyncio.to_thread(import_beside, "gateway.web.app")
-        from gateway.web.auth.site_file_accounts import hash_accounts  # noqa: PLC0415  # imported by the line above
-        from gateway.web.http.server import PLACES, serve  # noqa: PLC0415  # likewise
+        from gateway.web.http.server import PLACES, serve  # noqa: PLC0415  # imported by the line above
 
         api = self.site.api
-        accounts = await hash_accounts(api.accounts, self.secrets.get, await self._known_hashes())
-        self.site_accounts = accounts
-        app = await asyncio.to_thread(loop_first, lambda: self.make(accounts).build())  # it compresses the page's files
+        app = await asyncio.to_thread(loop_first, lambda: self.make().build())  # it compresses the page's files
         self.crowd = lambda: app[PLACES].places.crowd
         await serve(
             app,
@@ -113,14 +101,6 @@ class ServedInterface:
             run_folder=self.run_folder,
             tls=api.tls,
         )
-
-    async def _known_hashes(self) -> dict[str, str]:
-        """Return the known hashes of the site file's passwords; none when they cannot be read."""
-        try:
-            return await self.accounts.site_file_hashes()
-        except StoreError as error:
-            log.warning("known_hashes_not_read", error=str(error))
-            return {}
 
     def _serving(self, port: int) -> None:
         self.fault, self.port, self.is_awaited, self.is_changing = "", port, False, False

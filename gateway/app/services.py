@@ -15,6 +15,7 @@ from gateway.app.central import CentralParts, CentralTasks, central_parts
 from gateway.app.day_counting import DayCounting
 from gateway.app.device_registration import DeviceRegistration
 from gateway.app.expiry import event_keeping, expiry_limits
+from gateway.app.file_accounts import FileAccounts
 from gateway.app.fleet import FleetTask
 from gateway.app.lane_control import LaneControl
 from gateway.app.machine_watch import MachineWatch
@@ -49,7 +50,6 @@ from gateway.support.masking import Masking
 
 if TYPE_CHECKING:
     from gateway.web.app import Interface
-    from gateway.web.auth.site_file_accounts import Accounts
     from gateway.web.families import Route
     from gateway.web.status.snapshot import DemoCard
 
@@ -116,14 +116,21 @@ class Services:
         self._log_tail = log_tail
         self._polled = polled_lines(site, field.field.buses, site_path=files.path, devices=lanes.devices)
         self._lines = SiteLines.of(self._polled, clock=clock)
+        self._guessable: dict[str, str] = {}
         self.interface = ServedInterface(
             site=site,
-            secrets=secrets,
-            accounts=store.accounts,
             changes=store.changes,
             run_folder=folder.run,
             make=self._interface_for,
             clock=clock,
+        )
+        self._file_accounts = FileAccounts(
+            accounts=store.accounts,
+            secrets=secrets,
+            clock=clock,
+            guessable=self._guessable,
+            tell=records.accounts_changed,
+            changed=self.interface.start_anew,
         )
         self._recording = recording_of(
             site, store=store, folder=folder, clock=clock, progress=progress, secrets=secrets
@@ -139,6 +146,7 @@ class Services:
     async def recall(self) -> None:
         """Restore what the last run left. Call it before `start`."""
         await recalled(
+            partial(self._file_accounts.begin, self.site_file.running.accounts),
             self._central.parts.writes.recall,
             self._fleet.recall,
             self._mirror.recall,
@@ -159,6 +167,7 @@ class Services:
         services.keep("line scans", self._lines.scans.run)
         services.keep("site file", partial(reload_when_asked, self.site_file, reload_asked))
         services.keep("site file on trial", self.site_file.run)
+        services.keep("accounts of the site file", self._file_accounts.run)
         self.interface.start(services)
         services.once("readiness", self._readiness.tell())
 
@@ -217,7 +226,7 @@ class Services:
             machine=self._machine,
             loop=self._loop_watch,
             data=self._folder.path,
-            site_file_accounts=lambda: self.interface.site_accounts,
+            guessable=self._guessable,
             crowded=self._crowded,
         )
 
@@ -230,7 +239,7 @@ class Services:
         }
         return tuple(CrowdedListener(name, crowd) for name, crowd in crowds.items() if crowd is not None)
 
-    def _interface_for(self, accounts: Accounts) -> Interface:
+    def _interface_for(self) -> Interface:
         from gateway.web.app import Interface  # noqa: PLC0415  # lanes start without it
 
         return Interface(
@@ -243,7 +252,7 @@ class Services:
             writes=self._central.parts.writes,
             clock=self._clock,
             started_at=self._started_at,
-            accounts=accounts,
+            guessable=self._guessable,
             data=self._folder.path,
             verdict=self._problems.now,
             site_state=self._site_state.now,
@@ -300,6 +309,7 @@ class Services:
             hindrances=lambda: hindrances(self._problems.now(), self.interface),
             watch_readers=lambda devices: readers.watch(self.site, devices),
             tell=self._records.site_changed,
+            lasts=lambda loaded: self._file_accounts.offer(loaded.accounts),
             notice="" if self._start_of_site.put_back else self._start_of_site.notice,
         )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import structlog
@@ -33,9 +32,6 @@ from gateway.site import Site
 from gateway.site.certificates import ends_at, serving_context
 from gateway.site.running_site import RunningSite
 from gateway.store import Books, Store
-
-if TYPE_CHECKING:
-    from gateway.web.auth.site_file_accounts import Accounts as SiteFileAccounts
 
 log = structlog.get_logger(__name__)
 
@@ -65,10 +61,13 @@ class SiteStateReader:
         machine: MachineWatch,
         loop: LoopWatch,
         data: Path,
-        site_file_accounts: Callable[[], SiteFileAccounts | None],
+        guessable: Mapping[str, str],
         crowded: Callable[[], tuple[CrowdedListener, ...]],
     ) -> None:
-        """`central`: None for a site without central. `lines` are by the id of their link."""
+        """`central`: None for a site without central. `lines` are by the id of their link.
+
+        `guessable`: the hashes of passwords that are known to be easily guessed, by the account's name.
+        """
         self._site_file = site_file
         self.change(site, lines=lines, central=central)
         self._lanes = lanes
@@ -82,7 +81,7 @@ class SiteStateReader:
         self._loop = loop
         self._data = data
         self._backup: LastBackup | None = None
-        self._site_file_accounts = site_file_accounts
+        self._guessable = guessable
         self._crowded = crowded
         self._weak_accounts = WeakAccounts()
         self._books = Books(accepted=0, delivered=0, dropped=0, waiting=0, parked=0)
@@ -192,9 +191,7 @@ class SiteStateReader:
     async def _weak_now(self) -> WeakAccounts:
         if not self._site.api.is_reached_from_elsewhere:
             return WeakAccounts()
-        own = self._site_file_accounts()
-        site_file, guessable = ({}, {}) if own is None else (own.hashes(), own.guessable())
-        return weak_accounts(await self._store.accounts.all(), site_file=site_file, guessable=guessable)
+        return weak_accounts(await self._store.accounts.all(), guessable=self._guessable)
 
     async def _slow_now(self) -> tuple[SlowGate, ...]:
         events = await self._store.events.lately(types=TRAVEL_EVENTS, limit=most_travels(len(self._site.lanes)))

@@ -15,10 +15,11 @@ from gateway.cli.target import USUAL_DATA, Data, JsonWanted
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.runtime.durable_files import write_durably
-from gateway.site import Site, doubtful, load, unproven
+from gateway.site import Site, doubtful, load, secrets_beside, unproven
 from gateway.site.certificates import ends_at
-from gateway.site.formats import FORMAT, rewritten
-from gateway.web.register.changes import Look
+from gateway.site.file_accounts import accounts_of
+from gateway.site.formats import ACCOUNTS, FORMAT, rewritten
+from gateway.web.register.changes import AccountShown, Look
 
 _FAULTY = 2
 
@@ -34,17 +35,17 @@ def check(
     """Check a site file and list every fault with its place. The exit status is 2 when there is one.
 
     Looks up the secrets and device profiles that the file names. Warns of likely slips, and notes parts of profiles
-    that were never proven on a device. Connects to no device. Accounts that `edge-gateway users` made are looked up in
-    the data folder, if there is one.
+    that were never proven on a device. Connects to no device. Accounts are looked up in the data folder, if
+    there is one.
 
     Example: edge-gateway check /etc/edge-gateway/site.toml
     """
     if rewrite:
-        _rewrite(site)
+        _rewrite(site, data)
     if as_json:
         _print_judged(site, data)
         return
-    known, accounts = load(site), _accounts(data)
+    known, accounts = load(site), _accounts(site, data)
     typer.echo(f"{site} is good: {summary(known, accounts=accounts)}")
     for sentence in warnings(known, site, accounts):
         typer.echo(f"warning: {sentence}")
@@ -52,13 +53,26 @@ def check(
         typer.echo(f"note: {sentence}")
 
 
-def _accounts(data: Path) -> tuple[str, ...] | None:
-    """Return the accounts of the register that may sign in; None if it cannot be read here."""
+def _accounts(site: Path, data: Path) -> tuple[str, ...] | None:
+    """Return the accounts that may sign in: the register's, and those of an older file that it does not have yet.
+
+    None if the register cannot be read here.
+    """
+    known = _register(data)
+    if known is None:
+        return None
+    names = {one.username for one in known}
+    new = (one.username for one in accounts_of(site.read_bytes()) if one.username not in names)
+    return (*(one.username for one in known if not one.disabled), *new)
+
+
+def _register(data: Path) -> tuple[AccountShown, ...] | None:
+    """Return the accounts of the register; None if it cannot be read here."""
     with suppress(GatewayError, OSError):
         if (data / "site.db").exists():
             from gateway.cli.users.register import made  # noqa: PLC0415  # a check without a register starts faster
 
-            return tuple(one.username for one in made(Look(), data).accounts if not one.disabled)
+            return made(Look(), data).accounts
     return None
 
 
@@ -72,7 +86,7 @@ def _print_judged(site: Path, data: Path) -> None:
         {
             "good": True,
             "faults": [],
-            "warnings": [*warnings(known, site, _accounts(data))],
+            "warnings": [*warnings(known, site, _accounts(site, data))],
             "notes": [*unproven(known, site)],
         }
     )
@@ -82,11 +96,16 @@ def warnings(known: Site, path: Path, accounts: tuple[str, ...] | None) -> Itera
     """Yield what a sound site file may mean otherwise than it says. `accounts` as in `summary`."""
     yield from doubtful(known, path)
     if accounts is not None and known.fleet is not None:
-        there = {*accounts, *(account.username for account in known.api.accounts)}
         for index, sender in enumerate(known.fleet.senders):
-            if sender.account not in there:
+            if sender.account not in accounts:
                 why = f"there is no account '{sender.account}' that may sign in, so its commands are refused"
                 yield f"fleet.senders[{index}].account: {why}: see edge-gateway users"
+    for index, account in enumerate(accounts_of(path.read_bytes())):
+        if account.username not in (accounts or ()):
+            try:
+                secrets_beside(path).get(account.password)
+            except ConfigError as error:
+                yield f"{ACCOUNTS}[{index}].password: the register cannot take over {account.username!r}: {error}"
     if known.api.tls is not None:
         with suppress(ConfigError):  # it is among the doubts
             ended = ends_at(known.api.tls)
@@ -95,11 +114,12 @@ def warnings(known: Site, path: Path, accounts: tuple[str, ...] | None) -> Itera
                 yield f"api.tls.certificate: {name} ended on {day}: browsers and programs refuse it, so replace it"
 
 
-def _rewrite(site: Path) -> None:
+def _rewrite(site: Path, data: Path) -> None:
     """Write the site file in the present format, and keep a copy of the old one beside it. Raises ConfigError."""
     load(site)  # a file with faults stays as it is
     try:
         before = site.read_text("utf-8-sig")
+        _expect_taken_over(before, data)
         after = rewritten(before)
         if after == before:
             typer.echo(f"{site} has format {FORMAT} already")
@@ -110,6 +130,16 @@ def _rewrite(site: Path) -> None:
     except OSError as error:
         raise ConfigError(f"{site} cannot be rewritten: {error.strerror}") from error
     typer.echo(f"{site} has format {FORMAT} now; what it was is {kept}")
+
+
+def _expect_taken_over(text: str, data: Path) -> None:
+    """Refuse to take accounts out of a file that the register does not have. Raises ConfigError."""
+    known = {account.username for account in _register(data) or ()}
+    if lacking := [one.username for one in accounts_of(text.encode()) if one.username not in known]:
+        raise ConfigError(
+            f"the register of {data} has no account {', '.join(lacking)} yet: start or reload the gateway with this"
+            " file first, or take out of [[api.accounts]] what is not wanted any more"
+        )
 
 
 def summary(site: Site, *, accounts: tuple[str, ...] | None = None) -> str:
@@ -128,11 +158,7 @@ def summary(site: Site, *, accounts: tuple[str, ...] | None = None) -> str:
         )
     )
     above = f"central at {site.central.url}" if site.central else "no central service"
-    doors = ""
-    if not site.api.accounts and accounts is None:
-        doors = "; the site file has no [[api.accounts]]: see edge-gateway users"
-    elif not site.api.accounts and not accounts:
-        doors = "; nobody can sign in: see edge-gateway users"
+    doors = "; nobody can sign in: see edge-gateway users" if accounts == () else ""
     return f"{site.site.name} with {parts}; {above}{doors}"
 
 

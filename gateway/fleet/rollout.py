@@ -157,8 +157,11 @@ def _alarms(seen: Seen) -> int:
 
 
 def read_edits(text: str) -> tuple[SiteEdit, ...]:
-    """Read the edits of a file in TOML. Raises ValueError."""
-    found = _EDITS.validate_python(tomllib.loads(text).get("edits"))
+    """Read the edits of a file in TOML. Raises ConfigError for edits of accounts, ValueError for what are no edits."""
+    raw = tomllib.loads(text).get("edits")
+    if isinstance(raw, list) and any("account" in str(one.get("section")) for one in raw if isinstance(one, dict)):
+        raise ConfigError("accounts are not in the site file: make them at each site with edge-gateway users")
+    found = _EDITS.validate_python(raw)
     if not found:
         raise ValueError("there are no edits")
     return found

@@ -18,7 +18,7 @@ class WeakAccounts:
     """Names of accounts that are easily taken over, sorted.
 
     Attributes:
-        single_factor: registered accounts that may open gates or change the site and have no second factor.
+        single_factor: accounts that may open gates or change the site and have no second factor.
         guessable: accounts that are known to have a common or default password.
     """
 
@@ -26,22 +26,16 @@ class WeakAccounts:
     guessable: tuple[str, ...] = ()
 
 
-def weak_accounts(
-    stored: Iterable[StoredAccount], *, site_file: Mapping[str, str], guessable: Mapping[str, str]
-) -> WeakAccounts:
+def weak_accounts(stored: Iterable[StoredAccount], *, guessable: Mapping[str, str]) -> WeakAccounts:
     """Return the accounts that are easily taken over.
 
-    Accounts of the site file cannot have a second factor. They are for programs and for emergencies, and their password
-    is a secret of the box. So only their passwords are judged.
-
     Args:
-        stored: the registered accounts.
-        site_file: the password hashes of the site file's accounts, by name.
+        stored: the accounts of the register.
         guessable: the password hashes that were found to be of guessable passwords, by the account's name; one that is
             no longer the account's hash does not count.
     """
     enabled = [account for account in stored if not account.disabled]
-    hashes = {account.username: account.password_hash for account in enabled} | dict(site_file)
+    hashes = {account.username: account.password_hash for account in enabled}
     return WeakAccounts(
         single_factor=tuple(
             sorted(one.username for one in enabled if not one.totp_secret and one.permissions & _WEIGHTY)

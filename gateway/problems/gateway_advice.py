@@ -176,10 +176,7 @@ GATEWAY_ADVICE: Mapping[K, Advice] = MappingProxyType(
             "Default or trivial password",
             Severity.WARNING,
             "Lanes work; whoever tries the usual passwords signs in, and may open gates.",
-            (
-                "Give each of these accounts another password: `edge-gateway users password`.",
-                "That of an account of the site file is in its secret file; reload or restart the gateway after that.",
-            ),
+            ("Give each of these accounts another password: `edge-gateway users password`.",),
         ),
         K.ACCOUNT_SINGLE_FACTOR: Advice(
             "Account without second factor",

@@ -1,12 +1,13 @@
 """The site file. `load` reads and checks it; `check` checks a site that was read already."""
 
 from gateway.site.access_sections import AreaSection
-from gateway.site.api_section import Account, ApiSection, TlsSection
+from gateway.site.api_section import ApiSection, TlsSection
 from gateway.site.cameras import Camera
 from gateway.site.central_sections import CentralSection
 from gateway.site.difference import Change, Difference, difference
 from gateway.site.fault import Fault
 from gateway.site.faults import SiteFaults, check
+from gateway.site.file_accounts import FileAccount
 from gateway.site.fleet_section import FleetSection, is_jwt_file, is_seed
 from gateway.site.footage_sections import StorageSection
 from gateway.site.load import (
@@ -32,7 +33,6 @@ from gateway.site.mqtt_section import MqttSection
 from gateway.site.secrets import NewSecret, Secrets
 
 __all__ = [
-    "Account",
     "ApiSection",
     "AreaSection",
     "Camera",
@@ -41,6 +41,7 @@ __all__ = [
     "Difference",
     "EventsSection",
     "Fault",
+    "FileAccount",
     "FleetSection",
     "LaneSection",
     "Link",

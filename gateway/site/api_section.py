@@ -1,23 +1,14 @@
-"""`[api]`: address, accounts and encryption of the interface."""
+"""`[api]`: address and encryption of the interface."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
-from drivers.settings import Name, SecretName, Section, following
+from drivers.settings import Section, following
 from gateway.site.addresses import Network, is_loopback, listening_host, networks, origin_of
-from gateway.site.fields import Permission
-
-
-class Account(Section):
-    """`[[api.accounts]]`: who may sign in at the site. The password is the secret of that name."""
-
-    username: Name
-    password: SecretName
-    permissions: tuple[Permission, ...] = Field(default=("*",), description="permission names of the interface, or '*'")
 
 
 class TlsSection(Section):
@@ -50,9 +41,15 @@ class ApiSection(Section):
     trusted_proxies: tuple[str, ...] = Field(default=(), max_length=64, description="addresses or networks")
     host_names: tuple[HostName, ...] = Field(default=(), max_length=64, description="names it is reached under")
     public_url: str | None = Field(default=None, description="where clients find it, if behind a proxy: https://…")
-    accounts: tuple[Account, ...] = ()
     session_idle_minutes: int = Field(default=60, ge=1, le=10_080)
     session_hours: int = Field(default=24, ge=1, le=8760, description="a session ends after so long, used or not")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_accounts(cls, table: Any) -> Any:
+        if isinstance(table, dict) and "accounts" in table:
+            raise ValueError("accounts are kept in the register, not in the site file: see edge-gateway users")
+        return table
 
     @field_validator("host")
     @classmethod

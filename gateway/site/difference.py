@@ -25,8 +25,8 @@ class Change:
     """One change.
 
     Attributes:
-        part: the kind of part: "section", "link", "device", "area", "schedule", "holiday", "lane", "camera", "profile"
-            or "secret".
+        part: the kind of part: "section", "link", "device", "area", "schedule", "holiday", "lane", "camera", "profile",
+            "secret" or "account".
         id: the part's id.
         name: the part's name for people, "" for a part without one.
         how: whether it was added, removed or changed.
@@ -105,9 +105,9 @@ def difference(before: LoadedSite, after: LoadedSite) -> Difference:
             *_of_sections(before.site, after.site),
             *_of_lists(before.site, after.site),
             *_beside(before, after),
+            *_accounts_added(before, after),
         )
     )
-    accounts = {account.password for account in after.site.api.accounts}
     secrets = {change.id for change in changes if change.part == "secret"}
     central = before.site.central != after.site.central or bool(secrets & _secrets_of_central(after.site))
     fleet, now = before.site.fleet, after.site.fleet
@@ -117,7 +117,7 @@ def difference(before: LoadedSite, after: LoadedSite) -> Difference:
         links=links,
         devices=devices,
         lanes=lanes,
-        interface=central or bool(secrets & accounts) or _interface_part(before.site) != _interface_part(after.site),
+        interface=central or _interface_part(before.site) != _interface_part(after.site),
         central=central or (before.site.site.timezone != after.site.site.timezone and after.site.central is not None),
         fleet=fleet != now
         or _shared(before.site) != _shared(after.site)
@@ -274,6 +274,14 @@ def _beside(before: LoadedSite, after: LoadedSite) -> Iterator[Change]:
         for name in sorted(old.keys() & new.keys()):
             if old[name] != new[name]:
                 yield Change(part, name)
+
+
+def _accounts_added(before: LoadedSite, after: LoadedSite) -> Iterator[Change]:
+    """Yield the accounts that the register is to take over; those that it took stay there without the file."""
+    known = {account.username for account in before.accounts}
+    for account in after.accounts:
+        if account.username not in known:
+            yield Change("account", account.username, how="added")
 
 
 def _by_id(items: Iterable[Section]) -> dict[str, Section]:

@@ -101,7 +101,6 @@ def _duplicates(site: Site) -> Iterator[Fault]:
         ("lanes", "id", [lane.id for lane in site.lanes]),
         ("lanes", "gate", [lane.gate for lane in site.lanes]),
         ("cameras", "id", [camera.id for camera in site.cameras]),
-        ("api.accounts", "username", [account.username for account in site.api.accounts]),
     )
     for group, field, values in groups:
         seen: dict[Hashable, int] = {}

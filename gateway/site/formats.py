@@ -36,7 +36,10 @@ class Renamed:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A section without effect since format `since`. `why`: what became of its purpose."""
+    """A section that is gone since format `since`. `why`: what became of its purpose.
+
+    `section` is the name of its tables, such as "api.accounts".
+    """
 
     since: int
     section: str
@@ -44,15 +47,24 @@ class Removed:
 
     def sentence(self) -> str:
         """Describe the change for the author of the file."""
-        return f"[{self.section}]: this section has no effect since format {self.since}: {self.why}"
+        return f"[{self.section}]: this section is gone since format {self.since}: {self.why}"
+
+    def value(self, raw: Mapping[str, Any]) -> object | None:
+        """Return what a file has in this section, None if it has none."""
+        found: object = raw
+        for key in self.section.split("."):
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return found
 
 
 Step = Renamed | Removed
 
+ACCOUNTS = "api.accounts"
 STEPS: tuple[Step, ...] = (
     Renamed(2, "keep", "reader_days", "consumer_days"),
     Renamed(3, "lanes", "local", "key_switch"),
     Removed(4, "tracing", "traces of cards are no longer sent"),
+    Removed(5, ACCOUNTS, "accounts are kept in the register, which takes over those of an older file once"),
 )
 """All steps, in the order of their formats."""
 FORMAT = STEPS[-1].since
@@ -78,10 +90,16 @@ def understood(raw: Mapping[str, Any]) -> dict[str, Any]:
     meant = {key: value for key, value in raw.items() if key != _KEY}
     for step in _steps(raw):
         if isinstance(step, Removed):
-            del meant[step.section]
+            meant = _without(meant, step.section.split("."))
         else:
             meant[step.section] = _renamed(meant[step.section], step)
     return meant
+
+
+def removed(raw: Mapping[str, Any], section: str) -> object | None:
+    """Return what an older file has in a section that is gone since, None if it has none."""
+    found = (step.value(raw) for step in _steps(raw) if isinstance(step, Removed) and step.section == section)
+    return next(found, None)
 
 
 def outdated(raw: Mapping[str, Any]) -> tuple[str, ...]:
@@ -107,7 +125,7 @@ def rewritten(text: str) -> str:
                 _rename(lines, table, step)
     _remove(lines, tables, {step.section for step in _steps(raw) if isinstance(step, Removed)})
     _number(lines, tables_of(lines)[0])
-    if _meaning("\n".join(lines)) != {**understood(raw), _KEY: FORMAT}:
+    if _meaning("\n".join(lines)) != _filled({**understood(raw), _KEY: FORMAT}):
         raise ConfigError(f"the file cannot be rewritten; edit it by hand: {'; '.join(outdated(raw))}")
     return newline.join(lines)
 
@@ -116,11 +134,17 @@ def _steps(raw: Mapping[str, Any]) -> Iterator[Step]:
     """Yield the steps that change this file."""
     for step in STEPS:
         if step.since > raw.get(_KEY, 1) and (
-            step.section in raw
+            step.value(raw) is not None
             if isinstance(step, Removed)
             else any(step.old in table for table in _tables(raw.get(step.section)))
         ):
             yield step
+
+
+def _without(table: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """Return a table without the value at this path."""
+    kept = {key: value for key, value in table.items() if key != path[0]}
+    return kept if len(path) == 1 else {**kept, path[0]: _without(table[path[0]], path[1:])}
 
 
 def _tables(section: object) -> tuple[Mapping[str, Any], ...]:
@@ -150,12 +174,27 @@ def _rename(lines: list[str], table: Table, step: Renamed) -> None:
 
 def _remove(lines: list[str], tables: Sequence[Table], sections: AbstractSet[str]) -> None:
     """Delete the tables of these sections with the comments right above them, and statements that set them."""
-    head = tables[0]
-    spans = [(one.begin, one.end) for one in head.statements if set(one.data) <= sections]
-    spans += [(_with_comment(lines, table.line), table.end) for table in tables[1:] if table.name in sections]
+    spans = []
+    for table in tables:
+        if table.name in sections:
+            spans.append((_with_comment(lines, table.line), table.end))
+        else:
+            inner = (one for one in table.statements if any(_is_within(table, one.data, name) for name in sections))
+            spans += [(one.begin, one.end) for one in inner]
     for begin, end in sorted(spans, reverse=True):
         has_gap = begin > 0 and not lines[begin - 1].strip() and end < len(lines) and not lines[end].strip()
         del lines[begin : end + has_gap]
+
+
+def _is_within(table: Table, data: Mapping[str, Any], section: str) -> bool:
+    """Return whether a statement of a table sets only what is in a section."""
+    for key in reversed(table.name.split(".") if table.name else []):
+        data = {key: data}
+    for key in section.split("."):
+        if not isinstance(data, Mapping) or set(data) != {key}:
+            return False
+        data = data[key]
+    return True
 
 
 def _with_comment(lines: list[str], place: int) -> int:
@@ -176,8 +215,13 @@ def _number(lines: list[str], head: Table) -> None:
     lines[place:place] = [told, ""]
 
 
+def _filled(file: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a file's content without empty tables, which mean the same as none."""
+    return {key: value for key, value in file.items() if value != {}}
+
+
 def _meaning(text: str) -> dict[str, Any] | None:
     try:
-        return tomllib.loads(text)
+        return _filled(tomllib.loads(text))
     except tomllib.TOMLDecodeError:
         return None

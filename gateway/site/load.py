@@ -21,6 +21,7 @@ from gateway.site.doubts import doubts
 from gateway.site.fault import Fault, names_in, with_names
 from gateway.site.faults import SiteFaults, check, faults_of
 from gateway.site.fields import NamesAuthorities, marked
+from gateway.site.file_accounts import account_faults
 from gateway.site.fleet_section import is_jwt_file, is_seed
 from gateway.site.formats import format_fault, outdated, understood
 from gateway.site.models import Site
@@ -54,15 +55,17 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
         raise SiteFaults(path, (Fault("", why),)) from error
     if (fault := format_fault(raw)) is not None:
         raise SiteFaults(path, (fault,))
+    of_accounts = tuple(account_faults(raw))
     raw = understood(raw)
     secrets = secrets or secrets_beside(path)
     try:
         site = _with_whole_paths(Site.model_validate(raw), path.parent)
     except ValidationError as error:
-        raise SiteFaults(path, tuple(faults_of(error)), names=names_in(raw)) from None  # it has values
+        raise SiteFaults(path, (*faults_of(error), *of_accounts), names=names_in(raw)) from None  # it has values
     folders = profile_folders(site, path)
     faults = (
         *check(site),
+        *of_accounts,
         *_secret_faults(site, secrets),
         *(osdp_key_faults(site, secrets) if reader_keys else ()),
         *profile_faults(site, folders, partial(find_profile, folders=folders)),

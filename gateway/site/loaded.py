@@ -13,6 +13,7 @@ from gateway.domain.errors import ConfigError
 from gateway.site.fault import Fault
 from gateway.site.faults import SiteFaults
 from gateway.site.fields import marked
+from gateway.site.file_accounts import FileAccount, accounts_of
 from gateway.site.load import find_profile, load, profile_folders
 from gateway.site.models import Site
 from gateway.site.secrets import Secrets
@@ -27,12 +28,14 @@ class LoadedSite:
         text: the bytes of the file.
         profiles: a digest of each profile in use, by its name.
         secrets: a digest of each secret in use, by its name; never written to disk.
+        accounts: the accounts that a file of an older format holds, for the register.
     """
 
     site: Site
     text: bytes = field(default=b"", repr=False)
     profiles: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    accounts: tuple[FileAccount, ...] = ()
 
 
 def load_whole(path: Path, *, secrets: Secrets, text: bytes | None = None) -> LoadedSite:
@@ -48,6 +51,7 @@ def load_whole(path: Path, *, secrets: Secrets, text: bytes | None = None) -> Lo
         text=text,
         profiles=dict(_profiles(site, path)),
         secrets=dict(_digests(site, secrets)),
+        accounts=accounts_of(text),
     )
 
 

@@ -146,6 +146,7 @@ class RunningSite:
         hindrances: Callable[[], Mapping[tuple[str, ...], str]] = dict,
         watch_readers: WatchReaders = unwatched,
         tell: Told = lambda _step, _text, _by: None,
+        lasts: Callable[[LoadedSite], None] = lambda _: None,
         notice: str = "",
     ) -> None:
         """Start with the running site.
@@ -161,6 +162,7 @@ class RunningSite:
                 that identifies the problem.
             watch_readers: begins to watch the readers that a change connected anew.
             tell: records each step of a change.
+            lasts: called with a changed site once it is in force for good.
             notice: a sentence about an unconfirmed change that was taken back at the start, "" for none.
         """
         self._files = files
@@ -172,6 +174,7 @@ class RunningSite:
         self._hindrances = hindrances
         self._watch_readers = watch_readers
         self._tell = tell
+        self._lasts = lasts
         self._notice = notice
         self._last = Reloaded()
         self._lock = asyncio.Lock()
@@ -339,6 +342,7 @@ class RunningSite:
             said = ("somebody says that nobody is in the lanes",) if self._lanes_are_free else ()
             self._tell(Step.TAKEN, "; ".join((*result.sentences(), *said)), by)
         if not (tried and found.changes):
+            self._lasts(loaded)
             return result
         unseen = await self._watch_readers(found.devices)
         ends = self._monotonic() + TRIAL_SECONDS
@@ -384,6 +388,7 @@ class RunningSite:
         why = f"confirmed by {by.removeprefix('user:')}" if by else "lanes and interface have no new problem"
         outcome = Outcome(confirmed=True, why=why, unseen=trial.unseen())
         self._over(trial, outcome)
+        self._lasts(trial.after)
         unseen = (reader.sentence() for reader in outcome.unseen)
         self._tell(Step.CONFIRMED, "; ".join((f"the change of the site file is kept: {why}", *unseen)), by)
         log.info("site_file_confirmed", why=why)

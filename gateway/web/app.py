@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.metadata import version
@@ -39,7 +39,6 @@ from gateway.web.auth.admission import Admission
 from gateway.web.auth.authentication import Authentication
 from gateway.web.auth.central_sign_in import CentralAccounts
 from gateway.web.auth.external_sign_in import ExternalSignIn
-from gateway.web.auth.site_file_accounts import Accounts
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.families import Route
 from gateway.web.http.forwarded import TRUSTED_PROXIES, is_trusted
@@ -98,7 +97,7 @@ class Interface:
         writes: the writer of records that central also keeps.
         clock: the monotonic clock and the wall clock.
         started_at: when the gateway started (monotonic seconds).
-        accounts: the site file's accounts.
+        guessable: the hashes of passwords that are known to be easily guessed, by the account's name.
         data: the data folder.
         verdict: returns the present problems of the site.
         site_state: returns the present state of the site's parts, from which the problems follow.
@@ -127,7 +126,7 @@ class Interface:
     writes: RecordWriter
     clock: Clock
     started_at: float
-    accounts: Accounts
+    guessable: MutableMapping[str, str]
     data: Path
     verdict: Callable[[], Verdict]
     site_state: Callable[[], SiteState]
@@ -183,8 +182,8 @@ class Interface:
         store = self.store
         return Authentication(
             site=self.site,
-            site_file_accounts=self.accounts,
             accounts=store.accounts,
+            guessable=self.guessable,
             api_keys=store.api_keys,
             stored_sessions=store.sessions,
             remembered_accounts=store.remembered_accounts,

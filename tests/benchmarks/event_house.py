@@ -24,12 +24,12 @@ from gateway.runtime.clock import SystemClock
 from gateway.site.models import Site
 from gateway.store import Session, Store
 from gateway.web.app import Interface
-from gateway.web.auth.site_file_accounts import hash_accounts
+from gateway.web.auth.password_hashes import hash_password
 from gateway.web.http.server import serve
 
 TOKEN = "t" * 43
 LIMIT = 0.005
-SITE = Site.model_validate({"site": {"name": "North"}, "api": {"accounts": [{"username": "a", "password": "a"}]}})
+SITE = Site.model_validate({"site": {"name": "North"}})
 
 
 async def real(folder: Path) -> None:
@@ -37,13 +37,16 @@ async def real(folder: Path) -> None:
     await store.open()
     clock = SystemClock()
     now = clock.wall().micros
+    if not await store.accounts.all():
+        await store.accounts.add("a", password_hash=hash_password("a"), role="administrator", now=now)
+    await store.sessions.add(TOKEN, Session("a", now, now, now + 3_600_000_000))
     parts: dict[str, Any] = {field.name: _Unused() for field in fields(Interface) if field.default is MISSING}
     parts |= {
         "site": SITE,
         "store": store,
         "central": None,
         "clock": clock,
-        "accounts": await hash_accounts(SITE.api.accounts, lambda name: name),
+        "guessable": {},
         "data": folder,
         "verdict": lambda: Verdict((), lanes=0),
     }
@@ -60,8 +63,6 @@ async def real(folder: Path) -> None:
         )
     )
     told = await port
-    # not before: an account whose password is new since the last start ends its sessions
-    await store.sessions.add(TOKEN, Session("a", now, now, now + 3_600_000_000))
     await until_told(told)
     serving.cancel()
     await asyncio.gather(serving, return_exceptions=True)

@@ -46,6 +46,7 @@ class House:
     """A gateway at work."""
 
     folder: Path
+    gateway: Gateway
     log: list[Any] = field(default_factory=list)
 
     def told(self, event: str) -> list[Any]:
@@ -80,7 +81,7 @@ async def at_work(folder: Path, data: Path, environ: Mapping[str, str]) -> Async
         )
         async with asyncio.timeout(50), asyncio.TaskGroup() as group:
             living = group.create_task(gateway.live())
-            house = House(data, log)
+            house = House(data, gateway, log)
             try:
                 await house.tells("gateway_started")
                 yield house

@@ -32,7 +32,7 @@ app = typer.Typer(
     help="""Manage accounts, roles and the keys of programs.
 
     Run it as root or as the gateway's user. A running gateway applies a change at once. All sessions of an account end
-    when its password, role or second factor changes. Accounts of the site file take precedence; change them there.
+    when its password, role or second factor changes.
 
     Example: edge-gateway users add ada --role operator
     """,
@@ -60,7 +60,7 @@ def add(
 
 @app.command("list")
 def list_accounts(data: Data = USUAL_DATA, as_json: JsonWanted = False) -> None:
-    """List the accounts with their roles. Accounts of the site file are shown only while the gateway runs.
+    """List the accounts with their roles.
 
     Example: edge-gateway users list
     """
@@ -142,14 +142,12 @@ def sign_out(username: Username, data: Data = USUAL_DATA) -> None:
 
 def hashed(password: str) -> str:
     """Return the argon2id hash of a password, which is stored in its place."""
-    from gateway.web.auth.site_file_accounts import hash_password  # noqa: PLC0415  # other commands start faster without it
+    from gateway.web.auth.password_hashes import hash_password  # noqa: PLC0415  # other commands start faster without it
 
     return hash_password(password)
 
 
 def _described(account: AccountShown) -> str:
-    if account.site_file:
-        return "in the site file"
     marks = [account.role]
     if account.mfa:
         marks.append(f"second factor, {account.codes_left} recovery codes left")

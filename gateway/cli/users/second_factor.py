@@ -60,17 +60,9 @@ def recovery(username: Username, data: Data = USUAL_DATA) -> None:
 
 
 def _known(username: str, data: Data) -> None:
-    """Check, before a code is shown, that the account exists and can have a second factor.
-
-    Raises NotFoundError for an unknown account, GatewayError for an account of the site file.
-    """
-    found = next((one for one in made(Look(), data).accounts if one.username == username), None)
-    if found is None:
+    """Check, before a code is shown, that the account exists. Raises NotFoundError."""
+    if username not in {one.username for one in made(Look(), data).accounts}:
         raise NotFoundError(f"there is no account {username!r}")
-    if found.site_file:
-        raise GatewayError(
-            f"{username!r} is an account of the site file, which has no second factor; add an account here"
-        )
 
 
 def picture(address: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain, count
 
 from gateway.domain.accounts import AccountRefused
 from gateway.domain.errors import NotFoundError
@@ -33,6 +34,15 @@ class StoredAccount:
     created_at: int
     totp_secret: str = field(repr=False, default="")
     codes_left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAccount:
+    """An account of an older site file, for `Accounts.take_over`."""
+
+    username: str
+    password_hash: str = field(repr=False)
+    permissions: frozenset[str]
 
 
 class Accounts:
@@ -220,31 +230,62 @@ class Accounts:
 
         await self._database.write(job)
 
-    async def site_file_hashes(self) -> dict[str, str]:
-        """Return the password hashes of the site file's accounts, by username, as last given to `note_site_file`."""
+    async def of_site_file(self) -> dict[str, str]:
+        """Return the password hashes of the site file's accounts by name; "" for those that were taken over.
+
+        Earlier releases stored the hashes; the accounts themselves stayed in the file.
+        """
         return await self._database.read(
             lambda connection: dict(connection.execute("SELECT username, password_hash FROM site_file_account"))
         )
 
-    async def note_site_file(self, hashes: Mapping[str, str]) -> tuple[str, ...]:
-        """Store the site file's accounts with their password hashes, in place of those stored before.
+    async def take_over(self, found: Iterable[FoundAccount], *, now: int) -> tuple[str, ...]:
+        """Take over accounts of an older site file, each name once; return the names that were added.
 
-        Sessions end for each account whose password changed or that is gone; return those accounts.
+        An account with a name of the register stays as it is there, and sessions of the file's account end. Each of the
+        others gets a role with its permissions, and keeps its sessions if its password is still the one that
+        `of_site_file` had.
         """
 
         def job(connection: sqlite3.Connection) -> tuple[str, ...]:
-            known = dict(connection.execute("SELECT username, password_hash FROM site_file_account"))
-            changed = tuple(name for name, password_hash in known.items() if hashes.get(name) != password_hash)
-            for username in changed:
-                _end_sessions(connection, username)
-                if username not in hashes:
-                    _end_links(connection, username)
-            if known != hashes:
-                connection.execute("DELETE FROM site_file_account")
-                connection.executemany("INSERT INTO site_file_account VALUES (?, ?)", hashes.items())
-            return changed
+            return tuple(one.username for one in found if self._is_added(connection, one, now))
 
         return await self._database.write(job)
+
+    def _is_added(self, connection: sqlite3.Connection, found: FoundAccount, now: int) -> bool:
+        name, password_hash = found.username, found.password_hash
+        known = connection.execute("SELECT password_hash FROM site_file_account WHERE username = ?", (name,)).fetchone()
+        if known == ("",):
+            return False
+        connection.execute("INSERT OR REPLACE INTO site_file_account VALUES (?, '')", (name,))
+        self._log.taken_over(name)
+        if connection.execute("SELECT 1 FROM account WHERE username = ?", (name,)).fetchone():
+            _end_sessions(connection, name)
+            _end_links(connection, name)
+            return False
+        if known != (password_hash,):
+            _end_sessions(connection, name)
+        connection.execute(
+            "INSERT INTO account (username, password_hash, role, disabled, created_at) VALUES (?, ?, ?, 0, ?)",
+            (name, password_hash, self._role_with(connection, found), now),
+        )
+        self._log.account(connection, name)
+        return True
+
+    def _role_with(self, connection: sqlite3.Connection, found: FoundAccount) -> str:
+        """Return a role that has exactly the account's permissions; one of the account's name is made if none has."""
+        roles: dict[str, frozenset[str]] = {
+            name: frozenset(json.loads(allowed))
+            for name, allowed in connection.execute("SELECT name, permissions FROM role ORDER BY name")
+        }
+        for name, allowed in roles.items():
+            if allowed == found.permissions:
+                return name
+        names = chain((found.username,), (f"{found.username} {number}" for number in count(2)))
+        new = next(name for name in names if name not in roles)
+        connection.execute("INSERT INTO role VALUES (?, ?)", (new, json.dumps(sorted(found.permissions))))
+        self._log.role(connection, new)
+        return new
 
     async def _change(self, username: str, assignment: str, value: str | int) -> None:
         def job(connection: sqlite3.Connection) -> None:

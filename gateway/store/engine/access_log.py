@@ -3,8 +3,7 @@
 Rows salvaged from a damaged database may be out of date: an account that was removed, an earlier password or role, a
 revoked key or grant, a webhook whose address now belongs to somebody else. Each such change is therefore also a line of
 this file, on disk before the database has it. After a salvage the lines count. If they cannot be read, no salvaged row
-gives access or sends events: accounts and webhooks are disabled, keys deleted, grants revoked. Accounts of the site
-file are not affected.
+gives access or sends events: accounts and webhooks are disabled, keys deleted, grants revoked.
 """
 
 from __future__ import annotations
@@ -44,17 +43,19 @@ class _Said:
     keys: dict[str, Row] = field(default_factory=dict)
     grants: dict[str, Row] = field(default_factory=dict)
     webhooks: dict[str, Row] = field(default_factory=dict)
+    taken: dict[str, Row] = field(default_factory=dict)
     untidy: bool = False
 
-    def of(self, kind: str) -> dict[str, Row]:
-        """Return the rows of a kind, by name. Raises KeyError for an unknown kind."""
+    def kinds(self) -> dict[str, dict[str, Row]]:
+        """Return the rows of each kind, by name."""
         return {
             "account": self.accounts,
             "role": self.roles,
             "key": self.keys,
             "grant": self.grants,
             "webhook": self.webhooks,
-        }[kind]
+            "taken": self.taken,
+        }
 
 
 class AccessLog:
@@ -90,6 +91,10 @@ class AccessLog:
         there = connection.execute("SELECT 1 FROM webhook WHERE id = ?", (webhook_id,)).fetchone()
         self._append(["webhook", webhook_id, [] if there else None])
 
+    def taken_over(self, username: str) -> None:
+        """Record that an account of the site file was taken over: it is taken once. Raises StoreError."""
+        self._append(["taken", username, []])
+
     def agree(self, connection: sqlite3.Connection) -> None:
         """Rewrite the file from a sound database at its opening, if they differ. Never raises OSError."""
         said = _Said(
@@ -98,6 +103,10 @@ class AccessLog:
             keys=dict(_keys(connection)),
             grants={access_id: [] for access_id in _revoked(connection)},
             webhooks={webhook_id: [] for (webhook_id,) in connection.execute("SELECT id FROM webhook")},
+            taken={
+                name: []
+                for (name,) in connection.execute("SELECT username FROM site_file_account WHERE password_hash = ''")
+            },
         )
         try:
             if self._read() != said:
@@ -131,6 +140,9 @@ class AccessLog:
             [(row[0], row[1], bytes.fromhex(str(row[2])), *row[3:]) for row in said.keys.values()],
         )
         connection.executemany(
+            "INSERT OR REPLACE INTO site_file_account VALUES (?, '')", [(name,) for name in said.taken]
+        )
+        connection.executemany(
             "UPDATE access_grant SET revoked_at = given_at, revoked_by = 'access.log'"
             " WHERE access_id = ? AND revoked_at IS NULL",
             [(access_id,) for access_id in said.grants],
@@ -162,9 +174,8 @@ class AccessLog:
 
     def _rewrite(self, said: _Said) -> None:
         draft = self._path.with_name(f"{self._path.name}.new")
-        kinds = ("account", "role", "key", "grant", "webhook")
         lines: list[list[object]] = [_BEGIN]
-        lines += ([kind, name, row] for kind in kinds for name, row in said.of(kind).items())
+        lines += ([kind, name, row] for kind, rows in said.kinds().items() for name, row in rows.items())
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.writelines(map(_written, lines))
             file.flush()
@@ -180,18 +191,19 @@ class AccessLog:
             return None
         *lines, torn = raw.split(b"\n")  # a last line without its end was never acknowledged, and does not count
         said = _Said()
+        kinds = said.kinds()
         try:
             if not lines or _line(lines[0]) != _BEGIN:
                 return None
             for line in lines[1:]:
                 kind, name, row = _line(line)
-                known = said.of(str(kind))
+                known = kinds[str(kind)]
                 known.pop(str(name), None)
                 if isinstance(row, list):
                     known[str(name)] = row
         except (ValueError, KeyError):
             return None
-        lasting = len(said.accounts) + len(said.roles) + len(said.keys) + len(said.grants) + len(said.webhooks)
+        lasting = sum(len(rows) for rows in said.kinds().values())
         said.untidy = bool(torn) or len(lines) > lasting + MOST_OUT_OF_DATE
         return said
 

@@ -1,69 +1,59 @@
-"""All accounts of the site: those of the site file, which take precedence, and those of the store."""
+"""The accounts of the site, which the register keeps: look-up by name, and the check of passwords."""
 
 from __future__ import annotations
 
 import asyncio
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 
 import structlog
+from argon2.exceptions import HashingError, VerificationError
 
 from gateway.domain.errors import StoreError
+from gateway.domain.guessable import is_guessable
 from gateway.store import StoredAccount
-from gateway.store.accounts.accounts import Accounts as StoredAccounts
-from gateway.web.auth.site_file_accounts import Accounts, KnownAccount
+from gateway.store.accounts.accounts import Accounts
+from gateway.web.auth.password_hashes import NOBODYS_HASH, hash_password, verify_password
+from gateway.web.http.errors import RequestRefused
 
 log = structlog.get_logger(__name__)
 
 
 class Roster:
-    """The site's accounts by name, kept in memory. `load` reads the store's accounts again after a change.
+    """The site's accounts by name, kept in memory. `load` reads them again after a change.
 
-    Until the store has been read once, only the site file's accounts can sign in.
+    They are kept while the store cannot be read. One hash is computed at a time, in a thread, so that guessing cannot
+    use up the CPU.
     """
 
-    def __init__(self, *, site: Accounts, accounts: StoredAccounts) -> None:
-        self._site = site
+    def __init__(self, *, accounts: Accounts, guessable: MutableMapping[str, str]) -> None:
+        """`guessable`: takes the hashes of passwords that sign-ins show to be easily guessed, by the account's name."""
         self._accounts = accounts
-        self._stored: Mapping[str, KnownAccount] = {}
+        self._guessable = guessable
+        self._known: Mapping[str, StoredAccount] = {}
         self._folded: frozenset[str] = frozenset()
         self._loaded = False
-        self._noted = False
         self._reading = asyncio.Lock()
+        self._hashing = asyncio.Semaphore(1)
 
     async def load(self) -> None:
-        """Read the store's accounts again. Never raises: if the store cannot be read, the next sign-in tries again."""
+        """Read the accounts again. Never raises: if the store cannot be read, the next sign-in tries again."""
         async with self._reading:  # an older reading must not come after a newer one
-            await self._load()
+            try:
+                found = await self._accounts.all()
+            except StoreError as error:
+                self._loaded = False
+                log.warning("accounts_not_read", error=str(error))
+                return
+            self._known = {account.username: account for account in found}
+            self._folded = frozenset(map(_folded, self._known))
+            self._loaded = True
+            if all(account.disabled for account in found):
+                log.warning("no_account_can_sign_in", todo="edge-gateway users add NAME --role administrator")
 
-    async def _load(self) -> None:
-        try:
-            found = await self._accounts.all()
-        except StoreError as error:
-            self._loaded = False
-            log.warning("accounts_not_read", error=str(error))
-            return
-        if not self._noted:
-            await self._note_site_file()
-        self._stored = {account.username: _known(account) for account in found}
-        self._folded = frozenset(_folded(name) for name in (*self._site.names(), *self._stored))
-        for name in self._stored:
-            if self._site.get(name) is not None and not self._loaded:
-                log.warning("account_hidden", username=name, why="the site file has an account of that name")
-        self._loaded = True
-
-    async def _note_site_file(self) -> None:
-        """Compare the site file's passwords with those of the last start, and end the sessions of changed accounts."""
-        try:
-            for username in await self._accounts.note_site_file(self._site.hashes()):
-                log.info("site_file_account_changed", username=username)
-            self._noted = True
-        except StoreError as error:
-            log.warning("site_file_accounts_not_noted", error=str(error))
-
-    def get(self, username: str) -> KnownAccount | None:
+    def get(self, username: str) -> StoredAccount | None:
         """Return the account, even if it is disabled; None for an unknown name."""
-        return self._site.get(username) or self._stored.get(username)
+        return self._known.get(username)
 
     async def has(self, username: str) -> bool:
         """Return whether the site has an account of that name, ignoring case and marks that do not show.
@@ -75,36 +65,45 @@ class Roster:
             await self.load()
         return not self._loaded or _folded(username) in self._folded
 
-    async def verified(self, username: str, password: str) -> KnownAccount | None:
+    async def verified(self, username: str, password: str) -> StoredAccount | None:
         """Return the account if the password is right, else None. Every refusal takes the same time."""
         if not self._loaded:
             await self.load()
         account = self.get(username)
         usable = account is not None and not account.disabled
-        right = await self._site.matches(account.password_hash if account and usable else None, password)
+        right = await self.matches(account.password_hash if account and usable else None, password)
         if account is None or not right:
             return None
-        self._site.signed_in(account, password)
+        if is_guessable(username, password):
+            self._guessable[username] = account.password_hash
         return account
 
     async def matches(self, password_hash: str | None, password: str) -> bool:
-        """Return whether the password matches this hash. None matches nothing and takes as long as a wrong password."""
-        return await self._site.matches(password_hash, password)
+        """Return whether the password matches this hash. False for None, after the same time as for a wrong password.
+
+        Raises RequestRefused (503) when the hash cannot be computed, for example for lack of memory.
+        """
+        async with self._hashing:
+            try:
+                right = await asyncio.to_thread(verify_password, password_hash or NOBODYS_HASH, password)
+            except VerificationError as error:
+                raise _not_computed(error) from error
+        return right and password_hash is not None
 
     async def hashed(self, password: str) -> str:
-        """Return a new hash of a password."""
-        return await self._site.hashed(password)
+        """Return a new hash of a password. Raises RequestRefused (503) when the hash cannot be computed."""
+        async with self._hashing:
+            try:
+                return await asyncio.to_thread(hash_password, password)
+            except HashingError as error:
+                raise _not_computed(error) from error
 
 
-def _known(account: StoredAccount) -> KnownAccount:
-    return KnownAccount(
-        username=account.username,
-        password_hash=account.password_hash,
-        permissions=account.permissions,
-        role=account.role,
-        stored=True,
-        disabled=account.disabled,
-        totp_secret=account.totp_secret,
+def _not_computed(error: Exception) -> RequestRefused:
+    """Log that the hash could not be computed, and return the refusal. It says nothing about the password."""
+    log.warning("password_not_checked", error=str(error))
+    return RequestRefused(
+        503, "the gateway cannot check passwords now: it is short of memory; try again", headers={"Retry-After": "5"}
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,7 +27,6 @@ from gateway.web.auth.memory_sessions import MemorySessions
 from gateway.web.auth.second_factor import SecondFactor
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.sign_in import SignIn
-from gateway.web.auth.site_file_accounts import Accounts as SiteFileAccounts
 from gateway.web.auth.view_tokens import ViewTokens
 from gateway.web.auth.viewers import Viewers
 from gateway.web.register.register import Register
@@ -42,8 +42,8 @@ class Authentication:
 
     Attributes:
         site: the site file.
-        site_file_accounts: the site file's accounts.
         accounts: the register's accounts.
+        guessable: the hashes of passwords that are known to be easily guessed, by the account's name.
         api_keys: keys of programs.
         stored_sessions: sessions on disk.
         remembered_accounts: accounts of central that signed in here, for sign-ins while central is offline.
@@ -54,8 +54,8 @@ class Authentication:
     """
 
     site: Site
-    site_file_accounts: SiteFileAccounts
     accounts: Accounts
+    guessable: MutableMapping[str, str]
     api_keys: StoredKeys
     stored_sessions: StoredSessions
     remembered_accounts: RememberedAccounts
@@ -67,7 +67,7 @@ class Authentication:
     @cached_property
     def roster(self) -> Roster:
         """All accounts of the site."""
-        return Roster(site=self.site_file_accounts, accounts=self.accounts)
+        return Roster(accounts=self.accounts, guessable=self.guessable)
 
     @cached_property
     def keys(self) -> ApiKeys:
@@ -128,7 +128,6 @@ class Authentication:
             remembered_accounts=self.remembered_accounts,
             sessions=self.stored_sessions,
             clock=self.clock,
-            site_file=self.site_file_accounts.names(),
             changed=self._changed,
         )
 

@@ -12,9 +12,8 @@ import structlog
 
 from gateway.domain.errors import StoreError
 from gateway.runtime.clock import Clock
-from gateway.store import UNREADABLE
+from gateway.store import UNREADABLE, StoredAccount
 from gateway.store.accounts.accounts import Accounts
-from gateway.web.auth.site_file_accounts import KnownAccount
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +45,7 @@ class SecondFactor:
         """True while this machine's clock is not synchronised: right codes of an authenticator may then be refused."""
         return not self._clock.wall().trusted
 
-    async def proves(self, account: KnownAccount, code: str) -> Proof:
+    async def proves(self, account: StoredAccount, code: str) -> Proof:
         """Check a code: an authenticator's current code, or an unused recovery code.
 
         Raises StoreError if a recovery code cannot be marked as used.
@@ -58,7 +57,7 @@ class SecondFactor:
         step = step_of(account.totp_secret, text, at=self._clock.wall().micros // 1_000_000)
         return Proof.CODE if step is not None and await self._first_use(account, step) else Proof.NONE
 
-    async def _first_use(self, account: KnownAccount, step: int) -> bool:
+    async def _first_use(self, account: StoredAccount, step: int) -> bool:
         key = (account.username, account.totp_secret)
         if self._used.get(key, 0) >= step:
             return False

@@ -29,7 +29,7 @@ from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind, Scalar
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import Clock
-from gateway.store import Entry, Session
+from gateway.store import Entry, Session, StoredAccount
 from gateway.store.events.journal import Journal
 from gateway.web.auth.accounts import Roster
 from gateway.web.auth.callers import Caller
@@ -37,7 +37,6 @@ from gateway.web.auth.central_sessions import CentralSessions
 from gateway.web.auth.central_sign_in import CentralSignIn
 from gateway.web.auth.second_factor import Proof, SecondFactor, recovery_hash
 from gateway.web.auth.sessions import Sessions
-from gateway.web.auth.site_file_accounts import KnownAccount
 from gateway.web.http.errors import RequestRefused
 
 log = structlog.get_logger(__name__)
@@ -72,7 +71,7 @@ class _Admitted:
         user: the account's user record for the answer.
         role: the account's role record for the answer.
         servers: central's list of servers for the answer; empty for an account of the site.
-        proven: the password hash against which a stored account was checked; "" for any other account.
+        proven: the password hash against which an account of the site was checked; "" for one of central.
         central_token: the token of its session at central; "" if there is none.
     """
 
@@ -220,7 +219,7 @@ class SignIn:
             raise RequestRefused(400, "the gateway was started anew; sign in again")
         return await self._central.prove(token, code)
 
-    async def _proves_here(self, account: KnownAccount, code: str) -> bool:
+    async def _proves_here(self, account: StoredAccount, code: str) -> bool:
         proof = await self._second_factor.proves(account, code)
         if proof is Proof.RECOVERY_CODE:
             await self._record(EventKind.ACCOUNT_CHANGED, f"A recovery code of {account.username} was used.")
@@ -251,14 +250,14 @@ class SignIn:
             log.warning("not_recorded", what=text, error=str(error))
 
 
-def _admitted_by_site(account: KnownAccount) -> _Admitted:
+def _admitted_by_site(account: StoredAccount) -> _Admitted:
     pending = bool(account.totp_secret)
     return _Admitted(
         Session(account.username, 0, 0, 0, mfa_pending=pending, role=account.role),
         user={"username": account.username, "mfa_enabled": pending},
         role={"name": account.role, "permissions": [*sorted(account.permissions)]},
         servers=[],
-        proven=account.password_hash if account.stored else "",
+        proven=account.password_hash,
     )
 
 

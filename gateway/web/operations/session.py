@@ -12,13 +12,13 @@ from gateway.web.answers import Answer, LoginAnswer
 from gateway.web.auth.callers import COOKIE, Caller, Carrier, from_foreign_page, set_session_cookie
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.sign_in import SignIn
-from gateway.web.auth.site_file_accounts import LONGEST_PASSWORD
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.forwarded import address_of
 from gateway.web.operation import HALF_SIGNED_IN, OPEN
+from gateway.web.register.passwords import LONGEST_PASSWORD
 
 
 class LoginBody(Body):

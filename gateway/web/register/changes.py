@@ -157,7 +157,6 @@ class AccountShown(_Message):
     disabled: bool
     mfa: bool
     codes_left: int
-    site_file: bool = False
 
 
 class RoleShown(_Message):

@@ -60,7 +60,6 @@ class Register:
         remembered_accounts: remembered accounts of central, which a sign-out forgets.
         sessions: the stored sessions, which a sign-out ends.
         clock: the clock for creation, expiry and event times.
-        site_file: the names of the site file's accounts, which cannot be changed here.
         changed: called after each change with the names of the accounts that it concerned.
     """
 
@@ -70,7 +69,6 @@ class Register:
     remembered_accounts: RememberedAccounts
     sessions: Sessions
     clock: Clock
-    site_file: tuple[str, ...] = ()
     changed: Changed = _no_gateway
 
     async def ask(self, change: Change, *, by: str = "") -> Answer:
@@ -101,8 +99,6 @@ class Register:
 
     async def _make_of_account(self, change: OfAccount) -> str:
         accounts, name = self.accounts, change.username
-        if name in self.site_file and not isinstance(change, SignOut | RemoveAccount):
-            raise AccountRefused(f"{name!r} is an account of the site file; it is changed there")
         match change:
             case AddAccount(password_hash=password_hash, role=role):
                 now = self.clock.wall().micros
@@ -156,23 +152,18 @@ class Register:
         return f"The key {name} was added, for {', '.join(sorted(change.permissions)) or 'nothing'}."
 
     async def _look(self) -> Answer:
-        stored = tuple(
-            AccountShown(
-                username=account.username,
-                role=account.role,
-                disabled=account.disabled,
-                mfa=bool(account.totp_secret),
-                codes_left=account.codes_left,
-            )
-            for account in await self.accounts.all()
-        )
-        site = tuple(
-            AccountShown(username=name, role="site file", disabled=False, mfa=False, codes_left=0, site_file=True)
-            for name in self.site_file
-        )
         roles = await self.accounts.roles()
         return Answer(
-            accounts=site + stored,
+            accounts=tuple(
+                AccountShown(
+                    username=account.username,
+                    role=account.role,
+                    disabled=account.disabled,
+                    mfa=bool(account.totp_secret),
+                    codes_left=account.codes_left,
+                )
+                for account in await self.accounts.all()
+            ),
             roles=tuple(RoleShown(name=name, permissions=tuple(sorted(allowed))) for name, allowed in roles),
             keys=tuple(
                 KeyShown(name=key.name, permissions=tuple(sorted(key.permissions)), expires_at=key.expires_at)

@@ -6,8 +6,6 @@ import pytest
 from set_machine import SetClock
 
 from gateway.app.served_interface import ServedInterface
-from gateway.site import secrets_beside
-from gateway.store import Store
 from gateway.store.engine.changes import Changes
 from tests.gateway.web.setups.site import SITE
 
@@ -21,14 +19,11 @@ def clock() -> SetClock:
 
 @pytest.fixture
 def interface(clock, tmp_path):
-    store = Store(folder=tmp_path, site_name="North", sends=False)
     return ServedInterface(
         site=SITE,
-        secrets=secrets_beside(tmp_path / "site.toml"),
-        accounts=store.accounts,
         changes=Changes(),
         run_folder=tmp_path,
-        make=lambda _: pytest.fail("nothing is served here"),
+        make=lambda: pytest.fail("nothing is served here"),
         clock=clock,
     )
 

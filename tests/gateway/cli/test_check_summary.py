@@ -11,7 +11,6 @@ def test_each_kind_is_counted():
     site = Site.model_validate(
         {
             "site": {"name": "North"},
-            "api": {"accounts": [{"username": "u", "password": "p"}]},
             "central": {"url": "https://central.example.com/", "username": "gw", "password": "central"},
             "links": [{"id": "a", "url": "tcp://a:1"}, {"id": "b", "url": "serial:/dev/b"}],
             "devices": [
@@ -28,7 +27,7 @@ def test_each_kind_is_counted():
 
 @pytest.mark.parametrize(
     ("accounts", "words"),
-    [(("guard",), ""), ((), "; nobody can sign in: see"), (None, "; the site file has no [[api.accounts]]: see")],
+    [(("guard",), ""), ((), "; nobody can sign in: see"), (None, "")],
 )
 def test_accounts_of_the_register_count(accounts, words):
     site = Site.model_validate({"site": {"name": "North"}})
@@ -42,14 +41,12 @@ def test_accounts_of_the_register_count(accounts, words):
         ("operator", ("guard",), True),
         ("operator", ("guard", "operator"), False),
         ("operator", None, False),
-        ("u", (), False),
     ],
 )
 def test_a_sender_whose_account_is_nowhere_is_told(tmp_path, account, accounts, is_told):
     site = Site.model_validate(
         {
             "site": {"name": "North"},
-            "api": {"accounts": [{"username": "u", "password": "p"}]},
             "fleet": {
                 "urls": ["nats://127.0.0.1:4222"],
                 "site": "north",
@@ -59,6 +56,7 @@ def test_a_sender_whose_account_is_nowhere_is_told(tmp_path, account, accounts, 
             },
         }
     )
+    (tmp_path / "site.toml").touch()
     told = [one for one in warnings(site, tmp_path / "site.toml", accounts) if "fleet.senders" in one]
     assert bool(told) is is_told
     assert all(one.startswith("fleet.senders[0].account: there is no account 'operator'") for one in told)

@@ -54,8 +54,7 @@ def test_good_site_is_one_line_and_one_per_warning(site, tmp_path):
     result = typed("check", "site.toml", "--data", "none", cwd=tmp_path)
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout == (
-        "site.toml is good: Small with 0 lanes, 0 gates, 0 readers, 0 cameras, 0 links; no central service;"
-        " the site file has no [[api.accounts]]: see edge-gateway users\n"
+        "site.toml is good: Small with 0 lanes, 0 gates, 0 readers, 0 cameras, 0 links; no central service\n"
         "warning: lanes: the file has no lanes, so no gate opens; add [[lanes]]\n"
     )
 

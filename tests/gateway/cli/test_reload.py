@@ -125,7 +125,7 @@ async def test_an_account_that_is_added_may_sign_in_and_the_port_stays(site, tmp
     async with at_work(tmp_path, tmp_path / "data", ALL_SECRETS) as gateway:
         port = await gateway.serves()
         site.write_text(SITE + '[[api.accounts]]\nusername = "second"\npassword = "camera"\n')
-        assert "[api]: changed accounts" in await reload(tmp_path / "data")
+        assert "account second was added" in await reload(tmp_path / "data")
         assert (await gateway.tells("interface_served", times=2))["port"] == port
         await page(port, username="second", password="hush-hush")
 

@@ -13,8 +13,10 @@ from nats_server import NatsServer
 from running_gateway import SECRETS, SITE, RunningGateway, typed
 from waiting import until
 
+from gateway.domain.errors import ConfigError
 from gateway.fleet.line import FleetLine
 from gateway.fleet.operator import gateways, prepare
+from gateway.fleet.rollout import read_edits
 
 pytestmark = pytest.mark.long("several running gateways and a real NATS server")
 
@@ -91,6 +93,12 @@ async def test_a_change_goes_to_the_first_gateway_and_then_to_the_rest(yard):
     told = done.stdout.splitlines()
     assert [line.partition(":")[0] for line in told] == [*NAMES, "rolled out to 2 gateways"]
     assert all("Boxing Day" in text for text in yard.files())
+
+
+def test_accounts_are_not_rolled_out():
+    change = '[[edits]]\nsection = "api.accounts"\nid = "ada"\nvalues = { password = "x" }\n'
+    with pytest.raises(ConfigError, match=r"^accounts are not in the site file: make them at each site with"):
+        read_edits(change)
 
 
 async def test_what_one_gateway_refuses_is_taken_back_at_all(yard):

@@ -22,7 +22,7 @@ ADA = StoredAccount(
 
 
 def single_factor(account):
-    return weak_accounts([account], site_file={}, guessable={}).single_factor
+    return weak_accounts([account], guessable={}).single_factor
 
 
 @pytest.mark.parametrize("permission", ["*", "can_control_devices", "can_edit_settings", "can_edit_access_cards"])
@@ -45,11 +45,11 @@ def test_other_accounts_need_none(change):
 
 def test_a_guessable_password_counts_until_it_is_changed_or_its_account_is_disabled():
     guessable = {"ada": "hash of ada", "tech": "hash of tech", "gone": "hash of gone"}
-    site_file = {"tech": "hash of tech"}
-    assert weak_accounts([ADA], site_file=site_file, guessable=guessable).guessable == ("ada", "tech")
+    tech = replace(ADA, username="tech", password_hash="hash of tech")
+    assert weak_accounts([tech, ADA], guessable=guessable).guessable == ("ada", "tech")
     changed = replace(ADA, password_hash="another")
-    assert weak_accounts([changed], site_file={"tech": "another"}, guessable=guessable).guessable == ()
-    assert weak_accounts([replace(ADA, disabled=True)], site_file={}, guessable=guessable).guessable == ()
+    assert weak_accounts([changed], guessable=guessable).guessable == ()
+    assert weak_accounts([replace(ADA, disabled=True)], guessable=guessable).guessable == ()
 
 
 def test_each_is_one_problem_that_another_account_makes_anew():

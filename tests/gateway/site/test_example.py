@@ -13,7 +13,7 @@ CONFIG = Path(__file__).resolve().parents[3] / "config"
 def test_the_example_is_good_once_its_secrets_exist(tmp_path):
     path = Path(shutil.copy(CONFIG / "site.example.toml", tmp_path / "site.toml"))
     (tmp_path / "secrets").mkdir()
-    for name in ("technician-password", "central-password", "camera-password", "rtsp-password", "fleet-credentials"):
+    for name in ("central-password", "camera-password", "rtsp-password", "fleet-credentials"):
         (tmp_path / "secrets" / name).write_text(f"SU{'A' * 56}\n" if name == "fleet-credentials" else "x\n")
         (tmp_path / "secrets" / name).chmod(0o600)
     site = load(path)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from gateway.cli.app import Invocation, app
 from gateway.domain.errors import ConfigError
-from gateway.site import SiteFaults, doubtful, load
+from gateway.site import SiteFaults, doubtful, load, load_whole, secrets_beside
 from gateway.site.formats import FORMAT, STEPS, rewritten, understood
 
 OLD = """\
@@ -97,7 +97,7 @@ def test_a_section_that_is_gone_has_no_effect_and_is_told(old):
     old.write_text(TRACED)
     assert load(old).keep.days == 30
     (doubt,) = old_keys(old)
-    assert doubt.startswith("[tracing]: this section has no effect since format 4: traces of cards are no longer sent;")
+    assert doubt.startswith("[tracing]: this section is gone since format 4: traces of cards are no longer sent;")
 
 
 def test_a_section_that_is_gone_is_taken_out_with_its_comments(old):
@@ -128,6 +128,56 @@ def test_a_section_that_is_gone_is_unknown_in_a_file_of_today(old):
     with pytest.raises(SiteFaults) as refused:
         load(old)
     assert [fault.place for fault in refused.value.faults] == ["tracing"]
+
+
+ACCOUNTS = """\
+[[api.accounts]]
+username = "ada"
+password = "ada-password"
+
+[[api.accounts]]
+username = "{name}"
+password = "{password}"
+permissions = ["{permission}"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "faults"),
+    [
+        ({}, []),
+        ({"name": "ada"}, ["api.accounts[1].username: 'ada' is already used by api.accounts[0]"]),
+        ({"permission": "view"}, ["api.accounts[1].permissions[0]: must be '*' or the name of a permission, as"]),
+        ({"password": "of it"}, ["api.accounts[1].password: must be the name of a secret: 1 to 64 letters, digits,"]),
+    ],
+)
+def test_accounts_of_an_older_file_are_still_checked(old, given, faults):
+    text = ACCOUNTS.format(**{"name": "tech", "password": "tech", "permission": "can_view_devices", **given})
+    old.write_text(f"{OLD}\n{text}")
+    assert [str(fault)[: len(told)] for fault, told in zip(faults_in(old), faults, strict=True)] == faults
+
+
+def faults_in(path):
+    try:
+        load(path)
+    except SiteFaults as error:
+        return error.faults
+    return ()
+
+
+def test_accounts_of_an_older_file_need_no_secret_and_are_told(old):
+    old.write_text(OLD + ACCOUNTS.format(name="tech", password="tech", permission="can_view_devices"))
+    found = load_whole(old, secrets=secrets_beside(old)).accounts
+    assert [(one.username, one.permissions) for one in found] == [("ada", ("*",)), ("tech", ("can_view_devices",))]
+    assert any(doubt.startswith("[api.accounts]: this section is gone since format 5") for doubt in old_keys(old))
+
+
+def test_accounts_in_a_file_of_today_are_refused(old):
+    old.write_text(f"format = {FORMAT}\n" + ACCOUNTS)
+    with pytest.raises(SiteFaults) as refused:
+        load(old)
+    faults = [str(fault) for fault in refused.value.faults]
+    assert "api: accounts are kept in the register, not in the site file: see edge-gateway users" in faults
 
 
 def test_a_file_with_faults_is_not_rewritten(old):
@@ -190,6 +240,10 @@ def test_formats_follow_each_other():
                 "[site]",
                 "x = [\n1,\n]",
                 "[tracing]",
+                "[[api.accounts]]",
+                "[api]",
+                "accounts = [{ x = 1 }]",
+                "accounts.x = 1",
             ]
         )
     )
@@ -200,5 +254,7 @@ def test_what_is_rewritten_means_the_same(lines):
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return
-    assert tomllib.loads(rewritten(text)) == {**understood(raw), "format": FORMAT}
+    filled = {key: value for key, value in understood(raw).items() if value != {}}
+    new = tomllib.loads(rewritten(text))
+    assert {key: value for key, value in new.items() if value != {}} == {**filled, "format": FORMAT}
     assert rewritten(rewritten(text)) == rewritten(text)

@@ -19,9 +19,6 @@ GOOD = """
 name = "North"
 [api]
 port = 8480
-[[api.accounts]]
-username = "tech"
-password = "tech-password"
 [central]
 url = "http://127.0.0.1:8490"
 username = "gw"
@@ -71,7 +68,7 @@ url = "rtsp://127.0.0.1/one"
 username = "viewer"
 password = "camera-password"
 """
-SECRETS = {f"EDGE_GATEWAY_SECRET_{name}_PASSWORD": "x" for name in ("TECH", "CENTRAL", "CAMERA")}
+SECRETS = {f"EDGE_GATEWAY_SECRET_{name}_PASSWORD": "x" for name in ("CENTRAL", "CAMERA")}
 
 PROFILES = Path(__file__).resolve().parents[3] / "drivers" / "profiles"
 
@@ -262,7 +259,7 @@ def test_a_fault_is_named_with_its_place(old, new, fault, place):
 
 
 def test_a_value_where_a_table_belongs_is_a_fault(place):
-    text = "api = 3\n" + GOOD.replace("[api]\nport = 8480\n[[api.accounts]]", "[extra]")
+    text = "api = 3\n" + GOOD.replace("[api]", "[extra]")
     assert sorted(faults(place, text)) == ["api: must be a table", "extra: unknown key"]
     text = "cameras = 3\n" + GOOD.replace("[[cameras]]", "[extra]")
     assert sorted(faults(place, text)) == [
@@ -315,7 +312,7 @@ def test_all_faults_inside_the_parts_at_once_and_then_all_between_them(place):
         "links[0].baudd: unknown key",
         "site.nmae: unknown key",
     ]
-    assert sorted(faults(place, changed(*between), environ={"EDGE_GATEWAY_SECRET_TECH_PASSWORD": "x"})) == [
+    assert sorted(faults(place, changed(*between), environ={})) == [
         f"cameras[0].password: {missing_secret(place, 'camera-password')}",
         f"central.password: {missing_secret(place, 'central-password')}",
         "devices[0].profile: no profile 'other'; 'edge-gateway drivers' lists all profiles",
@@ -381,7 +378,6 @@ token = "s-whep"
 def test_each_setting_that_names_a_secret_is_found_wherever_it_stands(place):
     text = changed(('password = "central-password"', 'password = "central-password"\ntotp = "s-totp"')) + EVERY_SECRET
     assert sorted(fault.partition(": no secret")[0] for fault in faults(place, text, environ={})) == [
-        "api.accounts[0].password",
         "backup.access_key",
         "backup.secret_key",
         "cameras[0].password",
@@ -397,7 +393,7 @@ def test_each_setting_that_names_a_secret_is_found_wherever_it_stands(place):
     ]
 
 
-@pytest.mark.parametrize(("name", "may_be_empty"), [("CAMERA", True), ("TECH", False), ("CENTRAL", False)])
+@pytest.mark.parametrize(("name", "may_be_empty"), [("CAMERA", True), ("CENTRAL", False)])
 def test_only_the_password_of_a_camera_or_device_may_be_empty(place, name, may_be_empty):
     found = faults(place, GOOD, environ={**SECRETS, f"EDGE_GATEWAY_SECRET_{name}_PASSWORD": ""})
     assert [fault.rpartition(" ")[2] for fault in found] == ([] if may_be_empty else ["empty"])

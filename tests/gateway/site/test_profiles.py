@@ -197,13 +197,6 @@ def test_what_is_no_loop_of_the_lane(tmp_path, old, new, fault):
         (('name = "A"', 'name = "A"\ntimezone = "America"'), "site.timezone: no time zone 'America'"),
         (("id = 101\n", "id = true\n"), "devices[0].id: "),
         (("id = 101\n", 'id = "101"\n'), "devices[0].id: "),
-        (
-            (
-                "[[links]]",
-                '[[api.accounts]]\nusername = "u"\npassword = "p"\npermissions = ["view_devices"]\n[[links]]',
-            ),
-            "api.accounts[0].permissions[0]: ",
-        ),
     ],
 )
 def test_what_a_site_file_cannot_say(tmp_path, change, fault):

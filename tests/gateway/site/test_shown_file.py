@@ -12,7 +12,7 @@ timezone = "Nowhere"
 [api.tls]
 certificate = "gate.pem"
 key = "gate.key"
-[[api.accounts]]
+[rtsp]
 username = "chief"
 password = "hunter2"  # oh
 [[devices]]
@@ -56,7 +56,7 @@ def test_faults_are_at_their_lines(tmp_path):
     assert by_line[4] == ("site.timezone", "no time zone 'Nowhere'; write one like 'America/Toronto'")
     assert by_line[20][0] == "cameras[0].url (camera 7)"
     by_line = {fault.line: (fault.place, fault.text) for fault in looked(tmp_path, VALID).faults}
-    assert by_line[10][0] == "api.accounts[0].password"
+    assert by_line[10][0] == "rtsp.password"
     assert "secret" in by_line[10][1]
     assert by_line[15] == ("devices[0].link (device 1)", "no link 'none'")
 

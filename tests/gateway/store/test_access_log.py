@@ -12,9 +12,12 @@ import pytest
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.store import UNREADABLE, Entry, Store, Webhook
+from gateway.store.accounts.accounts import FoundAccount
 from gateway.store.cards.grants import NewGrant
 from gateway.store.engine import access_log
 
+TECH = FoundAccount("tech", "hash of tech", frozenset({"*"}))
+"""An account of the site file."""
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
 TOLD = Event(EventKind.GRANT_REVOKED, 1, clock_trusted=True, description="x")
 
@@ -44,6 +47,8 @@ async def fill(store):
 
 async def shut_out(store):
     await store.accounts.remove("ada")
+    await store.accounts.take_over([TECH], now=2)
+    await store.accounts.remove(TECH.username)
     await store.accounts.set_password("bob", "new hash of bob")
     await store.accounts.set_disabled("eve", disabled=True)
     await store.accounts.put_role("porter", frozenset())
@@ -98,6 +103,7 @@ async def test_older_rows_let_nobody_in_again(revived):
     async with opened(revived) as store:
         assert store.salvaged
         assert await standing(store) == AS_IT_IS
+        assert await store.accounts.take_over([TECH], now=3) == ()
         assert not await store.accounts.use_recovery_code("kim", b"one")
     async with opened(revived) as store:
         assert not store.salvaged

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -10,6 +12,7 @@ from gateway.domain.accounts import AccountRefused, checked_name, checked_permis
 from gateway.domain.errors import NotFoundError
 from gateway.store import RememberedAccount, Session
 from gateway.store.accounts import remembered_accounts as remembered_module
+from gateway.store.accounts.accounts import FoundAccount
 
 
 @pytest.fixture
@@ -141,13 +144,50 @@ def test_names_and_permissions_that_are_none():
             checked_permissions(frozenset({permission}))
 
 
-async def test_another_password_in_the_site_file_ends_the_sessions_of_the_old(store, accounts):
-    assert await accounts.note_site_file({"chief": "hash-c", "tech": "hash-t"}) == ()
+EVERYTHING = frozenset({"*"})
+
+
+def noted(folder, hashes):
+    """Write the hashes of the site file's accounts, as earlier releases did."""
+    with closing(sqlite3.connect(folder / "site.db")) as connection:
+        connection.executemany("INSERT INTO site_file_account VALUES (?, ?)", hashes.items())
+        connection.commit()
+
+
+async def test_accounts_of_the_site_file_are_taken_over_once_and_keep_their_sessions(store, accounts, tmp_path):
+    noted(tmp_path, {"chief": "hash-c", "tech": "hash-t"})
     for name in ("chief", "tech"):
         await signed_in(store, name, proven="")
-    assert await accounts.note_site_file({"chief": "hash-c", "tech": "hash-t"}) == ()
-    assert await accounts.site_file_hashes() == {"chief": "hash-c", "tech": "hash-t"}
-    assert await accounts.note_site_file({"chief": "hash-2"}) == ("chief", "tech")
-    assert await store.sessions.get("token-chief") is None
-    assert await store.sessions.get("token-tech") is None
-    assert await accounts.site_file_hashes() == {"chief": "hash-2"}
+    found = [FoundAccount("chief", "hash-c", EVERYTHING), FoundAccount("tech", "hash-2", EVERYTHING)]
+    assert await accounts.take_over(found, now=2) == ("chief", "tech")
+    assert [(one.username, one.password_hash, one.role) for one in await accounts.all()] == [
+        ("ada", "hash-1", "viewer"), ("chief", "hash-c", "administrator"), ("tech", "hash-2", "administrator"),
+    ]  # fmt: skip
+    assert await store.sessions.get("token-chief") is not None
+    assert await store.sessions.get("token-tech") is None  # its password is another one
+    await accounts.remove("chief")
+    await accounts.set_password("tech", "hash-3")
+    assert await accounts.take_over(found, now=3) == ()
+    assert await accounts.of_site_file() == {"chief": "", "tech": ""}
+    assert [(one.username, one.password_hash) for one in await accounts.all()] == [
+        ("ada", "hash-1"),
+        ("tech", "hash-3"),
+    ]
+
+
+async def test_an_account_of_the_register_stays_and_the_files_sessions_of_that_name_end(store, accounts):
+    assert await signed_in(store)
+    assert await accounts.take_over([FoundAccount("ada", "hash-2", EVERYTHING)], now=2) == ()
+    (ada,) = await accounts.all()
+    assert (ada.password_hash, ada.role) == ("hash-1", "viewer")
+    assert await store.sessions.get("token-ada") is None
+
+
+async def test_an_account_that_was_taken_over_has_the_permissions_of_the_file(accounts):
+    looks, opens = frozenset({"can_view_devices"}), frozenset({"can_control_devices"})
+    await accounts.put_role("guard", looks)
+    found = [("tom", looks), ("guard", opens), ("zoe", opens), ("no", frozenset())]
+    await accounts.take_over([FoundAccount(name, "hash", allowed) for name, allowed in found], now=2)
+    known = {one.username: one for one in await accounts.all()}
+    assert {name: known[name].permissions for name, _ in found} == dict(found)
+    assert [known[name].role for name, _ in found] == ["guard", "guard 2", "guard 2", "no"]

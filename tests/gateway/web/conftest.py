@@ -1,6 +1,6 @@
 """Fixtures of the web's tests: each module of `setups` holds those of one thing."""
 
-from tests.gateway.web.setups.accounts import accounts, cheap_hash, costly, hashed
+from tests.gateway.web.setups.accounts import cheap_hash, costly, hashed
 from tests.gateway.web.setups.browser import browser, browser_page
 from tests.gateway.web.setups.cut_line import line
 from tests.gateway.web.setups.footage import footage
@@ -8,7 +8,6 @@ from tests.gateway.web.setups.relayed import central_accounts, far_central, rela
 from tests.gateway.web.setups.running_gateway import gateway, open_gateway
 
 __all__ = [
-    "accounts",
     "browser",
     "browser_page",
     "central_accounts",

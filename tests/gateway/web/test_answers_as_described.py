@@ -14,7 +14,7 @@ from wired import down_sync
 from gateway.central.client.client import CentralClient
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock
-from gateway.web.auth.site_file_accounts import hash_password
+from gateway.web.auth.password_hashes import hash_password
 from gateway.web.catalogue import PUBLIC
 from gateway.web.register.changes import AddAccount, SetSecondFactor
 from simulation.far_ends.central import Central, CentralAccount, seed_site

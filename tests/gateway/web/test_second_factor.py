@@ -209,14 +209,6 @@ async def test_a_disabled_account_and_another_role_count_from_the_next_sign_in(g
     assert (await login(gateway, "bob"))[0] == 404
 
 
-async def test_the_site_files_accounts_come_first(gateway, tmp_path, password_hash):
-    answer = await ask(
-        AddAccount(username="chief", password_hash=password_hash, role="viewer"), run_folder=tmp_path / "run"
-    )
-    assert answer.error == "'chief' is an account of the site file; it is changed there"
-    assert (await login(gateway, "chief", "chief"))[0] == 200
-
-
 async def test_a_session_ends_a_day_after_its_begin_used_or_not(gateway):
     headers = await gateway.sign_in()
     for _ in range(24):

@@ -8,10 +8,10 @@ from aiohttp import ClientSession, CookieJar
 from argon2.exceptions import VerificationError
 
 from gateway.domain.events import EventKind
-from gateway.site.api_section import Account
 from gateway.store import EventFilter, Session
-from gateway.web.auth import site_file_accounts as accounts_module
-from gateway.web.auth.site_file_accounts import KnownAccount, hash_accounts
+from gateway.web.auth import accounts as accounts_module
+from gateway.web.auth import password_hashes
+from gateway.web.auth.accounts import Roster
 from tests.gateway.web.setups.site import SITE
 
 
@@ -249,27 +249,22 @@ async def test_a_storm_of_sign_ins_leaves_the_loop_free(gateway, monkeypatch):
     assert threading.main_thread() not in threads
 
 
-async def test_a_password_that_was_kept_has_the_same_hash_and_another_a_new_one():
-    account = Account(username="tech", password="tech")
-    first = await hash_accounts([account], lambda _: "one")
-    same = await hash_accounts([account], lambda _: "one", first.hashes())
-    other = await hash_accounts([account], lambda _: "two", first.hashes())
-    broken = await hash_accounts([account], lambda _: "one", {account.username: "no hash"})
-    assert same.hashes() == first.hashes()
-    assert other.hashes() != first.hashes()
-    assert await broken.matches(broken.hashes()[account.username], "one")
+def test_the_hash_of_a_name_that_is_none_has_todays_cost():
+    assert not password_hashes.HASHER.check_needs_rehash(password_hashes.NOBODYS_HASH)
 
 
-async def test_a_password_that_is_guessed_first_is_known_from_the_site_file_and_from_each_sign_in():
-    tech = Account(username="tech", password="tech")
-    accounts = await hash_accounts([tech], lambda _: "tech2024")
-    assert accounts.guessable() == accounts.hashes()
-    assert (await hash_accounts([tech], lambda _: "seven grey herons")).guessable() == {}
-    ada = KnownAccount(username="ada", password_hash="hash", permissions=frozenset())
-    accounts.signed_in(ada, "password1")
-    assert accounts.guessable()["ada"] == "hash"
-    accounts.signed_in(ada, "seven grey herons")
-    assert "ada" not in accounts.guessable()
+async def test_a_password_that_is_guessed_first_is_known_from_a_sign_in(gateway, cheap_hash):
+    accounts = gateway.store.accounts
+    hashes = {"tech": cheap_hash("tech2024"), "ada": cheap_hash("seven grey herons")}
+    for name, password_hash in hashes.items():
+        await accounts.add(name, password_hash=password_hash, role="viewer", now=1)
+    guessable = {}
+    roster = Roster(accounts=accounts, guessable=guessable)
+    assert await roster.verified("tech", "tech2023") is None
+    assert guessable == {}
+    assert await roster.verified("ada", "seven grey herons")
+    assert await roster.verified("tech", "tech2024")
+    assert guessable == {"tech": hashes["tech"]}
 
 
 class ShortOfMemory:
@@ -281,7 +276,7 @@ class ShortOfMemory:
 
 async def test_a_password_that_cannot_be_checked_is_no_wrong_one(gateway, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(accounts_module, "HASHER", ShortOfMemory())
+        patch.setattr(password_hashes, "HASHER", ShortOfMemory())
         for _ in range(8):  # more than are free
             async with await login(gateway, {"username": "chief", "password": "chief"}) as answer:
                 assert answer.status == 503

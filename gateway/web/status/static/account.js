@@ -23,8 +23,7 @@ export function showAccount(user) {
   byId("user").hidden = false;
   setText(byId("username"), user.username);
   setText(byId("account-name"), user.username);
-  const role = user.role === "site account" ? "" : `${user.role || "No role"} · `;
-  setText(byId("account-role"), `${role}${user.central ? "account of central" : "account of this site"}`);
+  setText(byId("account-role"), `${user.role || "No role"} · ${user.central ? "account of central" : "account of this site"}`);
 }
 
 export function setUpAccount({ signedIn, signedOut }) {

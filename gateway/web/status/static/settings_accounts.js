@@ -49,10 +49,9 @@ function create(account) {
 
 function update(row, account) {
   row.dataset.disabled = account.disabled ? "yes" : "";
-  const factor = account.site_file ? "" : account.mfa ? ", with a second factor" : ", without a second factor";
+  const factor = account.mfa ? ", with a second factor" : ", without a second factor";
   setText(row.querySelector(".whom"), `${account.username}: ${account.role}${factor}${account.disabled ? ", may not sign in" : ""}`);
   setText(row.querySelector(".able"), account.disabled ? "Enable" : "Disable");
-  for (const name of ["password", "able", "remove"]) row.querySelector(`.${name}`).hidden = account.site_file;
   row.querySelector(".factor").hidden = !account.mfa;
 }
 

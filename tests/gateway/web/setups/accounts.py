@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 from argon2 import PasswordHasher
 
-from gateway.web.auth.site_file_accounts import Accounts, KnownAccount, hash_accounts, hash_password
-from tests.gateway.web.setups.site import SITE
+from gateway.web.auth.password_hashes import HASHER
 
 LEAST = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-
-
-def hashes() -> tuple[tuple[KnownAccount, ...], str]:
-    """The site's accounts and nobody's hash, at the cost that a gateway takes."""
-    made = asyncio.run(hash_accounts(SITE.api.accounts, lambda name: name))
-    return tuple(account for name in made.names() if (account := made.get(name))), hash_password("")
+ROLES = {"chief": "administrator", "guard": "guard", "nobody": "nobody"}
+"""The role of each account; its name is its password."""
+GUARDS = {"guard": frozenset({"can_view_devices", "can_view_events"}), "nobody": frozenset[str]()}
+"""The roles that a new register does not have."""
 
 
 @pytest.fixture(scope="session")
-def hashed() -> tuple[tuple[KnownAccount, ...], str]:
-    """The same at the least cost there is: a hash says its own, and nearly every test signs in."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gateway.web.auth.site_file_accounts.HASHER", LEAST)
-        return hashes()
+def hashed() -> Mapping[str, str]:
+    """The accounts' hashes at the least cost there is: a hash says its own, and nearly every test signs in."""
+    return {name: LEAST.hash(name) for name in ROLES}
 
 
 @pytest.fixture(scope="session")
@@ -35,15 +29,9 @@ def cheap_hash() -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="session")
-def costly() -> tuple[tuple[KnownAccount, ...], str]:
-    """For tests of signing in."""
-    return hashes()
-
-
-@pytest.fixture
-def accounts(hashed: tuple[tuple[KnownAccount, ...], str]) -> Accounts:
-    known, nobody = hashed
-    return Accounts(accounts=known, nobody_hash=nobody)
+def costly() -> Mapping[str, str]:
+    """At the cost that a gateway takes, for tests of signing in."""
+    return {name: HASHER.hash(name) for name in ROLES}
 
 
 KEYS = {"till": frozenset({"*"}), "counter": frozenset({"can_view_devices"}), "idle": frozenset()}

@@ -47,14 +47,13 @@ from gateway.support.masking import Masking
 from gateway.web.app import Interface
 from gateway.web.auth.api_keys import key_hash
 from gateway.web.auth.central_sign_in import CentralAccounts
-from gateway.web.auth.site_file_accounts import Accounts
 from gateway.web.families import Route
 from gateway.web.http.server import serve
 from gateway.web.relayed.relay import Relay
 from gateway.web.status.snapshot import DemoCard
 from gateway.webhooks.client import ReceiverClient
 from gateway.webhooks.registry import WebhookRegistry
-from tests.gateway.web.setups.accounts import KEYS
+from tests.gateway.web.setups.accounts import GUARDS, KEYS, ROLES
 from tests.gateway.web.setups.central import CentralInMemory
 from tests.gateway.web.setups.field import ASKED_LINE, FieldInMemory, SetClock
 from tests.gateway.web.setups.footage import Footage, FootageOnDisk
@@ -145,7 +144,7 @@ class Gateway:
         return recorded.camera_event_ids[0]
 
 
-async def _fill(store: Store) -> None:
+async def _fill(store: Store, hashed: Mapping[str, str]) -> None:
     """Put the site's devices and cameras, one card and the programs' keys into the store."""
     await store.devices.declare(
         [KnownRecord(device.id, device.name, device.driver, at_site=True) for device in SITE.devices], now=START
@@ -163,6 +162,11 @@ async def _fill(store: Store) -> None:
     }
     card = CardRecord(map_card(4001, record, CardFieldMap(), UTC), json.dumps(record))
     await store.cards.apply(put=[card], now=START)
+    if not await store.accounts.all():  # a test may open the gateway again
+        for role, permissions in GUARDS.items():
+            await store.accounts.put_role(role, permissions)
+        for name, password_hash in hashed.items():
+            await store.accounts.add(name, password_hash=password_hash, role=ROLES[name], now=START)
     known = {key.name for key in await store.api_keys.all()}
     for name, permissions in KEYS.items():
         if name not in known:
@@ -208,7 +212,7 @@ OpenGateway = Callable[..., "asynccontextmanager[Gateway]"]
 
 
 @pytest.fixture
-def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGateway:
+def open_gateway(tmp_path: Path, footage: Footage, hashed: Mapping[str, str]) -> OpenGateway:
     """Opens the gateway, with more routes and demo cards where wanted."""
 
     @asynccontextmanager
@@ -238,7 +242,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
         await store.open()
         committing = loop.create_task(store.run())
         board, central = FieldInMemory(store=store, clock=clock), CentralInMemory()
-        await _fill(store)
+        await _fill(store, hashed)
         recording = await _recording(footage, store, clock, folder=tmp_path)
         if viewing is not None:
             recording.viewing = viewing
@@ -307,7 +311,7 @@ def open_gateway(tmp_path: Path, footage: Footage, accounts: Accounts) -> OpenGa
             writes=central_writes(client=client, store=store, clock=clock, zone=ZoneInfo(SITE.site.timezone)),
             clock=clock,
             started_at=clock.monotonic(),
-            accounts=accounts,
+            guessable={},
             data=tmp_path,
             verdict=verdict,
             acknowledge=acknowledge,

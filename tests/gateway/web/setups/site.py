@@ -12,13 +12,6 @@ START = 1_760_000_000_000_000
 SITE = Site.model_validate(
     {
         "site": {"name": "North Yard", "timezone": "America/Toronto"},
-        "api": {
-            "accounts": [
-                {"username": "chief", "password": "chief"},
-                {"username": "guard", "password": "guard", "permissions": ["can_view_devices", "can_view_events"]},
-                {"username": "nobody", "password": "nobody", "permissions": []},
-            ]
-        },
         "links": [{"id": "plc", "url": "tcp://127.0.0.1:502"}, {"id": "desk", "url": "serial:/dev/ttyS0"}],
         "devices": [
             {"id": 101, "name": "Entry barrier", "driver": "modbus-gate", "link": "plc", "profile": "demo"},
