@@ -161,7 +161,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
                     await self._send(name, command, leads_to, deadline, asked, step=lambda: step)
                     return
             except DeviceBusy as refusal:
-                if self._monotonic() + _BUSY_PAUSE >= deadline or self._has_ended:
+                if self._has_ended:
                     raise
                 busy = refusal
             except DeadlinePassed as passed:
