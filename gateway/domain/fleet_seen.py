@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from gateway.domain.wall_time import WallMicros
 
 
+@dataclass(frozen=True, slots=True)
+class ProblemSeen:
+    """A problem of a gateway."""
+
+    severity: str
+    text: str
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GatewaySeen:
     """A gateway as its last heartbeat tells.
@@ -15,7 +23,7 @@ class GatewaySeen:
         name: its name in the fleet, `site.gateway`.
         at: when the server took the heartbeat.
         site: the name of its site.
-        problems: severity and sentence of the worst problems; `problem_count` counts all.
+        problems: the worst problems; `problem_count` counts all.
         last_event: the id of its newest event, 0 for none.
         last_event_at: when that happened; None for none, and for gateways of an older version.
         waiting: the number of records that are not in the stream yet.
@@ -28,7 +36,7 @@ class GatewaySeen:
     ready: bool
     headline: str
     problem_count: int
-    problems: tuple[tuple[str, str], ...]
+    problems: tuple[ProblemSeen, ...]
     last_event: int
     last_event_at: WallMicros | None
     waiting: int

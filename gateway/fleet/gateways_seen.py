@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import structlog
 from pydantic import ValidationError
 
-from gateway.domain.fleet_seen import FleetSeen, GatewaySeen
+from gateway.domain.fleet_seen import FleetSeen, GatewaySeen, ProblemSeen
 from gateway.fleet.heartbeat import AWAY_SECONDS, Beat
 from gateway.fleet.line import FleetLine, FleetRefused
 from gateway.fleet.messages import Kept
@@ -111,7 +111,7 @@ def _seen(name: str, kept: Kept) -> GatewaySeen:
         ready=beat.ready,
         headline=beat.headline,
         problem_count=beat.problem_count,
-        problems=tuple((one.severity, one.text) for one in beat.problems),
+        problems=tuple(ProblemSeen(one.severity, one.text) for one in beat.problems),
         last_event=beat.last_event,
         last_event_at=beat.last_event_at,
         waiting=beat.waiting,

@@ -296,16 +296,16 @@ def device_record(known: KnownRecord, snapshot: DeviceSnapshot | None, *, locati
     return record
 
 
-def command_record(command: Command) -> Record:
+def command_record(command: Command) -> CommandRecord:
     """Return a command as a record of the interface."""
-    return {
-        "id": command.command_id,
-        "action": command.action.value,
-        "state": command.state.value,
-        "recorded": command.recorded,
-        "requested_at": iso_utc(command.requested_at),
-        "deadline_at": iso_utc(command.deadline_at),
-    }
+    return CommandRecord(
+        id=command.command_id,
+        action=command.action.value,
+        state=command.state.value,
+        recorded=command.recorded,
+        requested_at=iso_utc(command.requested_at),
+        deadline_at=iso_utc(command.deadline_at),
+    )
 
 
 def status_of(*, online: bool | None) -> Status:

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from gateway.domain.errors import NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
+from gateway.domain.writes import JsonObject
 from gateway.lanes import Lanes, LaneSnapshot
 from gateway.lanes.commissioning import Commissioning, Outcome
 from gateway.proof_package import SiteKey
@@ -22,10 +23,10 @@ from gateway.runtime.clock import Clock, iso_utc
 from gateway.runtime.durable_files import write_durably
 from gateway.store import Entry
 from gateway.store.events.journal import Journal
+from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, Text, Word, Yes
-from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import as_file
 from gateway.web.operation import CONTROL_DEVICES, VIEW_EVENTS
@@ -61,6 +62,34 @@ class CommissioningEnd(Body):
     note: Note = ""
 
 
+class CommissioningStep(AnswerPart):
+    """A step: what to do, whether a person judges it, and its outcome with what was seen and by whom."""
+
+    name: str
+    title: str
+    todo: str
+    by_person: bool
+    outcome: Outcome
+    seen: str
+    by: str
+
+
+class LaneCommissioning(AnswerPart):
+    """The commissioning of a lane that is in progress, if any, and the records of earlier ones, newest first."""
+
+    begun: str | None
+    by: str
+    steps: tuple[CommissioningStep, ...]
+    is_complete: bool
+    records: tuple[JsonObject, ...]
+
+
+class CommissioningAnswer(Answer):
+    """The commissioning of a lane."""
+
+    commissioning: LaneCommissioning
+
+
 @dataclass(slots=True)
 class _Begun:
     """A commissioning in progress: its steps, and when and by whom it was begun."""
@@ -83,30 +112,30 @@ class StatusCommissioning(Family):
         self._begun: dict[str, _Begun] = {}
 
     @operation("GET", "/status/commissioning/lane/{lane}", _MAY, "commissioning")
-    async def _get(self, request: web.Request) -> web.StreamResponse:
+    async def _get(self, request: web.Request) -> CommissioningAnswer:
         lane = self._lane(request.match_info["lane"])
-        return success(commissioning=await self._state(lane))
+        return await self._state(lane)
 
     @operation("POST", "/status/commissioning/begin", _MAY, "commissioning")
-    async def _begin(self, wanted: CommissioningOf, caller: Caller) -> web.StreamResponse:
+    async def _begin(self, wanted: CommissioningOf, caller: Caller) -> CommissioningAnswer:
         lane = self._lane(wanted.lane_id)
         rules = self._lanes.incident(lane.lane_id).rules
         steps = Commissioning(rules, can_stop=lane.can_stop, since=self._clock.monotonic())
         self._begun[lane.lane_id] = _Begun(steps, iso_utc(self._clock.wall().micros), caller.username)
-        return success(commissioning=await self._state(lane))
+        return await self._state(lane)
 
     @operation("POST", "/status/commissioning/judge", _MAY, "commissioning")
-    async def _judge(self, wanted: Judgement, caller: Caller) -> web.StreamResponse:
+    async def _judge(self, wanted: Judgement, caller: Caller) -> CommissioningAnswer:
         lane = self._lane(wanted.lane_id)
         begun = self._of(lane)
         try:
             begun.steps.judge(wanted.step, passed=wanted.passed, note=wanted.note.strip(), by=caller.username)
         except KeyError as error:
             raise NotFoundError(f"lane {lane.lane_id} has no step '{wanted.step}'") from error
-        return success(commissioning=await self._state(lane))
+        return await self._state(lane)
 
     @operation("POST", "/status/commissioning/finish", _MAY, "commissioning")
-    async def _finish(self, wanted: CommissioningEnd, caller: Caller) -> web.StreamResponse:
+    async def _finish(self, wanted: CommissioningEnd, caller: Caller) -> CommissioningAnswer:
         """Sign and keep the record, and record an event. Raises RequestRefused (409) while a step waits."""
         lane = self._lane(wanted.lane_id)
         begun = self._of(lane)
@@ -126,7 +155,7 @@ class StatusCommissioning(Family):
             "finished_by": caller.username,
             "clock_trusted": stamp.trusted,
             "note": wanted.note.strip(),
-            "steps": _steps(begun.steps),
+            "steps": [step.model_dump(mode="json") for step in _steps(begun.steps)],
         }
         failed = sum(result.outcome is Outcome.FAILED for _, result in begun.steps.results)
         name = f"{lane.lane_id}_{iso_utc(stamp.micros).replace(':', '-')}.json"
@@ -142,7 +171,7 @@ class StatusCommissioning(Family):
         )
         await self._journal.record(Entry(events=(event,)))
         del self._begun[lane.lane_id]
-        return success(commissioning=await self._state(lane))
+        return await self._state(lane)
 
     @operation("GET", "/status/commissioning/file/{file}", _MAY, "record", answer_type=_TYPE)
     async def _file(self, request: web.Request) -> web.StreamResponse:
@@ -168,23 +197,21 @@ class StatusCommissioning(Family):
             raise RequestRefused(409, _NOT_BEGUN)
         return self._begun[lane.lane_id]
 
-    async def _state(self, lane: LaneSnapshot) -> dict[str, object]:
-        """Return the commissioning in progress, and the lane's records, newest first."""
-        records = await asyncio.to_thread(self._records, lane.lane_id)
+    async def _state(self, lane: LaneSnapshot) -> CommissioningAnswer:
+        records = tuple(await asyncio.to_thread(self._records, lane.lane_id))
         begun = self._begun.get(lane.lane_id)
         if begun is None:
-            return {"begun": None, "by": "", "steps": [], "is_complete": False, "records": records}
-        begun.steps.take(self._lanes.incident(lane.lane_id))
-        return {
-            "begun": begun.at,
-            "by": begun.by,
-            "steps": _steps(begun.steps),
-            "is_complete": begun.steps.is_complete,
-            "records": records,
-        }
+            shown = LaneCommissioning(begun=None, by="", steps=(), is_complete=False, records=records)
+        else:
+            begun.steps.take(self._lanes.incident(lane.lane_id))
+            complete = begun.steps.is_complete
+            shown = LaneCommissioning(
+                begun=begun.at, by=begun.by, steps=_steps(begun.steps), is_complete=complete, records=records
+            )
+        return CommissioningAnswer(commissioning=shown)
 
-    def _records(self, lane_id: str) -> list[dict[str, object]]:
-        found: list[dict[str, object]] = []
+    def _records(self, lane_id: str) -> list[JsonObject]:
+        found: list[JsonObject] = []
         for path in sorted(self._folder.glob(f"{lane_id}_*.json"), reverse=True):
             record = json.loads(path.read_bytes())["record"]
             if record["lane"] == lane_id and len(found) < _MOST_SHOWN:
@@ -207,16 +234,16 @@ class StatusCommissioning(Family):
             raise StoreError(f"the record cannot be written: {error.strerror}") from error
 
 
-def _steps(steps: Commissioning) -> list[dict[str, object]]:
-    return [
-        {
-            "name": step.name,
-            "title": step.title,
-            "todo": step.todo,
-            "by_person": step.by_person,
-            "outcome": result.outcome.value,
-            "seen": result.seen,
-            "by": result.by,
-        }
+def _steps(steps: Commissioning) -> tuple[CommissioningStep, ...]:
+    return tuple(
+        CommissioningStep(
+            name=step.name,
+            title=step.title,
+            todo=step.todo,
+            by_person=step.by_person,
+            outcome=result.outcome,
+            seen=result.seen,
+            by=result.by,
+        )
         for step, result in steps.results
-    ]
+    )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection
 from dataclasses import dataclass
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field
 
 from drivers.plate_text import plain_plate
 from gateway.domain.announcements import Places
@@ -21,6 +21,7 @@ from gateway.runtime.clock import iso_utc
 from gateway.store import CardRecord, EventFilter
 from gateway.store.cards.cards import Cards
 from gateway.store.events.events import Events
+from gateway.web.answers import Answer
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import path_id
@@ -70,6 +71,22 @@ _COLUMNS = (
 )
 
 
+class EventPage(Answer):
+    """A page of events. `next` is the cursor of the next page, null at the end.
+
+    At most about 2,000 events are scanned, so that a page may be short or empty although more follow.
+    """
+
+    events: tuple[EventState, ...]
+    next: int | None
+
+
+class OneEvent(Answer):
+    """One event."""
+
+    event: EventState
+
+
 @dataclass(frozen=True, kw_only=True)
 class EventHistory(Family):
     """The handlers of `/status/event/…`: events older than those in the snapshot, and exports as CSV and Excel."""
@@ -82,11 +99,7 @@ class EventHistory(Family):
     zone: ZoneInfo
 
     @operation("GET", "/status/event/list", VIEW_EVENTS, "events")
-    async def _list(self, asked: EventQuery, caller: Caller) -> web.StreamResponse:
-        """Answer with a page of events. `next` is the cursor of the next page, null at the end.
-
-        At most about 2,000 events are scanned, so that a page may be short or empty although more follow.
-        """
+    async def _list(self, asked: EventQuery, caller: Caller) -> EventPage:
         wanted = await self._wanted(asked, caller)
         found: list[RecordedEvent] = []
         before: int | None = asked.before
@@ -100,15 +113,15 @@ class EventHistory(Family):
             found = found[: asked.limit]
             before = found[-1].id
         shown = visible_events(await self.states.of(found), user_state(caller))
-        return _answer({"events": shown, "next": before})
+        return EventPage(events=shown, next=before)
 
     @operation("GET", "/status/event/one/{id}", VIEW_EVENTS, "event")
-    async def _one(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def _one(self, request: web.Request, caller: Caller) -> OneEvent:
         event = await self.events.get(path_id(request))
         if event is None:
             raise NotFoundError(f"there is no event {request.match_info['id']}")
         (shown,) = visible_events(await self.states.of((event,)), user_state(caller))
-        return _answer({"event": shown})
+        return OneEvent(event=shown)
 
     async def _wanted(self, asked: EventQuery, caller: Caller) -> _Wanted:
         """Return the filter. For callers who may not see cards, only the event's own text identifies its subject."""
@@ -211,13 +224,6 @@ class _Subject:
             return True
         said = str(data.get("credential") or "") if self.about != "person" else event.description
         return bool(self.text) and self.text in _compared(self.about, said)
-
-
-_STATES = TypeAdapter(Mapping[str, tuple[EventState, ...] | EventState | int | None])
-
-
-def _answer(fields: Mapping[str, tuple[EventState, ...] | EventState | int | None]) -> web.Response:
-    return web.Response(body=b'{"success":true,%b' % _STATES.dump_json(fields)[1:], content_type="application/json")
 
 
 def _csv_lines(rows: list[list[str]]) -> bytes:

@@ -12,10 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from gateway.domain.errors import NotFoundError
 from gateway.domain.fleet_seen import FleetSeen, GatewaySeen
 from gateway.domain.server_lines import FleetStatus
-from gateway.domain.writes import JsonObject
-from gateway.runtime.clock import iso_utc
+from gateway.web.answers import Answer
 from gateway.web.families import Family, operation
-from gateway.web.http.envelope import success
 from gateway.web.operation import OPEN, VIEW_DEVICES
 from gateway.web.status.page import page
 
@@ -28,6 +26,18 @@ class FleetQuery(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     after: Annotated[str, Field(max_length=40)] = ""
+
+
+class FleetAnswer(Answer):
+    """The gateways that have changed since the client's mark: see `FleetSeen`."""
+
+    mark: str
+    anew: bool
+    gateways: tuple[GatewaySeen, ...]
+    gone: tuple[str, ...]
+    complete: bool
+    fault: str
+    away_seconds: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,33 +54,16 @@ class StatusFleet(Family):
         return await page(request)
 
     @operation("GET", "/status/fleet", VIEW_DEVICES, "gateways")
-    async def _gateways(self, asked: FleetQuery) -> web.StreamResponse:
-        """Answer with the gateways that have changed since the client's mark."""
+    async def _gateways(self, asked: FleetQuery) -> FleetAnswer:
         found = self.seen(asked.after)
         if found is None:
             raise NotFoundError(_NO_FLEET)
-        return success(
+        return FleetAnswer(
             mark=found.mark,
             anew=found.anew,
-            gateways=[_gateway(one) for one in found.seen],
-            gone=list(found.gone),
+            gateways=found.seen,
+            gone=found.gone,
             complete=found.complete,
             fault=found.fault,
             away_seconds=found.away_seconds,
         )
-
-
-def _gateway(one: GatewaySeen) -> JsonObject:
-    return {
-        "name": one.name,
-        "at": iso_utc(one.at),
-        "site": one.site,
-        "version": one.version,
-        "ready": one.ready,
-        "headline": one.headline,
-        "problem_count": one.problem_count,
-        "problems": [{"severity": severity, "text": text} for severity, text in one.problems],
-        "last_event": one.last_event,
-        "last_event_at": None if one.last_event_at is None else iso_utc(one.last_event_at),
-        "waiting": one.waiting,
-    }

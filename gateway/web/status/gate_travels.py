@@ -5,18 +5,44 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-
-from aiohttp import web
+from dataclasses import dataclass
 
 from gateway.domain.events import EventKind, RecordedEvent
-from gateway.domain.travels import TRAVEL_EVENTS, TRAVEL_SECONDS, most_travels, normal_band, seconds_of, why_slow
+from gateway.domain.travels import TRAVEL_EVENTS, TRAVEL_SECONDS, Band, most_travels, normal_band, seconds_of, why_slow
+from gateway.domain.wall_time import WallMicros
 from gateway.lanes import Lanes
-from gateway.runtime.clock import iso_utc
 from gateway.store.events.events import Events
+from gateway.web.answers import Answer, AnswerPart
 from gateway.web.families import Family, operation
-from gateway.web.http.envelope import success
 from gateway.web.operation import VIEW_DEVICES, VIEW_EVENTS
+
+
+class Travel(AnswerPart):
+    """A travel of a gate: its end, and how long it took."""
+
+    at: WallMicros
+    seconds: float
+
+
+class Travels(AnswerPart):
+    """The last travels of a gate one way, their normal range, and why they are slow ("" if they are not)."""
+
+    travels: tuple[Travel, ...]
+    band: Band | None
+    slow: str
+
+
+class GateTravels(AnswerPart):
+    """The last travels of a lane's gate."""
+
+    opening: Travels
+    closing: Travels
+
+
+class TravelsAnswer(Answer):
+    """The last travels of each gate, by lane."""
+
+    travels: dict[str, GateTravels]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,28 +53,23 @@ class StatusTravels(Family):
     events: Events
 
     @operation("GET", "/status/gate/travels", VIEW_DEVICES & VIEW_EVENTS, "travels")
-    async def _travels(self) -> web.StreamResponse:
+    async def _travels(self) -> TravelsAnswer:
         lanes = [lane.lane_id for lane in self.lanes.lanes()]
         events = await self.events.lately(types=TRAVEL_EVENTS, limit=most_travels(len(lanes)))
-        return success(travels=await asyncio.to_thread(_by_lane, lanes, events))
+        return TravelsAnswer(travels=await asyncio.to_thread(_by_lane, lanes, events))
 
 
-def _by_lane(lanes: Iterable[str], events: Sequence[RecordedEvent]) -> dict[str, object]:
-    told: dict[str, object] = {}
+def _by_lane(lanes: Iterable[str], events: Sequence[RecordedEvent]) -> dict[str, GateTravels]:
+    told: dict[str, GateTravels] = {}
     for lane_id in lanes:
         own = [event for event in events if event.lane_id == lane_id]
-        told[lane_id] = {"opening": _told(EventKind.GATE_OPENED, own), "closing": _told(EventKind.GATE_CLOSED, own)}
+        opening, closing = _told(EventKind.GATE_OPENED, own), _told(EventKind.GATE_CLOSED, own)
+        told[lane_id] = GateTravels(opening=opening, closing=closing)
     return told
 
 
-def _told(kind: EventKind, events: Iterable[RecordedEvent]) -> dict[str, object]:
+def _told(kind: EventKind, events: Iterable[RecordedEvent]) -> Travels:
     timed = [event for event in events if event.type == kind and f'"{TRAVEL_SECONDS}"' in event.data]
     seconds = seconds_of(kind, timed)
-    band = normal_band(seconds)
-    return {
-        "travels": [
-            {"at": iso_utc(event.date_at), "seconds": json.loads(event.data)[TRAVEL_SECONDS]} for event in timed
-        ],
-        "band": None if band is None else asdict(band),
-        "slow": why_slow(seconds),
-    }
+    travels = (Travel(at=event.date_at, seconds=json.loads(event.data)[TRAVEL_SECONDS]) for event in timed)
+    return Travels(travels=tuple(travels), band=normal_band(seconds), slow=why_slow(seconds))

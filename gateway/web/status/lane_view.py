@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from aiohttp import web
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from drivers.plate_text import plain_plate
 from gateway.domain.credentials import MAX_TEXT, Credential
@@ -18,10 +17,10 @@ from gateway.lanes import Lanes
 from gateway.store import EventFilter
 from gateway.store.cards.cards import Cards
 from gateway.store.events.events import Events
+from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, Text
-from gateway.web.http.envelope import success
 from gateway.web.operation import CONTROL_DEVICES, VIEW_DEVICES, VIEW_EVENTS
 from gateway.web.status.event_states import EventStates
 from gateway.web.status.snapshot import EventState, user_state, visible_events
@@ -45,6 +44,43 @@ class CardTrial(Body):
     direction: Literal["", "entry", "exit"] = ""
 
 
+class AgesAnswer(Answer):
+    """The age in seconds of the last report on each of the lane's points; the points are in the page's stream."""
+
+    ages: tuple[float | None, ...]
+
+
+class LanePast(Answer):
+    """The lane's last passages, newest first, and its last access decision."""
+
+    passages: tuple[EventState, ...]
+    read: EventState | None
+
+
+class RuleSeen(AnswerPart):
+    """A rule of the access decision, whether it passed, and what it saw."""
+
+    rule: str
+    passed: bool
+    seen: str
+
+
+class TrialShown(AnswerPart):
+    """The outcome of a trial: whether the lane would open, in words too, and each rule of the decision."""
+
+    opens: bool
+    text: str
+    read: str
+    holder: str
+    trace: tuple[RuleSeen, ...]
+
+
+class TrialAnswer(Answer):
+    """A card that was tried."""
+
+    trial: TrialShown
+
+
 @dataclass(frozen=True, kw_only=True)
 class StatusLane(Family):
     """The handlers of `/status/lane/points`, `/status/lane/past` and `/status/lane/try`."""
@@ -55,13 +91,11 @@ class StatusLane(Family):
     states: EventStates
 
     @operation("GET", "/status/lane/points/{lane}", VIEW_DEVICES, "ages")
-    async def _points(self, request: web.Request) -> web.StreamResponse:
-        """Answer with how old the last report on each of the lane's points is; the points are in the page's stream."""
-        return success(ages=self.lanes.ages(request.match_info["lane"]))
+    async def _points(self, request: web.Request) -> AgesAnswer:
+        return AgesAnswer(ages=self.lanes.ages(request.match_info["lane"]))
 
     @operation("GET", "/status/lane/past/{lane}", VIEW_DEVICES & VIEW_EVENTS, "passages")
-    async def _past(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        """Answer with the lane's last passages, newest first, and its last access decision."""
+    async def _past(self, request: web.Request, caller: Caller) -> LanePast:
         lane_id = request.match_info["lane"]
         gate = next((lane.gate_id for lane in self.lanes.lanes() if lane.lane_id == lane_id), None)
         if gate is None:
@@ -69,8 +103,7 @@ class StatusLane(Family):
         passed = await self._newest(lane_id, gate, _PASSED, limit=_LAST)
         read = await self._newest(lane_id, gate, _READ, limit=1)
         shown = visible_events(await self.states.of((*passed, *read)), user_state(caller))
-        fields = {"passages": shown[: len(passed)], "read": shown[len(passed)] if read else None}
-        return web.Response(body=b'{"success":true,%b' % _PAST.dump_json(fields)[1:], content_type="application/json")
+        return LanePast(passages=shown[: len(passed)], read=shown[len(passed)] if read else None)
 
     async def _newest(
         self, lane_id: str, gate: int, types: tuple[int, ...], *, limit: int
@@ -83,22 +116,21 @@ class StatusLane(Family):
         return tuple(event for event in page.events if event.lane_id == lane_id)
 
     @operation("POST", "/status/lane/try", CONTROL_DEVICES & VIEW_EVENTS, "trial")
-    async def _try(self, wanted: CardTrial, caller: Caller) -> web.StreamResponse:
+    async def _try(self, wanted: CardTrial, caller: Caller) -> TrialAnswer:
         """Decide as if the card were read now. No gate opens; the event that records it is marked as a test."""
         credential = await self._read(wanted.card)
         trial = await self.lanes.try_card(
             credential, lane_id=wanted.lane_id, direction=wanted.direction, by=caller.username
         )
         decision = trial.decision
-        return success(
-            trial={
-                "opens": trial.opens,
-                "text": trial.sentence(),
-                "read": credential.shown(),
-                "holder": decision.card.holder if decision.card else "",
-                "trace": [{"rule": rule.rule, "passed": rule.passed, "seen": rule.seen} for rule in decision.trace],
-            }
+        shown = TrialShown(
+            opens=trial.opens,
+            text=trial.sentence(),
+            read=credential.shown(),
+            holder=decision.card.holder if decision.card else "",
+            trace=tuple(RuleSeen(rule=one.rule, passed=one.passed, seen=one.seen) for one in decision.trace),
         )
+        return TrialAnswer(trial=shown)
 
     async def _read(self, typed: str) -> Credential:
         """Return the first reading that a card is listed for among those that the text may stand for, or its first."""
@@ -109,6 +141,3 @@ class StatusLane(Family):
             if await self.cards.matching((*one.aliases(), *one.other_spellings())):
                 return one
         return readings[0]
-
-
-_PAST = TypeAdapter(Mapping[str, tuple[EventState, ...] | EventState | None])

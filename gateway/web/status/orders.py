@@ -16,14 +16,14 @@ from gateway.lanes.presence import Areas
 from gateway.lanes.snapshots import LaneSnapshot
 from gateway.runtime.clock import Clock
 from gateway.store.engine.changes import Changes
+from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, Id, Text
-from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.sent_at import refuse_late
 from gateway.web.operation import CONTROL_DEVICES, EDIT_ENTRIES
-from gateway.web.operations.devices import command_record
+from gateway.web.operations.devices import CommandRecord, command_record
 
 
 class LaneOrder(Body):
@@ -58,12 +58,61 @@ class PassbackForgive(Body):
     everybody: Annotated[bool, Field(strict=True)] = False
 
 
+class OrderedLane(AnswerPart):
+    """A lane and its standing order; null: it follows the schedule."""
+
+    id: str
+    order: OrderKind | None
+
+
+class OrderAnswer(Answer):
+    """The order is on disk."""
+
+    lane: OrderedLane
+
+
+class StoppedLane(AnswerPart):
+    """The lane whose gate was told to stop."""
+
+    id: str
+
+
+class StopAnswer(Answer):
+    """A stop was sent, also if the disk failed; its `recorded` is false then."""
+
+    lane: StoppedLane
+    command: CommandRecord
+
+
+class CountedArea(AnswerPart):
+    """An area and the number of vehicles in it."""
+
+    id: str
+    count: int
+
+
+class AreaAnswer(Answer):
+    """The count is on disk."""
+
+    area: CountedArea
+
+
+class Forgiven(AnswerPart):
+    """The card whose anti-passback state was forgotten, or all cards."""
+
+    card_id: int | None
+    everybody: bool
+
+
+class ForgivenAnswer(Answer):
+    """The anti-passback state is forgotten on disk."""
+
+    passback: Forgiven
+
+
 @dataclass(frozen=True, kw_only=True)
 class StatusOrders(Family):
-    """The handlers of `/status/lane/order`, `/status/lane/stop`, `/status/area/count` and `/status/passback/forgive`.
-
-    Success means that the order is on disk. A stop is sent even if the disk fails; its `recorded` is false then.
-    """
+    """The handlers of `/status/lane/order` and `/stop`, `/status/area/count` and `/status/passback/forgive`."""
 
     changes: Changes
     lanes: Lanes
@@ -72,7 +121,7 @@ class StatusOrders(Family):
 
     # The interface's specification has no operations for these.
     @operation("POST", "/status/lane/order", CONTROL_DEVICES, "lane")
-    async def _order(self, wanted: LaneOrder, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def _order(self, wanted: LaneOrder, request: web.Request, caller: Caller) -> OrderAnswer:
         refuse_late(request, self.clock)
         present = self._lane(wanted.lane_id).order_text
         if wanted.instead_of not in {None, present}:
@@ -82,7 +131,7 @@ class StatusOrders(Family):
         await self.lanes.order(
             lane_id=wanted.lane_id, kind=wanted.order, reason=" ".join(wanted.reason.split()), source=source
         )
-        return success(lane={"id": wanted.lane_id, "order": wanted.order})
+        return OrderAnswer(lane=OrderedLane(id=wanted.lane_id, order=wanted.order))
 
     def _lane(self, lane_id: str) -> LaneSnapshot:
         lane = next((lane for lane in self.lanes.lanes() if lane.lane_id == lane_id), None)
@@ -91,23 +140,23 @@ class StatusOrders(Family):
         return lane
 
     @operation("POST", "/status/lane/stop", CONTROL_DEVICES, "lane")
-    async def _stop(self, wanted: LaneStop, caller: Caller) -> web.StreamResponse:
+    async def _stop(self, wanted: LaneStop, caller: Caller) -> StopAnswer:
         """Send a stop, late or not. Whether the gate stands still is shown by its position and by events."""
         lane = self._lane(wanted.lane_id)
         source = f"user:{caller.username}"
         command = await self.lanes.command(device_id=lane.gate_id, action=GateAction.STOP, source=source)
-        return success(lane={"id": lane.lane_id}, command=command_record(command))
+        return StopAnswer(lane=StoppedLane(id=lane.lane_id), command=command_record(command))
 
     @operation("POST", "/status/area/count", EDIT_ENTRIES, "area")
-    async def _count(self, wanted: AreaCount, caller: Caller) -> web.StreamResponse:
+    async def _count(self, wanted: AreaCount, caller: Caller) -> AreaAnswer:
         await self.areas.correct_count(wanted.area_id, wanted.count, source=f"user:{caller.username}")
         self.changes.bump()
-        return success(area={"id": wanted.area_id, "count": wanted.count})
+        return AreaAnswer(area=CountedArea(id=wanted.area_id, count=wanted.count))
 
     @operation("POST", "/status/passback/forgive", EDIT_ENTRIES, "passback")
-    async def _forgive(self, wanted: PassbackForgive, caller: Caller) -> web.StreamResponse:
+    async def _forgive(self, wanted: PassbackForgive, caller: Caller) -> ForgivenAnswer:
         """Forget a card's anti-passback state, or that of all cards with `everybody`: a missing id is an error."""
         if (wanted.card_id is None) is not wanted.everybody:
             raise RequestRefused(400, "'card_id' or 'everybody' is needed")
         await self.areas.forgive(wanted.card_id, source=f"user:{caller.username}")
-        return success(passback={"card_id": wanted.card_id, "everybody": wanted.everybody})
+        return ForgivenAnswer(passback=Forgiven(card_id=wanted.card_id, everybody=wanted.everybody))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from gateway.web.answers import Answer
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
-from gateway.web.http.envelope import success
 from gateway.web.operation import OPEN
 from gateway.web.status.page_files import DOCUMENT, page_files
-from gateway.web.status.snapshot import user_state
+from gateway.web.status.snapshot import UserState, user_state
 
 PAGE_PATH = "/status/"
 VIEW_ADDRESSES = (
@@ -31,6 +31,13 @@ async def page(request: web.Request) -> web.StreamResponse:
     return page_files()[DOCUMENT].answer(request)
 
 
+class SessionAnswer(Answer):
+    """The signed-in account, or null."""
+
+    user: UserState | None
+    mfa_pending: bool
+
+
 class StatusPage(Family):
     """The handlers of `/status/` and `/status/session`. The document is public: the site's data comes by the stream."""
 
@@ -39,7 +46,7 @@ class StatusPage(Family):
         return await page(request)
 
     @operation("GET", "/status/session", OPEN, "user")
-    async def _session(self, caller: Caller) -> web.StreamResponse:
-        """Answer with the signed-in account, or null. The page asks this before it opens the stream."""
+    async def _session(self, caller: Caller) -> SessionAnswer:
+        """Answer with the account. The page asks this before it opens the stream."""
         whole = caller.signed_in and not caller.mfa_pending
-        return success(user=user_state(caller) if whole else None, mfa_pending=caller.mfa_pending)
+        return SessionAnswer(user=user_state(caller) if whole else None, mfa_pending=caller.mfa_pending)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Protocol
 
-from aiohttp import web
 from pydantic import Field
 
 from gateway.domain.problems import ProblemKind
 from gateway.problems.problem import Part
+from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body
-from gateway.web.http.envelope import success
 from gateway.web.operation import CONTROL_DEVICES
 
 _HOUR_SECONDS = 3600.0
@@ -27,6 +26,21 @@ class ProblemNamed(Body):
     id: Annotated[str, Field(strict=True, max_length=200)] = ""
     subject: Annotated[str, Field(strict=True, max_length=1000)] = ""
     silent_hours: Annotated[float, Field(ge=0, le=168)] = 0.0
+
+
+class ProblemKey(AnswerPart):
+    """The identity of a problem in the list of problems."""
+
+    kind: ProblemKind
+    part: Part
+    id: str
+    subject: str
+
+
+class AcknowledgedAnswer(Answer):
+    """The problem that a person knows of now."""
+
+    problem: ProblemKey
 
 
 class Acknowledge(Protocol):
@@ -43,7 +57,7 @@ class StatusProblems(Family):
     acknowledge: Acknowledge
 
     @operation("POST", "/status/problem/acknowledge", CONTROL_DEVICES, "problem")
-    async def _acknowledge(self, named: ProblemNamed, caller: Caller) -> web.StreamResponse:
+    async def _acknowledge(self, named: ProblemNamed, caller: Caller) -> AcknowledgedAnswer:
         key = (named.kind, named.part, named.id, named.subject)
         self.acknowledge(key, by=caller.username, silent_seconds=named.silent_hours * _HOUR_SECONDS)
-        return success(problem={"kind": named.kind, "part": named.part, "id": named.id, "subject": named.subject})
+        return AcknowledgedAnswer(problem=ProblemKey.model_validate(named))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
+from typing import Annotated
 
 from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import NotFoundError
 from gateway.proof_package import MOST_BETWEEN
@@ -17,6 +18,15 @@ from gateway.web.http.bodies import path_id
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import as_file, in_time
 from gateway.web.operation import VIEW_EVENTS, VIEW_FOOTAGE
+
+
+class ChainQuery(BaseModel):
+    """The numbers of two segments; the leaves between them are answered."""
+
+    model_config = ConfigDict(frozen=True)
+
+    after: Annotated[int, Field(ge=0, lt=10**15)]
+    before: Annotated[int, Field(ge=0, lt=10**15)]
 
 
 class StatusProofs(Family):
@@ -35,21 +45,13 @@ class StatusProofs(Family):
         return answer
 
     @operation("GET", "/status/chain/{id}", VIEW_FOOTAGE, "leaves")
-    async def _chain(self, request: web.Request) -> LeavesAnswer:
-        """Answer `/status/chain/{camera}?after=…&before=…` with the chain's leaves between two segments' numbers."""
+    async def _chain(self, asked: ChainQuery, request: web.Request) -> LeavesAnswer:
         camera_id = path_id(request)
         if camera_id not in {camera.camera_id for camera in self._recording.cameras()}:
             raise NotFoundError(f"this site has no camera {camera_id}")
-        after, before = (_number(request.query.get(name, "")) for name in ("after", "before"))
-        if not 0 <= before - after - 1 <= MOST_BETWEEN:
+        if not 0 <= asked.before - asked.after - 1 <= MOST_BETWEEN:
             raise RequestRefused(400, f"'after' and 'before': at most {MOST_BETWEEN} numbers are told between the two")
-        leaves = await self._recording.leaves(camera_id, after=after, before=before)
+        leaves = await self._recording.leaves(camera_id, after=asked.after, before=asked.before)
         if leaves is None:
-            raise NotFoundError(f"what stood between numbers {after} and {before} is not known any more")
+            raise NotFoundError(f"what stood between numbers {asked.after} and {asked.before} is not known any more")
         return LeavesAnswer(leaves=leaves)
-
-
-def _number(text: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,15}", text):
-        raise RequestRefused(400, "'after' and 'before' are numbers of the chain")
-    return int(text)

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from aiohttp import web
 from pydantic import Field, JsonValue
 
 from gateway.domain.errors import ConfigError
@@ -19,12 +18,12 @@ from gateway.domain.writes import JsonObject
 from gateway.site import Site
 from gateway.site.edits import EDITABLE, Edit, edited
 from gateway.site.running_site import Reloaded, RunningSite
-from gateway.site.shown_file import shown_file
+from gateway.site.shown_file import ShownFault, ShownFile, shown_file
 from gateway.site.unseen_readers import UnseenReader
+from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, Text, Word, Yes
-from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import ADMINISTRATORS
 
@@ -68,6 +67,102 @@ class Decision(Body):
     keep: Yes
 
 
+class UnseenShown(AnswerPart):
+    """A reader that has read nothing since the change; `proof` is what would show that it works."""
+
+    device_id: int
+    name: str
+    proof: str
+    text: str
+
+
+class TrialShown(AnswerPart):
+    """The change that is on trial; it is taken back in `seconds_left` unless a person keeps it."""
+
+    by: str
+    asks_person: bool
+    seconds_left: float
+    changes: tuple[str, ...]
+    unseen: tuple[UnseenShown, ...]
+
+
+class TrialEnded(AnswerPart):
+    """The end of the last trial."""
+
+    confirmed: bool
+    why: str
+    unseen: tuple[UnseenShown, ...]
+
+
+class SiteFileShown(AnswerPart):
+    """The site file: its lines without secrets, its faults, and the parts that can be edited, if it is valid.
+
+    `digest` is the SHA-256 of the file; edits name it.
+    """
+
+    path: str
+    digest: str
+    lines: tuple[str, ...]
+    faults: tuple[ShownFault, ...]
+    notices: tuple[str, ...]
+    trial: TrialShown | None
+    last: TrialEnded
+    parts: JsonObject | None
+
+
+class SettingsAnswer(Answer):
+    """The site file."""
+
+    settings: SiteFileShown
+
+
+class ChangeShown(AnswerPart):
+    """A change of the site, and the lanes that it stops while it is made."""
+
+    text: str
+    part: str
+    how: str
+    lanes: tuple[str, ...]
+
+
+class EditsTried(AnswerPart):
+    """The effect of edits: the faults of the file, why it would be refused, and the changes."""
+
+    faults: tuple[str, ...]
+    refused: tuple[str, ...]
+    changes: tuple[ChangeShown, ...]
+
+
+class TriedAnswer(Answer):
+    """Edits that were tried; nothing was changed."""
+
+    settings: EditsTried
+
+
+class EditsApplied(EditsTried):
+    """Edits that are in force, on trial."""
+
+    trial: TrialShown | None
+
+
+class AppliedAnswer(Answer):
+    """Edits that are in force."""
+
+    settings: EditsApplied
+
+
+class Decided(AnswerPart):
+    """The trial is over."""
+
+    decided: Literal[True] = True
+
+
+class DecidedAnswer(Answer):
+    """The person's decision is carried out."""
+
+    settings: Decided
+
+
 @dataclass(frozen=True, kw_only=True)
 class StatusSettings(Family):
     """The handlers of `/status/settings/…`. `site_file`: None where the site file cannot be read again."""
@@ -75,28 +170,29 @@ class StatusSettings(Family):
     site_file: RunningSite | None
 
     @operation("GET", "/status/settings/file", ADMINISTRATORS, "settings")
-    async def _show(self) -> web.StreamResponse:
-        return success(settings=await self._settings())
+    async def _show(self) -> SettingsAnswer:
+        return SettingsAnswer(settings=await self._settings())
 
     @operation("POST", "/status/settings/try", ADMINISTRATORS, "settings", reads=True)
-    async def _try(self, wanted: EditsWanted) -> web.StreamResponse:
+    async def _try(self, wanted: EditsWanted) -> TriedAnswer:
         found = await self._file.compare(await self._edited(wanted))
-        return success(settings=_found(found))
+        return TriedAnswer(settings=EditsTried(faults=found.faults, refused=found.refused, changes=_changes(found)))
 
     @operation("POST", "/status/settings/apply", ADMINISTRATORS, "settings")
-    async def _apply(self, wanted: EditsWanted, caller: Caller) -> web.StreamResponse:
+    async def _apply(self, wanted: EditsWanted, caller: Caller) -> AppliedAnswer:
         text = await self._edited(wanted)
         done = await self._file.reload(by=f"user:{caller.username}", text=text, asks_person=True, wait=_WAIT_SECONDS)
         if not done.is_taken:
             raise RequestRefused(409, "; ".join((*done.faults, *done.refused)))
-        return success(settings={**_found(done), "trial": self._trial()})
+        applied = EditsApplied(faults=(), refused=(), changes=_changes(done), trial=self._trial())
+        return AppliedAnswer(settings=applied)
 
     @operation("POST", "/status/settings/decide", ADMINISTRATORS, "settings")
-    async def _decide(self, wanted: Decision, caller: Caller) -> web.StreamResponse:
+    async def _decide(self, wanted: Decision, caller: Caller) -> DecidedAnswer:
         by = f"user:{caller.username}"
         if not (self._file.confirm(by=by) if wanted.keep else self._file.take_back(by=by)):
             raise RequestRefused(409, "no change waits for a word: it was confirmed or taken back already")
-        return success(settings={"decided": True})
+        return DecidedAnswer(settings=Decided())
 
     @property
     def _file(self) -> RunningSite:
@@ -114,65 +210,58 @@ class StatusSettings(Family):
         except ConfigError as error:
             raise RequestRefused(409, str(error)) from error
 
-    async def _looked(self) -> tuple[bytes, Site | None, JsonObject]:
+    async def _looked(self) -> tuple[bytes, Site | None, ShownFile]:
         file = self._file
         try:
             text, loaded, faults = await file.look()
         except OSError as error:
             raise RequestRefused(409, f"the site file cannot be read: {error.strerror}") from error
-        shown = shown_file(text, faults)
-        return text, None if loaded is None else loaded.site, asdict(shown)
+        return text, None if loaded is None else loaded.site, shown_file(text, faults)
 
-    async def _settings(self) -> JsonObject:
+    async def _settings(self) -> SiteFileShown:
         file = self._file
         text, site, shown = await self._looked()
-        return {
-            "path": str(file.path),
-            "digest": _digest(text),
-            **shown,
-            "notices": list(file.notices()),
-            "trial": self._trial(),
-            "last": {
-                "confirmed": file.last_outcome.confirmed,
-                "why": file.last_outcome.why,
-                "unseen": _unseen(file.last_outcome.unseen),
-            },
-            "parts": None if site is None else _parts(site),
-        }
+        last = file.last_outcome
+        return SiteFileShown(
+            path=str(file.path),
+            digest=_digest(text),
+            lines=shown.lines,
+            faults=shown.faults,
+            notices=tuple(file.notices()),
+            trial=self._trial(),
+            last=TrialEnded(confirmed=last.confirmed, why=last.why, unseen=_unseen(last.unseen)),
+            parts=None if site is None else _parts(site),
+        )
 
-    def _trial(self) -> JsonObject | None:
+    def _trial(self) -> TrialShown | None:
         trial = self._file.trial
         if trial is None:
             return None
-        return {
-            "by": trial.by.removeprefix("user:"),
-            "asks_person": trial.asks_person,
-            "seconds_left": round(self._file.seconds_left(), 1),
-            "changes": [change.sentence() for change in trial.changes],
-            "unseen": _unseen(trial.unseen()),
-        }
+        return TrialShown(
+            by=trial.by.removeprefix("user:"),
+            asks_person=trial.asks_person,
+            seconds_left=round(self._file.seconds_left(), 1),
+            changes=tuple(change.sentence() for change in trial.changes),
+            unseen=_unseen(trial.unseen()),
+        )
 
 
 def _digest(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def _unseen(readers: Iterable[UnseenReader]) -> list[JsonValue]:
-    return [
-        {"device_id": one.device_id, "name": one.name, "proof": one.proof.value, "text": one.sentence()}
+def _unseen(readers: Iterable[UnseenReader]) -> tuple[UnseenShown, ...]:
+    return tuple(
+        UnseenShown(device_id=one.device_id, name=one.name, proof=one.proof.value, text=one.sentence())
         for one in readers
-    ]
+    )
 
 
-def _found(found: Reloaded) -> JsonObject:
-    return {
-        "faults": list(found.faults),
-        "refused": list(found.refused),
-        "changes": [
-            {"text": change.sentence(), "part": change.part, "how": change.how, "lanes": list(change.lanes)}
-            for change in found.changes
-        ],
-    }
+def _changes(found: Reloaded) -> tuple[ChangeShown, ...]:
+    return tuple(
+        ChangeShown(text=change.sentence(), part=change.part, how=change.how, lanes=change.lanes)
+        for change in found.changes
+    )
 
 
 def _parts(site: Site) -> JsonObject:

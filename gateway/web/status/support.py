@@ -7,14 +7,20 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from gateway.support.bundle import SupportBundle
+from gateway.web.answers import Answer
 from gateway.web.families import Family, operation
-from gateway.web.http.envelope import success
 from gateway.web.operation import EDIT_SETTINGS, VIEW_DEVICES, VIEW_EVENTS
 
 _TYPE = "application/gzip"
 _MAY = EDIT_SETTINGS & VIEW_EVENTS & VIEW_DEVICES
 
 _LINES = 200
+
+
+class LogAnswer(Answer):
+    """The last lines of the log."""
+
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +33,8 @@ class StatusSupport(Family):
     bundle: SupportBundle
 
     @operation("GET", "/status/log", _MAY, "lines")
-    async def _log(self) -> web.StreamResponse:
-        return success(lines=await self.bundle.log_tail(_LINES))
+    async def _log(self) -> LogAnswer:
+        return LogAnswer(lines=tuple(await self.bundle.log_tail(_LINES)))
 
     @operation("GET", "/status/bundle", _MAY, "bundle", answer_type=_TYPE)
     async def _bundle(self) -> web.StreamResponse:

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from zoneinfo import ZoneInfo
 
-from aiohttp import web
-
+from drivers.bus.line_quality import Failure
 from gateway.domain.day_counts import FAILED, DayCount, Measure, day_of, unit_part
 from gateway.domain.errors import StoreError
+from gateway.domain.wall_time import WallMicros
 from gateway.problems.found import SiteState
-from gateway.runtime.clock import Clock, iso_utc
+from gateway.runtime.clock import Clock
 from gateway.store.events.day_counts import DayCounts
 from gateway.store.events.events import Events
+from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
-from gateway.web.http.envelope import success
 from gateway.web.operation import VIEW_DEVICES, VIEW_EVENTS
 from gateway.web.status.snapshot import user_state
 
@@ -28,13 +28,71 @@ _DAYS = 28
 Amounts = Mapping[tuple[Measure, str], Sequence[int]]
 
 
+class EventsKept(AnswerPart):
+    """The number of stored events, and the date of the oldest."""
+
+    kept: int
+    oldest: WallMicros | None
+
+
+class LaneTrend(AnswerPart):
+    """Counts of a lane for each day."""
+
+    id: str
+    cycles: Sequence[int]
+    missed_vehicles: Sequence[int]
+    unsteady_inputs: Sequence[int]
+
+
+class UnitTrend(AnswerPart):
+    """Counts of a unit's requests for each day, the failed ones by kind."""
+
+    line: str
+    unit: int
+    devices: tuple[str, ...]
+    requests: Sequence[int]
+    failed: dict[Failure, Sequence[int]]
+
+
+class DeviceTrend(AnswerPart):
+    """Losses of a device on each day."""
+
+    name: str
+    losses: Sequence[int]
+
+
+class CameraTrend(AnswerPart):
+    """Gaps of a camera's footage for each day, and their seconds."""
+
+    name: str
+    gaps: Sequence[int]
+    seconds: Sequence[int]
+
+
+class Trends(AnswerPart):
+    """Counts of each part of the site for each of the last 28 days, today last.
+
+    `since` is the first day for which there are counts, "" for none.
+    """
+
+    events: EventsKept
+    days: tuple[str, ...]
+    since: str
+    lanes: tuple[LaneTrend, ...]
+    units: tuple[UnitTrend, ...]
+    devices: tuple[DeviceTrend, ...]
+    cameras: tuple[CameraTrend, ...]
+
+
+class TrendsAnswer(Answer):
+    """The daily counts of the site."""
+
+    trends: Trends
+
+
 @dataclass(frozen=True, kw_only=True)
 class StatusTrends(Family):
-    """The handler of `/status/trends`: counts of each part of the site for each of the last 28 days, today last.
-
-    `since` is the first day for which there are counts. A unit's failures are counted by kind. `events` has the number
-    of stored events and the date of the oldest.
-    """
+    """The handler of `/status/trends`."""
 
     state: Callable[[], SiteState]
     day_counts: DayCounts
@@ -43,41 +101,41 @@ class StatusTrends(Family):
     zone: ZoneInfo
 
     @operation("GET", "/status/trends", VIEW_DEVICES & VIEW_EVENTS, "trends")
-    async def _trends(self, caller: Caller) -> web.StreamResponse:
+    async def _trends(self, caller: Caller) -> TrendsAnswer:
         with suppress(StoreError):  # on a disk that refuses, what was counted before is shown
             await self.day_counts.count_events(self.zone)
         today = date.fromisoformat(day_of(self.clock.wall().micros, self.zone))
         days = [(today - timedelta(days=back)).isoformat() for back in reversed(range(_DAYS))]
         amounts = _by_part(await self.day_counts.since(days[0]), days)
         site, (kept, oldest) = self.state(), await self.events.extent()
-        trends = {
-            "events": {"kept": kept, "oldest": None if oldest is None else iso_utc(oldest)},
-            "days": days,
-            "since": await self.day_counts.first_day(),
-            "lanes": [
-                {
-                    "id": lane.lane_id,
-                    "cycles": amounts[Measure.CYCLES, lane.lane_id],
-                    "missed_vehicles": amounts[Measure.MISSED_VEHICLES, lane.lane_id],
-                    "unsteady_inputs": amounts[Measure.UNSTEADY_INPUTS, lane.lane_id],
-                }
+        trends = Trends(
+            events=EventsKept(kept=kept, oldest=oldest),
+            days=tuple(days),
+            since=await self.day_counts.first_day(),
+            lanes=tuple(
+                LaneTrend(
+                    id=lane.lane_id,
+                    cycles=amounts[Measure.CYCLES, lane.lane_id],
+                    missed_vehicles=amounts[Measure.MISSED_VEHICLES, lane.lane_id],
+                    unsteady_inputs=amounts[Measure.UNSTEADY_INPUTS, lane.lane_id],
+                )
                 for lane in site.lanes
-            ],
-            "units": list(_units(site, amounts)),
-            "devices": [
-                {"name": device.name, "losses": amounts[Measure.LOSSES, str(device.device_id)]}
+            ),
+            units=tuple(_units(site, amounts)),
+            devices=tuple(
+                DeviceTrend(name=device.name, losses=amounts[Measure.LOSSES, str(device.device_id)])
                 for device in site.devices
-            ],
-            "cameras": [
-                {
-                    "name": camera.name,
-                    "gaps": amounts[Measure.FOOTAGE_GAPS, str(camera.camera_id)],
-                    "seconds": amounts[Measure.FOOTAGE_SECONDS, str(camera.camera_id)],
-                }
+            ),
+            cameras=tuple(
+                CameraTrend(
+                    name=camera.name,
+                    gaps=amounts[Measure.FOOTAGE_GAPS, str(camera.camera_id)],
+                    seconds=amounts[Measure.FOOTAGE_SECONDS, str(camera.camera_id)],
+                )
                 for camera in (site.cameras if user_state(caller).view_cameras else ())
-            ],
-        }
-        return success(trends=trends)
+            ),
+        )
+        return TrendsAnswer(trends=trends)
 
 
 def _by_part(counts: Sequence[DayCount], days: Sequence[str]) -> Amounts:
@@ -89,15 +147,15 @@ def _by_part(counts: Sequence[DayCount], days: Sequence[str]) -> Amounts:
     return found
 
 
-def _units(site: SiteState, amounts: Amounts) -> Iterator[dict[str, object]]:
+def _units(site: SiteState, amounts: Amounts) -> Iterator[UnitTrend]:
     names = {device.device_id: device.name for device in site.devices}
     for line in site.lines:
         for unit in line.quality.units:
             part = unit_part(line.name, unit.unit)
-            yield {
-                "line": line.name,
-                "unit": unit.unit,
-                "devices": [names[number] for number in line.devices.get(unit.unit, ())],
-                "requests": amounts[Measure.REQUESTS, part],
-                "failed": {failure.value: amounts[measure, part] for failure, measure in FAILED.items()},
-            }
+            yield UnitTrend(
+                line=line.name,
+                unit=unit.unit,
+                devices=tuple(names[number] for number in line.devices.get(unit.unit, ())),
+                requests=amounts[Measure.REQUESTS, part],
+                failed={failure: amounts[measure, part] for failure, measure in FAILED.items()},
+            )

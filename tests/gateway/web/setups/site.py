@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.domain.fleet_seen import FleetSeen, GatewaySeen
+from gateway.domain.fleet_seen import FleetSeen, GatewaySeen, ProblemSeen
 from gateway.domain.server_lines import BrokerStatus, ConnectionState
 from gateway.runtime.clock import SystemClock
 from gateway.site.central_sections import CentralSection
@@ -60,7 +60,7 @@ def fleet_seen(_mark: str) -> FleetSeen:
             ready=not headline.startswith("1 of"),
             headline=headline,
             problem_count=len(problems),
-            problems=problems,
+            problems=tuple(ProblemSeen(*one) for one in problems),
             last_event=4711,
             last_event_at=now - 90_000_000,
             waiting=1,
