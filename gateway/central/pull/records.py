@@ -14,10 +14,10 @@ from gateway.central.pull.absence_proof import Asked, ById
 from gateway.domain.record_marks import lookup_of
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
 from gateway.runtime.clock import Clock
-from gateway.store import KnownRecord, Records
+from gateway.store import Records
 from gateway.store.cards.cards import Cards
 from gateway.store.outbox.pending_writes import PendingWrites
-from gateway.store.outbox.record_kinds import record_kind, record_name, record_text
+from gateway.store.outbox.record_kinds import record_text
 
 Noun = Literal["device", "camera"]
 
@@ -104,19 +104,13 @@ class RecordPull:
         self, records: Mapping[int, JsonObject], *, known: dict[int, str], written: set[int], anew: bool
     ) -> None:
         arriving = await self._pending_writes.arriving(self._noun, list(records))
-        changed = [
-            KnownRecord(
-                id=found,
-                name=record_name(self._noun, found, record),
-                kind=record_kind(record),
-                at_site=False,
-                record=text,
-            )
+        changed = {
+            found: record
             for found, record in records.items()
-            if ((text := record_text(record)) != known.get(found) or anew)
+            if (record_text(record) != known.get(found) or anew)
             and found not in written
             and (found in known or not arriving.is_own(record))
-        ]
+        }
         if changed:
             await self._records.pulled(changed, removed=(), now=self._clock.wall().micros)
 
@@ -132,5 +126,5 @@ class RecordPull:
         if not tally.problem and not asked.there:
             proven |= asked.unsaid | asked.unasked
         if proven:
-            await self._records.pulled((), removed=proven, now=self._clock.wall().micros)
+            await self._records.pulled({}, removed=proven, now=self._clock.wall().micros)
         return asked

@@ -255,7 +255,7 @@ class OutcomeSearch:
 
         A restored central gives ids a second time, so the id alone is no proof: the record must still be the known one.
         """
-        is_known = await self._unknown_outcomes.is_given(row.kind, found)
+        is_known = await self._pending_writes.is_made_here(row.kind, found)
         if not is_known and match is RecordMatch.PERHAPS:
             is_known = await self._was_here(row, found)
         if not is_known:

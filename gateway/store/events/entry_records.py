@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 
@@ -17,7 +17,7 @@ from drivers.plate_text import plain_plate
 from gateway.domain.parking import EntryStatus
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
 from gateway.runtime.clock import iso_utc
-from gateway.store.outbox.central_ids import disown, is_one_given, newest_given, owners_of
+from gateway.store.outbox.central_ids import OwnIds
 
 _RECORD = TypeAdapter(JsonObject)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,41 +30,11 @@ _TEXTS: Mapping[str, str] = MappingProxyType(
 _KNOWN = frozenset({"id", "type", "date_at", "exit_at", "status", "plate", "clock_trusted", *_NUMBERS, *_TEXTS})
 
 
-class EntryRecords:
+class EntryRecords(OwnIds):
     """Keeper of parking entries. An entry keeps the site's id; central's id is stored beside it, and shown if known."""
 
-    def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
-        """Return the site's id of an entry that is named by the site's id or central's; an unknown id as it is."""
-        row = connection.execute(
-            "SELECT id FROM parking_entry WHERE id = ?1 OR central_id = ?1 ORDER BY id = ?1 DESC LIMIT 1", (record_id,)
-        ).fetchone()
-        return int(row[0]) if row else record_id
-
-    def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
-        """Return central's id of an entry, None while central has given none."""
-        row = connection.execute("SELECT central_id FROM parking_entry WHERE id = ?", (record_id,)).fetchone()
-        return None if row is None or row[0] is None else int(row[0])
-
-    def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
-        """Store central's id beside the site's, and return the site's id, which stays valid."""
-        connection.execute("UPDATE OR IGNORE parking_entry SET central_id = ? WHERE id = ?", (central_id, record_id))
-        return record_id
-
-    def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
-        """Return the newest `most` of central's ids."""
-        return newest_given(connection, "parking_entry", most)
-
-    def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
-        """Return whether an entry here has this id of central."""
-        return is_one_given(connection, "parking_entry", central_id)
-
-    def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
-        """Return the site's ids by central's, of those of these ids that an entry here has."""
-        return owners_of(connection, "parking_entry", central_ids)
-
-    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
-        """Mark an entry as not at central, because central gave its id to another record. The entry stays."""
-        disown(connection, "parking_entry", record_id)
+    def __init__(self) -> None:
+        super().__init__("parking_entry")
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:
         """Add an entry that a person made, and return its id. Without a time in the record, its time is `now`."""

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from gateway.domain.writes import JsonObject
-from gateway.store.outbox.central_ids import disown, is_one_given, newest_given, owners_of
+from gateway.store.outbox.central_ids import OwnIds
 
 
-class CameraEventIds:
-    """Ids of camera events. A camera event keeps the site's id; central's id is stored beside it."""
+class CameraEventRecords(OwnIds):
+    """Keeper of camera events. The journal adds them; `name`, `description` and `incident` can be changed later.
 
-    def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
-        """Return the site's id of a record that is named by the site's id or central's; an unknown id as it is."""
-        row = connection.execute(
-            "SELECT id FROM camera_event WHERE id = ?1 OR central_id = ?1 ORDER BY id = ?1 DESC LIMIT 1", (record_id,)
-        ).fetchone()
-        return int(row[0]) if row else record_id
+    The ids of deleted ones are known until the record and its deletion have reached central.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("camera_event")
 
     def central_id(self, connection: sqlite3.Connection, record_id: int) -> int | None:
         """Return central's id of a record, also of a deleted one; None while central has given none."""
@@ -52,25 +51,10 @@ class CameraEventIds:
                     (json.dumps(tuple(given.items())),),
                 ).rowcount
 
-    def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
-        """Return the newest `most` of central's ids."""
-        return newest_given(connection, "camera_event", most)
-
     def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
         """Return whether central gave this id to a record of this site, also to a deleted one."""
-        return any(is_one_given(connection, table, central_id) for table in ("camera_event", "camera_event_gone"))
-
-    def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
-        """Return the site's ids by central's, of those of these ids that an existing record has."""
-        return owners_of(connection, "camera_event", central_ids)
-
-    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
-        """Mark a camera event as not at central, because central gave its id to another record. The event stays."""
-        disown(connection, "camera_event", record_id)
-
-
-class CameraEventRecords(CameraEventIds):
-    """Keeper of camera events. The journal adds them; `name`, `description` and `incident` can be changed later."""
+        gone = connection.execute("SELECT 1 FROM camera_event_gone WHERE central_id = ?", (central_id,))
+        return super().is_given(connection, central_id) or gone.fetchone() is not None
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:  # noqa: ARG002 (a keeper's form)
         """Raise TypeError: only the journal adds camera events, with their event and footage."""

@@ -17,7 +17,6 @@ from gateway.store.engine.database import Database
 from gateway.store.events.entry_rows import entry_bodies
 from gateway.store.events.presence import record_rename
 from gateway.store.footage.camera_events import camera_event_body, camera_event_of
-from gateway.store.outbox.central_ids import disown
 from gateway.store.outbox.deliveries import take_id_from
 from gateway.store.outbox.outbox import FILES
 from gateway.store.outbox.record_kinds import RECORD_KINDS
@@ -236,7 +235,7 @@ def _send_again(
     if still is None or any(row.action == "create" for row in waiting):
         return False
     take_out(connection, (row.id for row in waiting), "replaced")
-    disown(connection, table, record.id)
+    RECORD_KINDS[kind].disown(connection, record.id, record.central_id or 0)
     insert_outbox(
         connection,
         kind=kind,

@@ -14,7 +14,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, WRITES, Effect, JsonObject, changed_by
 from gateway.runtime.clock import Stamp
 from gateway.store.events.events import insert_event
-from gateway.store.outbox.record_kinds import CAMERA_EVENTS, IDS, RECORD_KINDS, SiteIds
+from gateway.store.outbox.record_kinds import CAMERA_EVENTS, RECORD_KINDS, SiteIds
 from gateway.store.outbox.rows import (
     OutboxRow,
     body_object,
@@ -116,7 +116,7 @@ def _with_ids_of_their_own(
         if item.central_id is not None and item.row.id in there and _made_here(item.row)
     ]
     owners = {
-        kind: IDS[kind].owners(connection, [central_id for _, row, central_id in named if row.kind == kind])
+        kind: RECORD_KINDS[kind].owners(connection, [central_id for _, row, central_id in named if row.kind == kind])
         for kind in {row.kind for _, row, _ in named}
     }
     counting, last = list(deliveries), dict[tuple[str, int], int]()
@@ -136,7 +136,7 @@ def _with_ids_of_their_own(
 def _made_here(row: OutboxRow) -> bool:
     """Return whether a row creates a record that has a provisional id."""
     operation = WRITES.get((row.kind, row.action))
-    creates = operation is not None and operation.effect is Effect.CREATE and row.kind in IDS
+    creates = operation is not None and operation.effect is Effect.CREATE and row.kind in RECORD_KINDS
     return creates and row.record_id >= FIRST_PROVISIONAL_ID
 
 
@@ -148,7 +148,7 @@ def take_id_from(
     For kinds that the site knows by central's ids, rows waiting under that id are dropped, so that they never reach the
     other record.
     """
-    ids = IDS[kind]
+    ids = RECORD_KINDS[kind]
     if isinstance(ids, SiteIds):
         take_out(connection, (row.id for row in outbox_rows(connection, kind, central_id)), "dropped")
     ids.disown(connection, record_id, central_id)
@@ -173,9 +173,9 @@ def _settle(connection: sqlite3.Connection, delivery: Delivery, *, alone: bool, 
     operation = WRITES.get((row.kind, row.action))
     creates = operation is None or operation.effect is Effect.CREATE
     deletes = operation is not None and operation.effect is Effect.DELETE
-    known, ids = row.record_id, IDS.get(row.kind)
-    if delivery.central_id is not None and creates and ids is not None:
-        known = ids.learn(connection, row.record_id, delivery.central_id)
+    known, keeper = row.record_id, RECORD_KINDS.get(row.kind)
+    if delivery.central_id is not None and creates and keeper is not None:
+        known = keeper.learn(connection, row.record_id, delivery.central_id)
         if known != row.record_id:
             connection.execute(
                 "UPDATE outbox SET record_id = ? WHERE kind = ? AND record_id = ?", (known, row.kind, row.record_id)
@@ -185,7 +185,6 @@ def _settle(connection: sqlite3.Connection, delivery: Delivery, *, alone: bool, 
         take_out(connection, (item.id for item in others), "replaced")
     elif others:
         supersede(connection, row.kind, known, body_object(row.body) or {}, before=row.id)
-    keeper = RECORD_KINDS.get(row.kind)
     if keeper is not None and deletes:
         keeper.remove(connection, known)  # it is there still if a caller waits for the answer
     if keeper is not None and not deletes and (record is not None or not creates):

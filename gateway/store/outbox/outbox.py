@@ -14,7 +14,7 @@ from gateway.domain.writes import WRITES, Effect, JsonObject, takes_away
 from gateway.store.engine.database import Database
 from gateway.store.outbox.deliveries import Delivery, RecentWrites, deliver
 from gateway.store.outbox.pending_writes import amend_create
-from gateway.store.outbox.record_kinds import IDS, RECORD_KINDS
+from gateway.store.outbox.record_kinds import RECORD_KINDS
 from gateway.store.outbox.rows import (
     OutboxRow,
     body_object,
@@ -152,7 +152,7 @@ class Outbox:
 
         def job(connection: sqlite3.Connection) -> tuple[OutboxRow, ...]:
             for kind in dict.fromkeys(row.kind for row in rows):
-                ids = IDS.get(kind)
+                ids = RECORD_KINDS.get(kind)
                 given = ids.given(connection, 1) if ids is not None else ()
                 highest = max([*given, *([newest[kind]] if kind in newest else [])], default=None)
                 connection.execute(

@@ -26,7 +26,7 @@ from gateway.store.engine.database import Database, is_id
 from gateway.store.outbox.backlog_quota import BacklogQuota, refuse_more_of_record
 from gateway.store.outbox.conflicts import base_of, note_base
 from gateway.store.outbox.deliveries import RecentWrites
-from gateway.store.outbox.record_kinds import IDS, RECORD_KINDS
+from gateway.store.outbox.record_kinds import RECORD_KINDS
 from gateway.store.outbox.rows import (
     OutboxRow,
     body_object,
@@ -96,15 +96,15 @@ class PendingWrites:
         """Return the site's present id of a record, given that id, an earlier one or central's."""
         if not is_id(record_id):
             return record_id
-        return await self._database.read(lambda connection: IDS[kind].site_id(connection, record_id))
+        return await self._database.read(lambda connection: RECORD_KINDS[kind].site_id(connection, record_id))
 
     async def central_id(self, kind: str, record_id: int) -> int | None:
         """Return central's id of a record, None while it has none."""
-        return await self._database.read(lambda connection: IDS[kind].central_id(connection, record_id))
+        return await self._database.read(lambda connection: RECORD_KINDS[kind].central_id(connection, record_id))
 
     async def is_made_here(self, kind: str, central_id: int) -> bool:
         """Return whether central gave this id to a record that was made at this site."""
-        return await self._database.read(lambda connection: IDS[kind].is_given(connection, central_id))
+        return await self._database.read(lambda connection: RECORD_KINDS[kind].is_given(connection, central_id))
 
     async def record(self, kind: str, record_id: int) -> JsonObject | None:
         """Return a record as the site has it; None for an unknown record and for a kind stored elsewhere."""
@@ -151,7 +151,7 @@ class PendingWrites:
                 f"SELECT record_id FROM outbox WHERE kind = ? AND record_id IN ({places})", (kind, *record_ids)
             )
             waiting = {number for (number,) in rows}
-            ids = IDS[kind]
+            ids = RECORD_KINDS[kind]
             return frozenset(
                 number for number in record_ids if number not in waiting and ids.central_id(connection, number) is None
             )

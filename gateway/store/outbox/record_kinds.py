@@ -19,15 +19,15 @@ from gateway.store.events.entry_records import EntryRecords
 from gateway.store.events.presence import record_rename
 from gateway.store.footage.camera_event_records import CameraEventRecords
 from gateway.store.outbox.backlog_quota import refuse_one_more
-from gateway.store.outbox.central_ids import disown, owners_of
+from gateway.store.outbox.central_ids import GivenIds
 
 _RECORD = TypeAdapter(JsonObject)
 _LONGEST_NAME = 120
 _ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True, ensure_ascii=False)
 
 
-class Ids(Protocol):
-    """The ids of one kind of records. Every method runs within a transaction."""
+class RecordKind(Protocol):
+    """The records of one kind and their ids. Every method runs within a transaction."""
 
     def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
         """Return the site's present id of a record, given that id, an earlier one or central's."""
@@ -57,10 +57,6 @@ class Ids(Protocol):
         """Take central's id from a record, because central gave it to another one. It counts as not at central."""
         ...
 
-
-class RecordKind(Ids, Protocol):
-    """The records of one kind. Every method runs within a transaction."""
-
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:
         """Add a record that was made at the site; return its id, from 2,000,000,000 up."""
         ...
@@ -78,10 +74,11 @@ class RecordKind(Ids, Protocol):
         ...
 
 
-class SiteIds:
+class SiteIds(GivenIds):
     """Ids of a kind whose provisional ids are replaced by central's. The old id still leads to the record."""
 
     def __init__(self, kind: str) -> None:
+        super().__init__("provisional", kind=kind)
         self._kind = kind
 
     def site_id(self, connection: sqlite3.Connection, record_id: int) -> int:
@@ -110,32 +107,6 @@ class SiteIds:
             (central_id, record_id, self._kind),
         )
         return central_id
-
-    def given(self, connection: sqlite3.Connection, most: int) -> tuple[int, ...]:
-        """Return the newest `most` ids that central gave to records that were made here, the highest first."""
-        rows = connection.execute(
-            "SELECT central_id FROM provisional WHERE kind = ? AND central_id IS NOT NULL"
-            " ORDER BY central_id DESC LIMIT ?",
-            (self._kind, most),
-        )
-        return tuple(number for (number,) in rows)
-
-    def is_given(self, connection: sqlite3.Connection, central_id: int) -> bool:
-        """Return whether central gave this id to a record that was made here."""
-        return (
-            connection.execute(
-                "SELECT 1 FROM provisional WHERE kind = ? AND central_id = ?", (self._kind, central_id)
-            ).fetchone()
-            is not None
-        )
-
-    def owners(self, connection: sqlite3.Connection, central_ids: Sequence[int]) -> dict[int, int]:
-        """Return the provisional ids of the records made here that have one of these ids of central, by that id."""
-        return owners_of(connection, "provisional", central_ids, self._kind)
-
-    def disown(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> None:  # noqa: ARG002 (a keeper's form)
-        """Take central's id from a provisional id, because central gave it to another record."""
-        disown(connection, "provisional", record_id)
 
 
 class StoredRecords(SiteIds):
@@ -200,8 +171,14 @@ class StoredRecords(SiteIds):
         connection.execute(f"UPDATE {self._table} SET record = '{{}}' WHERE id = ?", (record_id,))
 
 
-class RecordsElsewhere(SiteIds):
-    """Keeper of the ids of records that are stored elsewhere: access cards, in a database file of their own."""
+class CardIds(SiteIds):
+    """Keeper of the ids of access cards, which are in a database file of their own.
+
+    When a card's id changes, its holder's presence moves to the new id.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("access_card")
 
     def add(self, connection: sqlite3.Connection, record: JsonObject, *, now: int) -> int:  # noqa: ARG002 (a keeper's form)
         """Return a provisional id for a record that was made at the site."""
@@ -216,13 +193,6 @@ class RecordsElsewhere(SiteIds):
 
     def remove(self, connection: sqlite3.Connection, record_id: int) -> None:
         """Do nothing: the record is stored elsewhere."""
-
-
-class CardIds(RecordsElsewhere):
-    """Keeper of the ids of access cards. When a card's id changes, its holder's presence moves to the new id."""
-
-    def __init__(self) -> None:
-        super().__init__("access_card")
 
     def learn(self, connection: sqlite3.Connection, record_id: int, central_id: int) -> int:
         """Store central's id of a card and return it, and move the holder's presence to it."""
@@ -261,6 +231,3 @@ RECORD_KINDS: Mapping[str, RecordKind] = MappingProxyType(
     }
 )
 """The keeper of each kind of records."""
-
-IDS: Mapping[str, Ids] = RECORD_KINDS
-"""The keepers of the ids of each kind."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
+from gateway.domain.writes import JsonObject
 from gateway.store.engine.database import Database, is_id
 from gateway.store.engine.text_search import search_in
+from gateway.store.outbox.record_kinds import RECORD_KINDS
 from gateway.store.outbox.rows import keep_centrals, outbox_rows
 
 Table = Literal["device", "camera"]
@@ -91,59 +92,49 @@ class Records:
 
         Records that neither the site file nor central has are deleted.
         """
-        declared = tuple(replace(item, at_site=True) for item in records)
+        declared = tuple(records)
 
         def job(connection: sqlite3.Connection) -> None:
             connection.execute(f"UPDATE {self._table} SET at_site = 0")
             for item in declared:
-                self._upsert(connection, item, now, keep_record=True)
+                self._declare(connection, item, now)
             connection.execute(f"DELETE FROM {self._table} WHERE at_site = 0 AND record = '{{}}'")
 
         await self._database.write(job)
 
-    async def pulled(self, records: Iterable[KnownRecord], *, removed: Iterable[int], now: int) -> None:
-        """Apply central's changed records and removed ids of a pull; the site file's records stay.
+    async def pulled(self, records: Mapping[int, JsonObject], *, removed: Iterable[int], now: int) -> None:
+        """Apply central's changed records, by their ids, and removed ids of a pull; the site file's records stay.
 
         Waiting writes of a record are laid over central's. A record with waiting writes is not removed.
         """
-        changed, gone = tuple(replace(item, at_site=False) for item in records), tuple(removed)
+        gone = tuple(removed)
 
         def job(connection: sqlite3.Connection) -> None:
             for record_id in gone:
-                if outbox_rows(connection, self._table, record_id):
-                    continue
-                connection.execute(f"DELETE FROM {self._table} WHERE id = ? AND at_site = 0", (record_id,))
-                connection.execute(f"UPDATE {self._table} SET record = '{{}}' WHERE id = ?", (record_id,))
-            for item in changed:
-                if outbox_rows(connection, self._table, item.id):
-                    keep_centrals(connection, self._table, item.id, json.loads(item.record), now=now)
-                    continue
-                known = connection.execute(f"SELECT at_site FROM {self._table} WHERE id = ?", (item.id,)).fetchone()
-                if known and known[0]:
-                    connection.execute(
-                        f"UPDATE {self._table} SET record = ?, updated_at = ? WHERE id = ?", (item.record, now, item.id)
-                    )
-                else:
-                    self._upsert(connection, item, now, keep_record=False)
+                if not outbox_rows(connection, self._table, record_id):
+                    RECORD_KINDS[self._table].remove(connection, record_id)
+            for record_id, record in records.items():
+                keep_centrals(connection, self._table, record_id, record, now=now)
 
         await self._database.write(job)
 
-    def _upsert(self, connection: sqlite3.Connection, item: KnownRecord, now: int, *, keep_record: bool) -> None:
-        record = "" if keep_record else ", record = excluded.record"
-        if self._table == "device":
-            connection.execute(
-                "INSERT INTO device (id, name, kind, at_site, record, updated_at) VALUES (?, ?, ?, ?, ?, ?)"
-                " ON CONFLICT (id) DO UPDATE SET name = excluded.name, kind = excluded.kind,"
-                f" at_site = excluded.at_site, updated_at = excluded.updated_at{record}",
-                (item.id, item.name, item.kind, item.at_site, item.record, now),
-            )
-        else:
-            connection.execute(
-                "INSERT INTO camera (id, name, at_site, record, updated_at) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT (id) DO UPDATE SET name = excluded.name,"
-                f" at_site = excluded.at_site, updated_at = excluded.updated_at{record}",
-                (item.id, item.name, item.at_site, item.record, now),
-            )
+    def _declare(self, connection: sqlite3.Connection, item: KnownRecord, now: int) -> None:
+        """Add or rename a record of the site file; central's record of it stays."""
+        columns = ("id", "name", "at_site", "record", "updated_at", *(("kind",) if self._table == "device" else ()))
+        values = {
+            "id": item.id,
+            "name": item.name,
+            "at_site": 1,
+            "record": item.record,
+            "updated_at": now,
+            "kind": item.kind,
+        }
+        connection.execute(
+            f"INSERT INTO {self._table} ({', '.join(columns)}) VALUES ({', '.join(f':{name}' for name in columns)})"
+            " ON CONFLICT (id) DO UPDATE SET"
+            f" {', '.join(f'{name} = excluded.{name}' for name in columns if name not in ('id', 'record'))}",
+            values,
+        )
 
 
 def _record(row: tuple[int, str, str, int, str]) -> KnownRecord:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gateway.domain.references import Reference, provisional_references, translated
 from gateway.domain.writes import JsonObject
 from gateway.store.engine.database import Database
-from gateway.store.outbox.record_kinds import IDS
+from gateway.store.outbox.record_kinds import RECORD_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class References:
 def _resolve(connection: sqlite3.Connection, body: JsonObject, named: tuple[Reference, ...]) -> Resolved:
     known: dict[Reference, int] = {}
     for reference in named:
-        central_id = IDS[reference.kind].central_id(connection, reference.record_id)
+        central_id = RECORD_KINDS[reference.kind].central_id(connection, reference.record_id)
         if central_id is not None:
             known[reference] = central_id
             continue

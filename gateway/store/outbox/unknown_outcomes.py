@@ -10,7 +10,7 @@ from gateway.domain.events import Event
 from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database
 from gateway.store.events.events import insert_event
-from gateway.store.outbox.record_kinds import IDS
+from gateway.store.outbox.record_kinds import RECORD_KINDS
 from gateway.store.outbox.rows import OutboxRow, free_waiting, listed_rows, row_of, try_again
 
 _CARD = "access_card"
@@ -32,15 +32,12 @@ class UnknownOutcomes:
 
     async def given(self, kind: str, *, most: int = 3) -> tuple[int, ...]:
         """Return the newest ids that central is known to have given to records of this site, the highest first."""
-        return await self._database.read(lambda connection: IDS[kind].given(connection, most))
-
-    async def is_given(self, kind: str, central_id: int) -> bool:
-        """Return whether central gave this id to a record of this site."""
-        return await self._database.read(lambda connection: IDS[kind].is_given(connection, central_id))
+        return await self._database.read(lambda connection: RECORD_KINDS[kind].given(connection, most))
 
     async def given_among(self, kind: str, central_ids: Collection[int]) -> frozenset[int]:
         """Return those of these ids that central gave to records of this site."""
-        return await self._database.read(lambda connection: frozenset(IDS[kind].owners(connection, tuple(central_ids))))
+        ids = RECORD_KINDS[kind]
+        return await self._database.read(lambda connection: frozenset(ids.owners(connection, tuple(central_ids))))
 
     async def was_here(self, kind: str, central_id: int, before: int) -> bool:
         """Return whether the site had this record of central before `before` (wall micros) and unchanged since.
@@ -113,7 +110,7 @@ class UnknownOutcomes:
 
         def job(connection: sqlite3.Connection) -> OutboxRow:
             row = unknown_row(connection, row_id)
-            ids = IDS.get(row.kind)
+            ids = RECORD_KINDS.get(row.kind)
             if (ids is not None and ids.is_given(connection, central_id)) or _is_stated(connection, row, central_id):
                 raise CommandRefused(f"central's {row.kind} {central_id} is another one of this site")
             connection.execute("UPDATE outbox SET stated_id = ? WHERE id = ?", (central_id, row_id))

@@ -106,7 +106,7 @@ class LegacyDevices(Family):
             raise CommandRefused(f"device {known.id} is in the site file; take it out there")
         shown = await self._record(known)
         if self.stands_alone:
-            await self.devices.pulled((), removed=(known.id,), now=0)
+            await self.devices.pulled({}, removed=(known.id,), now=0)
         elif not await self.registered_devices.remove(known.id, now=self.clock.wall().micros):
             raise CommandRefused(
                 f"device {known.id} was not registered through this gateway; remove it at central, which keeps it"

@@ -3,6 +3,9 @@ from __future__ import annotations
 import pytest
 
 from gateway.store import KnownRecord
+from gateway.store.outbox.record_kinds import record_text
+
+CENTRALS = {"name": "Central's", "x": 1}
 
 
 @pytest.fixture(params=["devices", "cameras"])
@@ -14,8 +17,8 @@ def at_site(number, name="Gate", record="{}"):
     return KnownRecord(id=number, name=name, kind="", at_site=True, record=record)
 
 
-def of_central(number, name="Central's", record='{"x": 1}'):
-    return KnownRecord(id=number, name=name, kind="", at_site=False, record=record)
+def of_central(number):
+    return KnownRecord(id=number, name="Central's", kind="", at_site=False, record=record_text(CENTRALS))
 
 
 async def test_what_the_site_declares_is_there_and_goes_with_it(records):
@@ -27,32 +30,32 @@ async def test_what_the_site_declares_is_there_and_goes_with_it(records):
 
 async def test_centrals_record_is_kept_beside_the_sites_name(records):
     await records.declare([at_site(1)], now=1)
-    await records.pulled([of_central(1), of_central(5)], removed=(), now=2)
-    assert await records.get(1) == at_site(1, record='{"x": 1}')
+    await records.pulled({1: CENTRALS, 5: CENTRALS}, removed=(), now=2)
+    assert await records.get(1) == at_site(1, record=record_text(CENTRALS))
     assert await records.get(5) == of_central(5)
     await records.declare([at_site(1, "New")], now=3)
-    assert await records.get(1) == at_site(1, "New", record='{"x": 1}')
+    assert await records.get(1) == at_site(1, "New", record=record_text(CENTRALS))
     assert await records.get(5) == of_central(5)
 
 
 async def test_what_leaves_the_site_stays_when_central_has_it(records):
-    await records.pulled([of_central(1)], removed=(), now=1)
+    await records.pulled({1: CENTRALS}, removed=(), now=1)
     await records.declare([at_site(1)], now=2)
     await records.declare([], now=3)
     assert (await records.get(1)).at_site is False
-    await records.pulled([], removed=[1], now=4)
+    await records.pulled({}, removed=[1], now=4)
     assert await records.get(1) is None
 
 
 async def test_what_central_removes_stays_at_the_site_without_its_record(records):
     await records.declare([at_site(1)], now=1)
-    await records.pulled([of_central(1), of_central(2)], removed=(), now=2)
-    await records.pulled([], removed=[1, 2, 3], now=3)
+    await records.pulled({1: CENTRALS, 2: CENTRALS}, removed=(), now=2)
+    await records.pulled({}, removed=[1, 2, 3], now=3)
     assert await records.all() == (at_site(1),)
 
 
 async def test_whose_record_it_is_does_not_depend_on_the_flag_handed_in(records):
-    await records.pulled([at_site(1, record='{"x": 1}')], removed=(), now=1)
+    await records.pulled({1: CENTRALS}, removed=(), now=1)
     await records.declare([of_central(2)], now=2)
     assert [(item.id, item.at_site) for item in await records.all()] == [(1, False), (2, True)]
 

@@ -6,7 +6,6 @@ from contextlib import closing
 
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
-from gateway.store import KnownRecord
 
 FIELDS = {"id", "device_id", "type", "category", "subcategory", "name", "description", "date_at", "data"}
 
@@ -113,14 +112,7 @@ async def test_a_bad_filter_is_named(gateway):
 async def test_a_device_shows_the_site_over_central(gateway):
     record = {"id": 101, "name": "CENTRAL", "status": "offline", "location": "Yard", "zone": {"deep": [1, None]}}
     other = {"id": 900, "name": "Far kiosk", "status": "online", "location": "South"}
-    await gateway.store.devices.pulled(
-        [
-            KnownRecord(101, "CENTRAL", "gate", at_site=False, record=json.dumps(record)),
-            KnownRecord(900, "Far kiosk", "kiosk", at_site=False, record=json.dumps(other)),
-        ],
-        removed=(),
-        now=1,
-    )
+    await gateway.store.devices.pulled({101: record, 900: {**other, "type": "kiosk"}}, removed=(), now=1)
     _, answer = await gateway.call("/v1/device", {"id": 101})
     device = answer["device"]
     assert device["zone"] == {"deep": [1, None]}
@@ -167,11 +159,7 @@ async def test_a_store_that_cannot_be_read_is_told(gateway, tmp_path):
 
 
 async def test_camera_records_and_state(gateway):
-    await gateway.store.cameras.pulled(
-        [KnownRecord(201, "x", "", at_site=False, record='{"stream": "wss://elsewhere", "model": "M1"}')],
-        removed=(),
-        now=1,
-    )
+    await gateway.store.cameras.pulled({201: {"stream": "wss://elsewhere", "model": "M1"}}, removed=(), now=1)
     status, answer = await gateway.call("/v1/camera/list", {})
     assert (status, answer["count"]) == (200, 1)
     camera = answer["cameras"][0]

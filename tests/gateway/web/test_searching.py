@@ -2,8 +2,6 @@
 
 import pytest
 
-from gateway.store import KnownRecord
-
 WRITTEN = "Möbel Straße ΟΔΟΣ Въезд İzmir AB-12 cd 50%_\\"
 FOUND = (
     "MÖBEL", "mo\u0308bel", "STRASSE", "straße", "οδος", "ΟΔΟΣ", "въезд", "ВЪЕЗД", "izmir", "İZMİR",
@@ -18,8 +16,7 @@ async def in_events(gateway):
 
 
 async def in_devices(gateway):
-    device = KnownRecord(900, WRITTEN, "", at_site=False, record='{"a": 1}')
-    await gateway.store.devices.pulled([device], removed=(), now=1)
+    await gateway.store.devices.pulled({900: {"name": WRITTEN, "a": 1}}, removed=(), now=1)
     return "/v1/device/list", 900
 
 
