@@ -1,6 +1,6 @@
 """Modbus frames of both framings, RTU and TCP (MBAP), for the gateway and for simulated devices. Pure.
 
-pymodbus builds and parses the bytes. This module matches answers to requests: the unit, the function code and the
+pymodbus frames and checks the bytes. This module matches answers to requests: the unit, the function code and the
 length (and over TCP the transaction id) must fit before an answer counts.
 """
 
@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pymodbus.framer import FramerRTU, FramerSocket
-from pymodbus.pdu import DecodePDU, ModbusPDU, ReadCoilsRequest, ReadHoldingRegistersRequest
-from pymodbus.pdu.bit_message import ReadDiscreteInputsRequest
-from pymodbus.pdu.register_message import ReadInputRegistersRequest, WriteMultipleRegistersRequest
-from pymodbus.pdu.utils import pack_bitstring, unpack_bitstring
+from pymodbus.pdu import DecodePDU
 
 from drivers.contract import Cause, ProtocolViolation
 from drivers.modbus.messages import (
@@ -48,12 +45,6 @@ _IDENTIFICATION_HEAD = 8
 
 _READ_CODES = {Table.COIL: 1, Table.DISCRETE_INPUT: 2, Table.HOLDING_REGISTER: 3, Table.INPUT_REGISTER: 4}
 _READ_TABLES = {code: table for table, code in _READ_CODES.items()}
-_READ_REQUESTS: dict[Table, type[ModbusPDU]] = {
-    Table.COIL: ReadCoilsRequest,
-    Table.DISCRETE_INPUT: ReadDiscreteInputsRequest,
-    Table.HOLDING_REGISTER: ReadHoldingRegistersRequest,
-    Table.INPUT_REGISTER: ReadInputRegistersRequest,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +163,12 @@ def encode_reply(framing: Framing, *, asked: Asked, reply: Reply, unit: int | No
 def _request_pdu(request: Request) -> bytes:
     match request:
         case Read(table, address, count):
-            pdu = _READ_REQUESTS[table](address=address, count=count)
-            return bytes((_READ_CODES[table],)) + pdu.encode()
+            return struct.pack(">BHH", _READ_CODES[table], address, count)
         case Write(table, address, value):
             return struct.pack(">BHH", 5 if table is Table.COIL else 6, address, value)
         case WriteMany(address, words):
-            many = WriteMultipleRegistersRequest(address=address, count=len(words), registers=list(words))
-            return bytes((_WRITE_MANY,)) + many.encode()
+            size = 2 * len(words)
+            return struct.pack(f">BHHB{len(words)}H", _WRITE_MANY, address, len(words), size, *words)
         case FunctionCall(pdu):
             return pdu
 
@@ -278,7 +268,7 @@ def _reply(request: Request, pdu: bytes) -> Reply:
                 text = f"{len(pdu) - 2} bytes of values where {expected} were asked for"
                 raise ProtocolViolation(text, cause=Cause.OTHER_LENGTH)
             if table.holds_bits:
-                return Values(tuple(int(bit) for bit in unpack_bitstring(pdu[2:])[:count]))
+                return Values(tuple(pdu[2 + place // 8] >> place % 8 & 1 for place in range(count)))
             return Values(struct.unpack(f">{count}H", pdu[2:]))
         case FunctionCall():
             return FunctionResult(pdu)
@@ -354,6 +344,7 @@ def _values_body(asked: Asked, values: tuple[int, ...]) -> bytes:
     if not isinstance(asked.request, Read) or len(values) != asked.request.count:
         raise ValueError("the values do not fit the request")
     if asked.request.table.holds_bits:
-        packed = pack_bitstring([bool(value) for value in values])
-        return bytes((len(packed),)) + packed
+        packed = sum(1 << place for place, value in enumerate(values) if value)
+        size = (len(values) + 7) // 8
+        return bytes((size,)) + packed.to_bytes(size, "little")
     return struct.pack(f">B{len(values)}H", 2 * len(values), *values)
