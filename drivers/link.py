@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import errno
 import fcntl
-import random
 import socket
 import struct
 import termios
@@ -356,20 +355,27 @@ async def open_link(
     `on_change` is called on the loop's thread whenever bytes arrive and when the line is lost.
     """
     connection = Connection(url=spec.url, monotonic=monotonic, on_change=on_change)
-    try:
+    with opening(spec, within=timeout):
         async with asyncio.timeout(timeout):
             if spec.is_serial:
                 await _open_serial(spec, connection)
             else:
                 await _open_tcp(spec, connection)
+    return connection
+
+
+@contextlib.contextmanager
+def opening(spec: LinkSpec, *, within: float) -> Iterator[None]:
+    """Convert the errors of opening a line within so many seconds to LinkError, with their cause."""
+    try:
+        yield
     except TimeoutError as error:
         cause = None if spec.is_serial else Cause.SILENT_HOST
-        raise LinkError(f"{spec.url} did not open within {timeout:g} s", cause=cause) from error
+        raise LinkError(f"{spec.url} did not open within {within:g} s", cause=cause) from error
     except FileNotFoundError as error:
         raise LinkError(f"{spec.url} does not open: {error}", cause=Cause.NO_PORT) from error
     except (OSError, serial.SerialException, termios.error, ValueError) as error:
         raise LinkError(f"{spec.url} does not open: {system_words(error)}", cause=_cause_of(error)) from error
-    return connection
 
 
 def _cause_of(error: Exception) -> Cause | None:
@@ -380,24 +386,24 @@ def _cause_of(error: Exception) -> Cause | None:
     return None
 
 
-def reconnect_wait(failures: int, *, first: float = 0.2, longest: float = 5.0) -> float:
-    """Return the backoff in seconds after `failures` in a row (1 or more): doubling, less up to half as jitter."""
-    full = min(longest, first * 2.0 ** min(failures - 1, 16))
-    return full * (0.5 + random.random() / 2)  # noqa: S311 (spreads load; guards nothing)
+def tcp_place(url: str) -> tuple[str, int]:
+    """Return host and port of `tcp://host:port`. Raises ValueError for any other URL."""
+    parts = urlsplit(url)
+    if parts.scheme != "tcp" or not parts.hostname or not parts.port:
+        raise ValueError("not tcp://host:port")
+    return parts.hostname, parts.port
 
 
 async def _open_tcp(spec: LinkSpec, connection: Connection) -> None:
-    parts = urlsplit(spec.url)
-    if parts.scheme != "tcp" or not parts.hostname or not parts.port:
-        raise ValueError("not tcp://host:port")
+    host, port = tcp_place(spec.url)
     loop = asyncio.get_running_loop()
-    transport, _ = await loop.create_connection(partial(_Feed, connection), parts.hostname, parts.port)
+    transport, _ = await loop.create_connection(partial(_Feed, connection), host, port)
     bound_output(transport.get_extra_info("socket"))
 
 
 async def _open_serial(spec: LinkSpec, connection: Connection) -> None:
     loop = asyncio.get_running_loop()
-    opening = loop.run_in_executor(None, _serial_port, spec)
+    opening = loop.run_in_executor(None, serial_port, spec)
     try:
         port = await asyncio.shield(opening)
     except asyncio.CancelledError:
@@ -407,7 +413,8 @@ async def _open_serial(spec: LinkSpec, connection: Connection) -> None:
     connection.opened(transport)  # the transport calls connection_made only at the loop's next turn
 
 
-def _serial_port(spec: LinkSpec) -> serial.Serial:
+def serial_port(spec: LinkSpec) -> serial.Serial:
+    """Open a serial port, which never waits for bytes. Blocks. Raises FileNotFoundError when there is none."""
     path = spec.url.removeprefix("serial:")
     if not path.startswith("/"):
         raise ValueError("not serial:/dev/…")

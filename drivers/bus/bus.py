@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
+from drivers.backoff import Reconnects
 from drivers.bus.line_quality import LineQuality
 from drivers.bus.recent import Turn
 from drivers.bus.transactions import Answer, Exchange, Priority, Reply, Transaction, TransactionQueue, next_turn
@@ -41,7 +42,7 @@ from drivers.contract import (
     NotPermitted,
     ProtocolViolation,
 )
-from drivers.link import Connection, LinkSpec, open_link, reconnect_wait
+from drivers.link import Connection, LinkSpec, open_link
 
 OPEN_SECONDS = 3.0
 """The longest time for opening a line, in seconds; after that the line is down, with the reason."""
@@ -156,7 +157,7 @@ class Bus:
 
     async def run(self) -> None:
         """Keep the line open and serve the queue until cancelled; waiting callers then get LinkError."""
-        failures = 0
+        reconnects = Reconnects()
         while True:
             was_open = False
             try:
@@ -165,12 +166,12 @@ class Bus:
                 )
                 self._is_between = self._opens_at_once = False
                 answered = await self._serve_until_lost(self._connection)
-                failures = 1 if answered else failures + 1
+                reconnects.failed(was_good=answered)
             except LinkError as error:
                 self._opens_at_once = self._opens_at_once and self._connection is not None
                 was_open, self._is_between = self._is_between, False
                 self._down_reason, self._down_cause = str(error), error.cause
-                failures += 1
+                reconnects.failed()
             except asyncio.CancelledError:
                 self._is_between = False
                 raise
@@ -181,7 +182,7 @@ class Bus:
             if self._is_between:
                 await self._await_request()
             elif not self._opens_at_once:
-                await asyncio.sleep(reconnect_wait(failures))
+                await asyncio.sleep(reconnects.wait())
 
     async def transact(
         self,

@@ -11,13 +11,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
 import serial
 from osdp import Channel
 
 from drivers.bus.line_quality import Failure, failure_of
-from drivers.contract import LinkError
+from drivers.link import LinkSpec, opening, serial_port, tcp_place
 from drivers.osdp.messages import MOST_OUTCOMES, Setup
 from drivers.osdp.replies import ReplyFrames
 from drivers.system_messages import system_words
@@ -26,7 +25,6 @@ _OPEN_SECONDS = 3.0
 _READ_SIZE = 4096
 _MOST_STALE_READS = 16
 _UNACKNOWLEDGED_MS = 5_000
-_PARITIES = {"none": serial.PARITY_NONE, "even": serial.PARITY_EVEN, "odd": serial.PARITY_ODD}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +98,9 @@ class Line:
 
 def open_line(setup: Setup) -> Line:
     """Open the line within 3 s. Raises LinkError when it does not open."""
-    try:
-        return Line(_serial_port(setup) if setup.url.startswith("serial:") else _tcp_connection(setup.url))
-    except (OSError, serial.SerialException, termios.error, ValueError) as error:
-        raise LinkError(f"{setup.url} does not open: {system_words(error)}") from error
+    spec = LinkSpec(setup.url, baud=setup.baud, parity=setup.parity, stop_bits=setup.stop_bits)
+    with opening(spec, within=_OPEN_SECONDS):
+        return Line(serial_port(spec) if spec.is_serial else _tcp_connection(spec.url))
 
 
 class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
@@ -180,22 +177,8 @@ class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
                     break
 
 
-def _serial_port(setup: Setup) -> serial.Serial:
-    return serial.Serial(
-        setup.url.removeprefix("serial:"),
-        baudrate=setup.baud,
-        parity=_PARITIES[setup.parity],
-        stopbits=setup.stop_bits,
-        timeout=0,
-        exclusive=True,
-    )
-
-
 def _tcp_connection(url: str) -> socket.socket:
-    parts = urlsplit(url)
-    if parts.scheme != "tcp" or not parts.hostname or not parts.port:
-        raise ValueError("not tcp://host:port")
-    connection = socket.create_connection((parts.hostname, parts.port), timeout=_OPEN_SECONDS)
+    connection = socket.create_connection(tcp_place(url), timeout=_OPEN_SECONDS)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED_MS)
     connection.settimeout(0)

@@ -13,10 +13,11 @@ from dataclasses import replace
 
 import structlog
 
+from drivers.backoff import Reconnects
 from drivers.bus.line_quality import Failure, LineAnswers, LineQuality
 from drivers.child_process import ChildProcess, start_child
 from drivers.contract import Feedback, LinkError, ProtocolViolation
-from drivers.link import LinkSpec, reconnect_wait
+from drivers.link import LinkSpec
 from drivers.osdp.messages import (
     Beat,
     Connected,
@@ -107,19 +108,19 @@ class OsdpLine:
 
     async def run(self) -> None:
         """Keep the line's process running until cancelled; then kill it."""
-        failures = 0
+        reconnects = Reconnects(steady=_STEADY_SECONDS)
         while True:
             started_at = self._monotonic()
             try:
                 async with self._started() as process:
                     await self._listen(process)
             except (LinkError, ProtocolViolation, OSError) as error:
-                failures = 1 if self._monotonic() - started_at > _STEADY_SECONDS else failures + 1
+                reconnects.failed(lasted=self._monotonic() - started_at)
                 self._down = system_words(error) if isinstance(error, OSError) else str(error)
                 log.warning("osdp_line_failed", line=self._name, reason=self._down)
                 for reader in self._setup.readers:
                     self._take(Lost(address=reader.address, reason=self._down[:300]))
-            await asyncio.sleep(reconnect_wait(failures))
+            await asyncio.sleep(reconnects.wait())
 
     @contextlib.contextmanager
     def attached(self, address: int, listener: Listener) -> Iterator[None]:

@@ -13,8 +13,8 @@ import time
 
 from pydantic import ValidationError
 
+from drivers.backoff import Reconnects
 from drivers.contract import LinkError
-from drivers.link import reconnect_wait
 from drivers.osdp.channel import Line, LineChannel, open_line
 from drivers.osdp.messages import LONGEST_LINE, Beat, Happening, LineSeen, Lost, Polled, Setup, Show
 from drivers.osdp.panel import Panel
@@ -82,26 +82,27 @@ def serve(conversation: Conversation) -> None:
     """Keep the line open and poll its readers. Returns after 200 openings, so that the process is started again."""
     setup = conversation.setup()
     reason_reported = ""
-    failures = openings = 0
+    reconnects, openings = Reconnects(longest=_LONGEST_REOPEN), 0
     while openings < _MOST_OPENINGS:
         opened_at = time.monotonic()
         try:
             line = open_line(setup)
             try:
-                failures, reason_reported = 0, ""
+                reason_reported = ""
+                reconnects.opened()
                 openings += 1
                 conversation.say(LineSeen(down=""))
                 _go_round(setup, line, conversation)
             finally:
                 line.close()
         except LinkError as error:
-            failures += 1
+            reconnects.failed()
             if str(error) != reason_reported:
                 reason_reported = str(error)
                 conversation.say(LineSeen(down=reason_reported[:300]))
                 for reader in setup.readers:
                     conversation.say(Lost(address=reader.address, reason=reason_reported[:300]))
-        until = opened_at + reconnect_wait(failures, longest=_LONGEST_REOPEN)
+        until = opened_at + reconnects.wait()
         while (left := until - time.monotonic()) > 0:
             conversation.beat(time.monotonic())
             conversation.lines(wait=min(left, _BEAT_SECONDS))  # dropped: no reader is connected to show anything

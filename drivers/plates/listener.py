@@ -15,8 +15,8 @@ from functools import partial
 import structlog
 from aiohttp import web
 
+from drivers.backoff import Reconnects
 from drivers.contract import LinkError, ProtocolViolation
-from drivers.link import reconnect_wait
 from drivers.listening.http import PROVED, HttpListener, HttpPlaces, PlainHandler
 from drivers.listening.places import Bounds, Crowd, Places
 from drivers.plates.multipart import Part, PartSplitter
@@ -71,16 +71,16 @@ class PushListener:
 
     async def run(self) -> None:
         """Listen until cancelled. While the port cannot be opened, the cameras count as lost."""
-        failures = 0
+        reconnects = Reconnects(longest=_LONGEST_WAIT)
         while True:
             try:
                 await self._listen()
             except OSError as error:
-                failures += 1
+                reconnects.failed()
                 fault = f"cannot listen on {self._host} port {self._port}: {error.strerror}"
                 log.error("listener_failed", reason=fault)  # noqa: TRY400 (the sentence says it all)
                 self._tell(fault)
-            await asyncio.sleep(reconnect_wait(failures, longest=_LONGEST_WAIT))
+            await asyncio.sleep(reconnects.wait())
 
     async def _listen(self) -> None:
         places = HttpPlaces(self._places, monotonic=time.monotonic)

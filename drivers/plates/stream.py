@@ -9,6 +9,7 @@ from collections.abc import Callable
 import aiohttp
 from yarl import URL
 
+from drivers.backoff import Reconnects
 from drivers.contract import (
     DeviceConnected,
     DriverError,
@@ -24,7 +25,6 @@ from drivers.http_session import (
     reason_of,
     refuse_status,
 )
-from drivers.link import reconnect_wait
 from drivers.losses import Loss, is_answering
 from drivers.plates.dialect import Dialect
 from drivers.plates.multipart import Part, PartSplitter
@@ -80,7 +80,7 @@ class PlateStream:
 
     async def run(self, reports: Reports) -> None:
         """Keep the stream open and report plates until cancelled."""
-        failures = 0
+        reconnects = Reconnects(longest=_LONGEST_WAIT, steady=_STEADY_SECONDS)
         self._online = None
         self._loss.over()
         async with open_session(reuse_lines=False) as session:
@@ -90,13 +90,13 @@ class PlateStream:
                 try:
                     await self._follow(session, digest, reports)
                 except DriverError as error:
-                    failures = 1 if self._monotonic() - began_at > _STEADY_SECONDS else failures + 1
+                    reconnects.failed(lasted=self._monotonic() - began_at)
                     self._online = False
                     for report in self._loss.lost(str(error), at=self._monotonic(), answers=is_answering(error)):
                         reports(report)
                     if isinstance(error, AccountRefused):
                         wait = _REFUSED_WAIT
-                await asyncio.sleep(max(wait, reconnect_wait(failures, longest=_LONGEST_WAIT)))
+                await asyncio.sleep(max(wait, reconnects.wait()))
 
     async def _follow(
         self, session: aiohttp.ClientSession, digest: aiohttp.DigestAuthMiddleware, reports: Reports

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from drivers.backoff import Reconnects
 from drivers.contract import DeviceConnected, LinkError, MonotonicSeconds, Reports
-from drivers.link import Arrival, Connection, LinkSpec, open_link, reconnect_wait
+from drivers.link import Arrival, Connection, LinkSpec, open_link
 from drivers.losses import Loss
 
 _LONGEST_WAIT = 2.0
@@ -33,7 +34,7 @@ async def listen(
     whichever is first. `hear` is given those bytes too, which may be the rest of a message; None when none came.
     """
     loss = Loss(device_id=device_id)
-    failures = 0
+    reconnects = Reconnects(longest=_LONGEST_WAIT, steady=_STEADY_SECONDS)
     while True:
         opened_at = float("inf")
         try:
@@ -47,10 +48,10 @@ async def listen(
             finally:
                 await connection.close()
         except LinkError as error:
-            failures = 1 if monotonic() - opened_at > _STEADY_SECONDS else failures + 1
+            reconnects.failed(lasted=monotonic() - opened_at)
             for report in loss.lost(str(error), at=monotonic()):
                 reports(report)
-        await asyncio.sleep(reconnect_wait(failures, longest=_LONGEST_WAIT))
+        await asyncio.sleep(reconnects.wait())
 
 
 async def next_arrival(connection: Connection, *, within: float | None) -> Arrival | None:

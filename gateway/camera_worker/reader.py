@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
+from drivers.backoff import Backoff
 from drivers.contract import DeviceFault, DriverError
 from drivers.rtsp.client.connection import ReadBuffers
 from drivers.rtsp.client.habits import CameraHabits
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-_FIRST_WAIT = 0.5
-_LONGEST_WAIT = 10.0
+_RECONNECTS = Backoff(first=0.5, longest=10.0)
 _GOOD_SECONDS = 5.0
 """A connection that gave pictures for this long does not count as a failure, so the backoff starts again."""
 _MOST_DOUBLINGS = 2
@@ -248,8 +248,7 @@ def _aac_encoder(sound: AudioFormat) -> AacEncoder:
 
 def reconnect_wait(failures: int) -> float:
     """Return the backoff in seconds after `failures` in a row: from 0.5 doubling to 10, less up to half as jitter."""
-    full = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(failures - 1, 10))
-    return full * (0.5 + random.random() / 2)  # noqa: S311  # spreads load; guards nothing
+    return _RECONNECTS.wait(failures)
 
 
 def account_wait(refusals: int) -> float:

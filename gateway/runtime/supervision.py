@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Self
 
 import structlog
 
+from drivers.backoff import Backoff
 from gateway.runtime.clock import Clock
 
+__all__ = [
+    "Backoff",
+    "Progress",
+    "Supervisor",
+    "heed_cancellation",
+    "heeding_cancellation",
+]
+
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """Waits between restarts: doubling from `first` to `longest` seconds, reduced at random by up to half (jitter).
-
-    `spread`: up to so many seconds more, at random, where many lose the same server at once.
-    """
-
-    first: float = 0.5
-    longest: float = 30.0
-    spread: float = 0.0
-
-    def wait(self, failures: int) -> float:
-        """Return the seconds to wait after the given number of failures in a row (1 or more)."""
-        full = min(self.longest, self.first * 2.0 ** min(failures - 1, 16))
-        seconds = full * random.uniform(0.5, 1.0)  # noqa: S311 (spreads load; guards nothing)
-        return seconds + random.uniform(0.0, self.spread) if self.spread else seconds  # noqa: S311 (likewise)
 
 
 class Progress:

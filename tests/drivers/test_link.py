@@ -12,8 +12,9 @@ from descriptors import open_files
 from free_ports import free_port
 from waiting import until
 
+from drivers.backoff import Reconnects
 from drivers.contract import LinkError
-from drivers.link import LinkSpec, open_link, reconnect_wait
+from drivers.link import LinkSpec, open_link
 from simulation.far_ends.pseudo_terminal import PseudoTerminal
 
 
@@ -178,10 +179,15 @@ async def test_a_line_that_nobody_reads_is_dropped_not_kept():
 
 
 def test_waits_double_up_to_the_longest():
-    waits = [reconnect_wait(failures, first=0.2, longest=5.0) for failures in range(1, 40)]
+    reconnects, waits = Reconnects(longest=5.0, steady=2.0), []
+    for _ in range(1, 40):
+        reconnects.failed()
+        waits.append(reconnects.wait())
     assert 0.1 <= waits[0] <= 0.2
     assert all(0.05 < wait <= 5.0 for wait in waits)
     assert waits[-1] >= 2.5
+    reconnects.failed(lasted=2.1)
+    assert reconnects.wait() <= 0.2, "a line that lasted was good"
 
 
 def test_the_gap_between_frames_follows_the_speed():

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from descriptors import open_files
 
+from drivers.backoff import Reconnects
 from drivers.contract import CardPresented, DeviceConnected, DeviceLost, MessageRefused
 from drivers.link import LinkSpec
-from drivers.serial_line import unasked_lines
 from drivers.serial_line.reader import SerialReader
 from gateway.domain.credentials import h10301_bits
 from simulation.demo.devices import CardReaderFarEnd
@@ -185,12 +185,12 @@ async def test_an_adapter_that_is_unplugged_for_long_is_told_once_costs_nothing_
 ):
     tries = 0
 
-    def at_once(failures, *, longest):
+    def at_once(_reconnects):
         nonlocal tries
         tries += 1
         return 0.0
 
-    monkeypatch.setattr(unasked_lines, "reconnect_wait", at_once)
+    monkeypatch.setattr(Reconnects, "wait", at_once)
     reader = SerialReader(device_id=201, hold_seconds=0, spec=LinkSpec(far_end.url))
     async with running(reader.run(listener)):
         await listener.until(lambda: listener.of(DeviceConnected))
