@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from drivers.bus.bus import Bus
 from drivers.contract import (
@@ -24,12 +25,13 @@ from drivers.gates.limits import limits_of
 from drivers.gates.polls import Watch, poll_deadline
 from drivers.gates.profiled_gate import ProfiledGate
 from drivers.gates.pulses import RELEASE_AGAIN_SECONDS, RELEASE_SECONDS, HeldOutput
+from drivers.gates.steps import StepAttempt, Steps
 from drivers.modbus.frames import Framing
 from drivers.modbus.messages import Read, Write, WriteMany
 from drivers.modbus.points_and_position import points_of, position_of
 from drivers.modbus.polled_unit import PolledUnit, kept_value
 from drivers.modbus.profile import Command, GateProfile
-from drivers.modbus.unit_requests import DeviceBusy, UnitRequests
+from drivers.modbus.unit_requests import DeviceBusy, ModbusRequests
 
 _STEP_SECONDS = 3.0
 _BUSY_PAUSE = 0.1
@@ -52,15 +54,6 @@ class _Pulse:
 
     name: str
     release: Write | WriteMany
-
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A step command that was sent: where it leads, and the gate's position at that instant."""
-
-    leads_to: GatePosition
-    position: GatePosition
-    at: MonotonicSeconds
 
 
 class ModbusGate(ProfiledGate[Command, _Pulse]):
@@ -88,7 +81,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         self._profile = profile
         self.limits = limits_of(device_id, profile.position)
         self.has_position = profile.position is not None
-        self._requests = UnitRequests(
+        self._requests = ModbusRequests(
             bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000, pause=profile.pause_ms / 1000
         )
         self._unit = PolledUnit(requests=self._requests, profile=profile, monotonic=monotonic)
@@ -100,7 +93,9 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
             release=lambda pulse, deadline: self._requests.write(pulse.release, deadline=deadline),
             monotonic=monotonic,
         )
-        self._step: _Step | None = None
+        self._steps = Steps(
+            name=profile.name, settle_seconds=_STEP_SECONDS, position=lambda: self._position, monotonic=monotonic
+        )
         self._one_output = asyncio.Lock()
         self._pulsed = tuple(command for command in self._commands.values() if command.pulse_seconds is not None)
         self._outputs_are_known = not self._pulsed
@@ -135,30 +130,21 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
     ) -> None:
         if self._has_ended:
             raise LineDown("the gateway stops: nobody would end what begins now")
-        if not command.idempotent and (reason := self._why_no_step(name, leads_to)):
-            raise NotPermitted(reason)
-        step: _Step | None = None
-
-        def stands_against() -> str:
-            """Return what forbids the step. If nothing does, note the step, which is sent right after this call."""
-            nonlocal step
-            self._forget_step(step)  # of an attempt that a busy device has not taken
-            reason = forbidden() if forbidden is not None else ""
-            reason = reason or self._why_no_step(name, leads_to)
-            if not reason:
-                self._step = step = _Step(leads_to, self._position, self._monotonic())
-            return reason
-
-        asked = forbidden if command.idempotent else stands_against
+        step: StepAttempt | None = None
+        if not command.idempotent:
+            if reason := self._why_no_step(name, leads_to) or self._steps.why_not():
+                raise NotPermitted(reason)
+            step = self._steps.begin(forbidden, partial(self._why_no_step, name, leads_to))
+            forbidden = step.stands_against
         busy: DeviceBusy | None = None
         while True:
             try:
                 if not self._pulsed:
-                    await self._send(name, command, leads_to, deadline, asked, step=lambda: step)
+                    await self._send(name, command, leads_to, deadline, forbidden, step=step)
                     return
                 async with self._one_output:
                     await self._release_others(name, deadline)
-                    await self._send(name, command, leads_to, deadline, asked, step=lambda: step)
+                    await self._send(name, command, leads_to, deadline, forbidden, step=step)
                     return
             except DeviceBusy as refusal:
                 if self._has_ended:
@@ -178,7 +164,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         deadline: MonotonicSeconds,
         forbidden: Forbidden | None,
         *,
-        step: Callable[[], _Step | None],
+        step: StepAttempt | None,
     ) -> None:
         held: HeldOutput[_Pulse] | None = None
         if command.pulse_seconds is not None:
@@ -187,31 +173,17 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         try:
             with self._sending(held, leads_to):
                 await self._requests.write(self._profile.write_of(command), deadline=deadline, forbidden=forbidden)
-        except DeviceBusy:
-            self._pulses.never_sent(held)
-            self._forget_step(step())
+        except (DeviceBusy, DeadlinePassed, LineDown, NotPermitted) as error:
+            if isinstance(error, DeviceBusy):
+                self._pulses.never_sent(held)
+            if step is not None:
+                step.not_taken()
             raise
-        except (DeadlinePassed, LineDown, NotPermitted):
-            self._forget_step(step())
-            raise
-
-    def _forget_step(self, step: _Step | None) -> None:
-        """Forget a step that was noted, since the device has not got it."""
-        if step is not None and self._step is step:
-            self._step = None
 
     def _why_no_step(self, name: str, leads_to: GatePosition) -> str:
-        """Return why no step command may be sent now; "" when it may.
-
-        A step-by-step input answers a second pulse with the opposite movement. So a step is sent only where its effect
-        is known.
-        """
-        now = self._monotonic()
-        last = self._step
+        """Return why a step would do another thing where the gate is now; "" when it would not."""
         if self._position in _NO_STEP[leads_to]:
             return f"{name} is a step command and the gate is {self._position}: a step would do another thing"
-        if last is not None and last.position is self._position and now - last.at < _STEP_SECONDS:
-            return f"{name} is a step command and the last step shows no effect yet"
         return ""
 
     def _interrupted(self, watch: Watch, reports: Reports) -> None:

@@ -7,20 +7,24 @@ from collections.abc import Callable
 
 from drivers.bus.bus import Bus
 from drivers.contract import (
+    DeadlinePassed,
     DeviceConnected,
     DriverError,
     Forbidden,
     GatePosition,
+    LineDown,
     MonotonicSeconds,
+    NotPermitted,
     Report,
     Reports,
 )
 from drivers.gates.limits import limits_of
 from drivers.gates.polls import Watch, poll_deadline
 from drivers.gates.profiled_gate import ProfiledGate
+from drivers.gates.steps import Steps
 from drivers.serial_line.profile import Command, GateProfile, Query
 from drivers.serial_line.status import position_in
-from drivers.serial_line.unit_requests import UnitRequests
+from drivers.serial_line.unit_requests import FrameRequests
 
 _SETTLE_SECONDS = 2.0
 
@@ -50,7 +54,7 @@ class SerialGate(ProfiledGate[Command, Command]):
         self._profile = profile
         self.limits = limits_of(device_id, profile.position)
         self.has_position = profile.position is not None
-        self._requests = UnitRequests(bus=bus, profile=profile, unit=unit)
+        self._requests = FrameRequests(bus=bus, profile=profile, unit=unit)
         super().__init__(
             device_id=device_id,
             name=profile.name,
@@ -59,7 +63,9 @@ class SerialGate(ProfiledGate[Command, Command]):
             release=lambda command, deadline: self._requests.release(command, deadline=deadline),
             monotonic=monotonic,
         )
-        self._stepped: tuple[GatePosition, MonotonicSeconds] | None = None
+        self._steps = Steps(
+            name=profile.name, settle_seconds=_SETTLE_SECONDS, position=lambda: self._position, monotonic=monotonic
+        )
 
     async def run(self, reports: Reports) -> None:
         """Poll and report until cancelled. Before it ends, switch off outputs whose pulses the gateway must end."""
@@ -95,29 +101,25 @@ class SerialGate(ProfiledGate[Command, Command]):
         forbidden: Forbidden | None,
     ) -> None:
         def stands_against() -> str:
-            """Return what forbids the command. If nothing does, note a step, which is sent right after this call."""
-            reason = self._why_no_step(command)
-            if not reason and forbidden is not None:
-                reason = forbidden()
-            if not reason and not command.idempotent:
-                self._stepped = (self._position, self._monotonic())
-            return reason
+            return self._why_not_from_here(command) or ("" if forbidden is None else forbidden())
 
-        asked = forbidden if command.idempotent and not command.only_from else stands_against
+        step = None if command.idempotent else self._steps.begin(stands_against)
+        asked = stands_against if step is None else step.stands_against
         seconds = command.pulse_ms
         pulse = None if seconds is None else self._pulses.begin(command, seconds=seconds / 1000)
-        with self._sending(pulse, leads_to):
-            await self._requests.command(command, deadline=deadline, forbidden=asked)
+        try:
+            with self._sending(pulse, leads_to):
+                await self._requests.command(command, deadline=deadline, forbidden=asked)
+        except (DeadlinePassed, LineDown, NotPermitted):
+            if step is not None:
+                step.not_taken()
+            raise
 
-    def _why_no_step(self, command: Command) -> str:
+    def _why_not_from_here(self, command: Command) -> str:
         """Return why a command that is safe only from certain positions must not be sent now; "" when it may."""
         if command.only_from and self._position not in command.only_from:
             places = " or ".join(command.only_from)
             return f"{self._profile.name} takes this command only when {places}; it is {self._position}"
-        if self._stepped is not None and not command.idempotent:
-            before, at = self._stepped
-            if self._position is before and self._monotonic() - at < _SETTLE_SECONDS:
-                return f"{self._profile.name} has not been seen to move since the last step command"
         return ""
 
     async def _poll(self, watch: Watch) -> tuple[Report, ...]:
