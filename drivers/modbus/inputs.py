@@ -13,7 +13,7 @@ from drivers.modbus.frames import Framing
 from drivers.modbus.points_and_position import points_of
 from drivers.modbus.polled_unit import PolledUnit
 from drivers.modbus.profile import UnitProfile
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 
 
 class ModbusInputs:
@@ -42,7 +42,7 @@ class ModbusInputs:
         self._profile = profile
         self._monotonic = monotonic
         self._pace = PollPace(poll_seconds=profile.poll_ms / 1000, monotonic=monotonic)
-        self._requests = UnitRequests(
+        self._requests = ModbusRequests(
             bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000, pause=profile.pause_ms / 1000
         )
         self._unit = PolledUnit(requests=self._requests, profile=profile, monotonic=monotonic)

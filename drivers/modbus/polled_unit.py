@@ -11,7 +11,7 @@ from drivers.modbus.messages import Read, Table, Write, WriteMany
 from drivers.modbus.points_and_position import Held
 from drivers.modbus.profile import UnitProfile
 from drivers.modbus.profile_parts import Preparation
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 
 
 class PolledUnit:
@@ -24,7 +24,7 @@ class PolledUnit:
     """
 
     def __init__(
-        self, *, requests: UnitRequests, profile: UnitProfile, monotonic: Callable[[], float] = time.monotonic
+        self, *, requests: ModbusRequests, profile: UnitProfile, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self._requests = requests
         self._profile = profile
@@ -43,7 +43,7 @@ class PolledUnit:
         """Poll the device: prepare it if needed, send the heartbeat if due, and read everything.
 
         Return the values by table and wire address, and the instant of the first read, so that no value is older.
-        `deadline` is called for each request. Raises what `UnitRequests` raises, and DeviceFault when the device does
+        `deadline` is called for each request. Raises what `ModbusRequests` raises, and DeviceFault when the device does
         not keep a setting of its preparation, or when its watchdog ran out (the next call prepares it again).
         """
         try:

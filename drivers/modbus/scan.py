@@ -20,7 +20,7 @@ from drivers.contract import (
 )
 from drivers.modbus.frames import READ_IDENTIFICATION, REPORT_SERVER_ID, Framing
 from drivers.modbus.messages import FunctionCall, Read, Table
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 
 _FIRST_REGISTER = Read(Table.HOLDING_REGISTER, 0, 1)
 _PRESENCE_BYTES = 8 + 7
@@ -69,7 +69,7 @@ async def sight(
     Raises DeadlinePassed when the line had no pause long enough within `within` seconds, LineDown when it is down.
     """
     shortest = answer_seconds(bus, _PRESENCE_BYTES)
-    requests = UnitRequests(bus=bus, unit=unit, framing=framing, timeout=_WANTED * shortest, scan_shortest=shortest)
+    requests = ModbusRequests(bus=bus, unit=unit, framing=framing, timeout=_WANTED * shortest, scan_shortest=shortest)
     try:
         values, _ = await requests.read(_FIRST_REGISTER, deadline=monotonic() + within)
     except LineDown:
@@ -83,7 +83,7 @@ async def sight(
     else:
         answer = f"register 0 holds {values[0]}"
     longest = answer_seconds(bus, _IDENTITY_BYTES)
-    asking = UnitRequests(bus=bus, unit=unit, framing=framing, timeout=_WANTED * longest, scan_shortest=longest)
+    asking = ModbusRequests(bus=bus, unit=unit, framing=framing, timeout=_WANTED * longest, scan_shortest=longest)
     identity = await _identity(asking, IDENTIFICATION, identification_words, deadline=monotonic() + within)
     if not identity:
         identity = await _identity(asking, SERVER_ID, server_id_words, deadline=monotonic() + within)
@@ -91,7 +91,7 @@ async def sight(
 
 
 async def _identity(
-    requests: UnitRequests, call: FunctionCall, words: Callable[[bytes], str], *, deadline: MonotonicSeconds
+    requests: ModbusRequests, call: FunctionCall, words: Callable[[bytes], str], *, deadline: MonotonicSeconds
 ) -> str:
     """Return the unit's identity in words; "" when it gives none, or the line had no pause for the question.
 

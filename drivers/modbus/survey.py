@@ -14,7 +14,7 @@ from drivers.modbus.frames import Framing
 from drivers.modbus.messages import Read, Table
 from drivers.modbus.points_and_position import points_of
 from drivers.modbus.profile import GateProfile, RegisterPosition, UnitProfile
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 
 _PATIENCE = 5.0
 OPEN_PATIENCE = OPEN_SECONDS + 1.0  # longer than opening takes, so that the error is the reason why it failed
@@ -62,7 +62,7 @@ async def ask_for_unit(
 
     A line that is lost meanwhile is waited for, and the unit asked again. Raises LinkError when the line stays down.
     """
-    requests = UnitRequests(bus=bus, unit=unit, framing=framing, timeout=timeout)
+    requests = ModbusRequests(bus=bus, unit=unit, framing=framing, timeout=timeout)
     while True:
         await line_up(bus, monotonic=monotonic)
         try:
@@ -79,7 +79,7 @@ async def ask_for_unit(
 
 
 async def read_unit(
-    requests: UnitRequests, profile: UnitProfile, *, monotonic: Callable[[], float] = time.monotonic
+    requests: ModbusRequests, profile: UnitProfile, *, monotonic: Callable[[], float] = time.monotonic
 ) -> UnitValues:
     """Read everything that the profile names. A refused reading holds the refusal's text. Raises what a read raises."""
     held: dict[tuple[Table, int], int] = {}

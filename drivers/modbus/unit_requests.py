@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 
 from drivers.bus.bus import Bus
 from drivers.bus.transactions import Answer, Exchange, Prelude, Priority
+from drivers.bus.unit_requests import UnitRequests
 from drivers.contract import DeviceFault, Forbidden, LinkError, MonotonicSeconds, ProtocolViolation
 from drivers.modbus.frames import Framing, encode_request, fault_of, parse_reply
 from drivers.modbus.messages import (
@@ -31,7 +30,7 @@ class DeviceBusy(DeviceFault):
     """The device is busy and has not taken the request: it may take the same one in a moment."""
 
 
-class UnitRequests:
+class ModbusRequests(UnitRequests):
     """Reads and writes of one unit, each a single transaction that is never repeated."""
 
     def __init__(
@@ -49,18 +48,11 @@ class UnitRequests:
         `pause`: seconds without a byte that the unit needs before each request. `scan_shortest` makes reads scans,
         whose time-out the line may cut to this many seconds; None makes them polls.
         """
-        self._bus = bus
+        super().__init__(bus=bus, unit=unit, timeout=timeout, shortest=scan_shortest or 0.0)
         self._reads_as = Priority.POLL if scan_shortest is None else Priority.SCAN
-        self._shortest = scan_shortest or 0.0
-        self._unit = unit
         self._framing = framing
-        self._timeout = timeout
         self._prelude = Prelude(silence=pause) if pause else None
         self._is_numbered = framing == "tcp" and bus.spec.numbers_come_back
-
-    def telling_interruptions(self, told: Callable[[], None]) -> AbstractContextManager[None]:
-        """Inside this context, call `told` whenever an open line is lost, before it is opened again."""
-        return self._bus.telling_interruptions(told)
 
     async def read(self, read: Read, *, deadline: MonotonicSeconds) -> tuple[tuple[int, ...], MonotonicSeconds]:
         """Read values behind waiting commands; return them and when they were asked for, so that they are no older.
@@ -88,11 +80,7 @@ class UnitRequests:
         it refuses, and DeviceBusy when it refuses only for now. Raises LineDown, DeadlinePassed or, when `forbidden`
         gave a reason, NotPermitted when nothing was sent.
         """
-        try:
-            answer = await self._ask(write, Priority.COMMAND, deadline, forbidden)
-        except ProtocolViolation as violation:
-            raise LinkError(f"unit {self._unit} answered a command with garbage: {violation}") from violation
-        self._judge(answer.reply, write)
+        self._judge((await self._ask(write, Priority.COMMAND, deadline, forbidden)).reply, write)
 
     async def put(self, write: Write | WriteMany, *, deadline: MonotonicSeconds) -> None:
         """Write a setting or a heartbeat, which is no command, behind waiting commands.
@@ -119,14 +107,7 @@ class UnitRequests:
             explain=partial(_explain, self._framing, self._unit, tag if self._is_numbered else None),
             is_repeated=isinstance(request, Write),
         )
-        return await self._bus.transact(
-            exchange,
-            priority=priority,
-            deadline=deadline,
-            timeout=self._timeout,
-            forbidden=forbidden,
-            shortest=self._shortest,
-        )
+        return await self._transact(exchange, priority, deadline, forbidden)
 
     def _refused(self, reply: Reply, what: str) -> Exception:
         words = reply.words if isinstance(reply, Refusal) else "an answer of another kind"

@@ -23,7 +23,7 @@ from drivers.serial_line.frames import FrameSplitter
 from drivers.serial_line.line_splitter import TORN_SECONDS
 from drivers.serial_line.profile import Query, TagReaderProfile
 from drivers.serial_line.unasked_lines import listen, next_arrival
-from drivers.serial_line.unit_requests import UnitRequests
+from drivers.serial_line.unit_requests import FrameRequests
 from drivers.texts import BLANKS
 
 _QUIET_SECONDS = 0.2
@@ -86,7 +86,7 @@ class PolledTagReader:
         self._profile = profile
         self._query = query
         self._monotonic = monotonic
-        self._requests = UnitRequests(bus=bus, profile=profile, unit=unit)
+        self._requests = FrameRequests(bus=bus, profile=profile, unit=unit)
         self._presenter = _Presenter(device_id=device_id, profile=profile, unit=unit, hold_seconds=hold_seconds)
 
     @property

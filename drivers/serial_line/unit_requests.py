@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 
 from drivers.bus.bus import Bus
 from drivers.bus.transactions import Answer, Exchange, Prelude, Priority
-from drivers.contract import DeviceFault, Forbidden, LinkError, MonotonicSeconds, ProtocolViolation
+from drivers.bus.unit_requests import UnitRequests
+from drivers.contract import DeviceFault, Forbidden, MonotonicSeconds
 from drivers.serial_line.frames import FrameSplitter
 from drivers.serial_line.profile import Acknowledgement, Command, DeviceProfile, Query
 from drivers.serial_line.templates import Template
@@ -26,26 +25,15 @@ class Reply:
     is_refusal: bool = False
 
 
-class UnitRequests:
-    """Queries and commands of one unit, each a single transaction that is never repeated."""
+class FrameRequests(UnitRequests):
+    """Queries and commands of one unit."""
 
     def __init__(self, *, bus: Bus, profile: DeviceProfile, unit: int) -> None:
-        self._bus = bus
+        super().__init__(bus=bus, unit=unit, timeout=profile.reply_ms / 1000)
         self._profile = profile
-        self._unit = unit
-        self._timeout = profile.reply_ms / 1000
         line = profile.line
         self._shows_echoes = any(self._is_unlike(query.send, query.answer) for _, query in profile.queries())
         self._prelude = Prelude(silence=line.silence_ms / 1000, break_seconds=line.break_us / 1e6)
-
-    @property
-    def down_reason(self) -> str | None:
-        """The reason why the line is down, None while it is open."""
-        return self._bus.down_reason
-
-    def telling_interruptions(self, told: Callable[[], None]) -> AbstractContextManager[None]:
-        """Inside this context, call `told` whenever an open line is lost, before it is opened again."""
-        return self._bus.telling_interruptions(told)
 
     async def ask(self, query: Query, *, deadline: MonotonicSeconds) -> tuple[bytes, MonotonicSeconds]:
         """Send a query behind waiting commands; return the answer and when it was asked for, so that it is no older.
@@ -66,24 +54,12 @@ class UnitRequests:
         when it refuses. Raises LineDown, DeadlinePassed or, when `forbidden` gave a reason, NotPermitted when nothing
         was sent.
         """
-        await self._command(command.send, command.answer, deadline, forbidden)
+        await self._send(command.send, command.answer, Priority.COMMAND, deadline, forbidden)
 
     async def release(self, command: Command, *, deadline: MonotonicSeconds) -> None:
         """Send the command's release, which switches its output off; nothing without one. Raises as `command` does."""
         if command.release is not None:
-            await self._command(command.release, command.answer, deadline, None)
-
-    async def _command(
-        self,
-        template: Template,
-        answer: Template | Acknowledgement,
-        deadline: MonotonicSeconds,
-        forbidden: Forbidden | None,
-    ) -> None:
-        try:
-            await self._send(template, answer, Priority.COMMAND, deadline, forbidden)
-        except ProtocolViolation as violation:
-            raise LinkError(f"unit {self._unit} answered a command with garbage: {violation}") from violation
+            await self._send(command.release, command.answer, Priority.COMMAND, deadline)
 
     async def _send(
         self,
@@ -103,9 +79,7 @@ class UnitRequests:
             prelude=self._prelude if self._prelude != Prelude() else None,
             is_repeated=self._is_repeated(template, wanted),
         )
-        answer = await self._bus.transact(
-            exchange, priority=priority, deadline=deadline, timeout=self._timeout, forbidden=forbidden
-        )
+        answer = await self._transact(exchange, priority, deadline, forbidden)
         if answer.reply.is_refusal:
             raise DeviceFault(f"unit {self._unit} refused {request.hex(' ')}: {answer.reply.frame.hex(' ')}")
         return answer

@@ -29,7 +29,7 @@ from drivers.modbus.profile import Command, GateProfile, UnitProfile, load_unit_
 from drivers.modbus.section import ModbusDevice
 from drivers.modbus.survey import Answered, UnitValues, ask_for_unit, line_up, read_unit
 from drivers.modbus.traced_answers import LATE_SECONDS, AnswerTrace, TracedAnswer
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 from gateway.domain.errors import CommandRefused, ConfigError
 from gateway.site import Link, Site, find_profile, profile_folders
 
@@ -119,7 +119,7 @@ async def look(
     """Send the command `send` to a device, unless it is None, and read the device's values. Raises DriverError."""
     traced = AnswerTrace(framing=device.framing)
     line = Bus(name=device.link, spec=spec, trace=_both(trace, traced))
-    requests = UnitRequests(
+    requests = ModbusRequests(
         bus=line,
         unit=device.unit,
         framing=device.framing,
@@ -154,7 +154,7 @@ def _both(one: Trace, other: Trace) -> Trace:
     return trace
 
 
-async def _send(requests: UnitRequests, profile: UnitProfile, name: Literal["open", "stop"]) -> None:
+async def _send(requests: ModbusRequests, profile: UnitProfile, name: Literal["open", "stop"]) -> None:
     command: Command | None = None
     if isinstance(profile, GateProfile):
         command = profile.commands.open if name == "open" else profile.commands.stop

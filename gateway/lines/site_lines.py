@@ -9,7 +9,7 @@ from typing import Self
 from drivers.contract import DeadlinePassed, DriverError
 from drivers.modbus.scan import answer_seconds
 from drivers.modbus.survey import UnitValues, read_unit
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.lines.frames import LineFrames
 from gateway.lines.line import PolledLine
@@ -32,7 +32,7 @@ class LineValues:
         """
         for line in self.lines.values():
             if (device := line.devices.get(device_id)) is not None:
-                requests = UnitRequests(
+                requests = ModbusRequests(
                     bus=line.bus,
                     unit=device.unit,
                     framing=device.framing,

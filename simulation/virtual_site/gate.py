@@ -30,7 +30,7 @@ from drivers.modbus.frames import decode_request
 from drivers.modbus.gate import ModbusGate
 from drivers.modbus.messages import Read, Table, Write, WriteMany, coil_word
 from drivers.modbus.profile import GateProfile, load_profile
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 from drivers.profile_file import SHIPPED_PROFILES
 from gateway.domain.commands import GateAction
 from simulation.far_ends.barrier import Barrier, BarrierState, Wish
@@ -170,7 +170,7 @@ class SimulatedGate:
             framing="tcp",
             monotonic=monotonic,
         )
-        self._neighbour = UnitRequests(bus=self._bus, unit=_NEIGHBOUR, framing="tcp", timeout=_NEIGHBOUR_TIMEOUT)
+        self._neighbour = ModbusRequests(bus=self._bus, unit=_NEIGHBOUR, framing="tcp", timeout=_NEIGHBOUR_TIMEOUT)
         self._tasks: asyncio.TaskGroup | None = None
 
     @property

@@ -17,7 +17,7 @@ from drivers.bus.bus import Bus
 from drivers.contract import DriverError
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table, Write
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
 from simulation.far_ends.profile_wiring import relay_module
@@ -59,7 +59,7 @@ async def measure(path, *, dead) -> tuple[list[float], list[float]]:
     async with far_end.serial(path=path) as terminal, asyncio.TaskGroup() as group:
         bus = Bus(name="gates", spec=LinkSpec(f"serial:{terminal.path}", baud=38_400))
         tasks = [group.create_task(bus.run())]
-        of_units = {unit: UnitRequests(bus=bus, unit=unit, framing="rtu", timeout=REPLY_SECONDS) for unit in UNITS}
+        of_units = {unit: ModbusRequests(bus=bus, unit=unit, framing="rtu", timeout=REPLY_SECONDS) for unit in UNITS}
         tasks += [
             group.create_task(keep_polling(requests, polls if u == LIVE else [])) for u, requests in of_units.items()
         ]
@@ -76,7 +76,7 @@ async def measure(path, *, dead) -> tuple[list[float], list[float]]:
     return polls, commands
 
 
-async def keep_polling(requests: UnitRequests, took: list[float]) -> None:
+async def keep_polling(requests: ModbusRequests, took: list[float]) -> None:
     due = time.monotonic() + random.random() * POLL_SECONDS
     while True:
         await asyncio.sleep(max(0.0, due - time.monotonic()))

@@ -20,7 +20,7 @@ from drivers.bus.line_quality import REPLY_BOUNDS, Failure, LineAnswers, LineFau
 from drivers.contract import DriverError
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 
 ALLOWED = 0.06
 FIRST = Read(Table.HOLDING_REGISTER, 0, 1)
@@ -87,7 +87,7 @@ def polled(wires, running):
     """A bus on the wires, whose units 1 and 2 are polled."""
 
     async def poll(bus, unit):
-        requests = UnitRequests(bus=bus, unit=unit, framing="rtu", timeout=ALLOWED)
+        requests = ModbusRequests(bus=bus, unit=unit, framing="rtu", timeout=ALLOWED)
         while True:
             with contextlib.suppress(DriverError):
                 await requests.read(FIRST, deadline=time.monotonic() + 1.0)
@@ -230,7 +230,7 @@ async def test_unit_whose_numbered_answers_come_too_late_is_slow_and_not_silent(
     async with server, asyncio.TaskGroup() as group:
         bus = Bus(name="gates", spec=LinkSpec(f"tcp://127.0.0.1:{port}"))
         serving = group.create_task(bus.run())
-        requests = UnitRequests(bus=bus, unit=1, framing="tcp", timeout=0.1)
+        requests = ModbusRequests(bus=bus, unit=1, framing="tcp", timeout=0.1)
 
         async def ask():
             while True:

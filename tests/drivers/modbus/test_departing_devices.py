@@ -26,7 +26,7 @@ from drivers.contract import (
 from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate
 from drivers.modbus.messages import Read, Table
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
 from simulation.far_ends.profile_wiring import relay_module
@@ -110,7 +110,7 @@ async def test_a_line_that_ends_between_two_connections_refuses_whoever_waits_an
     far_end.misbehave(1, Misbehaviour(hangs_up_behind=1))
     async with far_end.tcp() as port, asyncio.TaskGroup() as group:
         bus = Bus(name="yard", spec=LinkSpec(f"tcp://127.0.0.1:{port}"))
-        unit = UnitRequests(bus=bus, unit=1, framing="tcp", timeout=0.5)
+        unit = ModbusRequests(bus=bus, unit=1, framing="tcp", timeout=0.5)
 
         async def is_refused() -> None:
             with pytest.raises(LineDown):

@@ -16,7 +16,7 @@ from drivers.bus.line_quality import LineFault
 from drivers.contract import DeviceFault, LinkError
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table, Write
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 
 TIMEOUT = 0.08
 READ = Read(Table.DISCRETE_INPUT, 0, 8)
@@ -69,7 +69,7 @@ async def line(tmp_path, running):
             end = FarEnd(tmp_path / f"line{len(ends)}", reads=reads, writes=writes)
             bus = Bus(name="yard", spec=end.spec)
             ends.append((end, group.create_task(bus.run())))
-            return end, bus, UnitRequests(bus=bus, unit=1, framing="rtu", timeout=TIMEOUT)
+            return end, bus, ModbusRequests(bus=bus, unit=1, framing="rtu", timeout=TIMEOUT)
 
         yield make
         for end, task in ends:

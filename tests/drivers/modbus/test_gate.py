@@ -33,7 +33,7 @@ from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate
 from drivers.modbus.messages import Read, Refusal, Table, Write
 from drivers.modbus.profile import PulseBy, load_profile
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
 from simulation.far_ends.profile_wiring import ProfileWiring, relay_module
@@ -255,7 +255,7 @@ async def test_a_device_that_stays_busy_is_asked_until_the_deadline(field, liste
 async def test_a_busy_device_is_named_where_the_next_attempt_comes_too_late(field, listener, monkeypatch):
     async with field(wiring=partial(busy, times=1000)) as it:
         await listener.until(lambda: listener.of(DeviceConnected))
-        write, tries = UnitRequests.write, []
+        write, tries = ModbusRequests.write, []
 
         async def late(requests, *args, **settings):
             tries.append(1)
@@ -263,7 +263,7 @@ async def test_a_busy_device_is_named_where_the_next_attempt_comes_too_late(fiel
                 raise DeadlinePassed("the line was not free before the deadline; nothing was sent")
             await write(requests, *args, **settings)
 
-        monkeypatch.setattr(UnitRequests, "write", late)
+        monkeypatch.setattr(ModbusRequests, "write", late)
         with pytest.raises(DeviceFault, match="busy"):
             await it.gate.open(deadline=soon())
 

@@ -20,7 +20,7 @@ from drivers.contract import DeadlinePassed, DriverError, ProtocolViolation
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table
 from drivers.modbus.scan import identification_words, server_id_words, sight
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
 from simulation.far_ends.profile_wiring import relay_module
@@ -45,7 +45,7 @@ class Polls:
         self.bodies = [self._keep_polling(unit) for unit in units]
 
     async def _keep_polling(self, unit):
-        requests = UnitRequests(bus=self._bus, unit=unit, framing="rtu", timeout=0.3)
+        requests = ModbusRequests(bus=self._bus, unit=unit, framing="rtu", timeout=0.3)
         asked_at = None
         while True:
             due = time.monotonic() + POLL_SECONDS

@@ -29,7 +29,7 @@ from drivers.contract import (
 from drivers.link import LinkSpec
 from drivers.serial_line.gate import SerialGate
 from drivers.serial_line.profile import Acknowledgement, GateProfile, Query, load_gate_profile
-from drivers.serial_line.unit_requests import UnitRequests
+from drivers.serial_line.unit_requests import FrameRequests
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.pseudo_terminal import PseudoTerminal
 from simulation.far_ends.serial_devices import SerialBarrier
@@ -315,7 +315,7 @@ class OneAnswer:
 async def test_an_echo_of_a_line_is_looked_for_where_answers_cannot_be_taken_for_one(profiles, query, shown):
     profile = load_gate_profile(profiles / "line-barrier.toml").model_copy(update={"status": query})
     line = OneAnswer()
-    requests = UnitRequests(bus=line, profile=profile, unit=3)
+    requests = FrameRequests(bus=line, profile=profile, unit=3)
     command = profile.commands.open.model_copy(update={"answer": Acknowledgement.ECHO})
     with pytest.raises(LinkError):
         await requests.command(command, deadline=soon())

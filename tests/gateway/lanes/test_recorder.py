@@ -12,7 +12,7 @@ from drivers.bus.bus import Bus
 from drivers.bus.wire import Direction
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Table, Write, coil_word
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes.recorder import Recorder
@@ -80,7 +80,7 @@ async def test_entry_waits_until_the_command_that_came_with_it_is_on_a_free_line
         )
         running = group.create_task(bus.run())
         await until(lambda: bus.down_reason is None)
-        requests = UnitRequests(bus=bus, unit=1, framing="tcp", timeout=5)
+        requests = ModbusRequests(bus=bus, unit=1, framing="tcp", timeout=5)
         sending = group.create_task(requests.write(OPEN, deadline=time.monotonic() + 5, forbidden=lambda: ""))
         recorder.put(entry("granted"))
         await sending

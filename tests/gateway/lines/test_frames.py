@@ -14,7 +14,7 @@ from drivers.bus.transactions import Exchange, Priority
 from drivers.contract import DriverError
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 from gateway.domain.errors import NotFoundError
 from gateway.lines.frames import LineFrames
 from gateway.lines.line import PolledLine
@@ -48,7 +48,7 @@ def frames_of(bus, *, card_units=frozenset(), framing="rtu"):
 
 
 async def ask(bus, unit=GATE):
-    requests = UnitRequests(bus=bus, unit=unit, framing="rtu", timeout=0.1)
+    requests = ModbusRequests(bus=bus, unit=unit, framing="rtu", timeout=0.1)
     loop = asyncio.get_running_loop()
     try:
         await requests.read(INPUTS, deadline=loop.time() + 5)

@@ -14,7 +14,7 @@ from drivers.bus.bus import Bus
 from drivers.contract import DriverError
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.lines.line import PolledLine
 from gateway.lines.scans import DONE, LineScans
@@ -27,7 +27,7 @@ USED, NEW = 1, 5
 
 
 async def keep_polling(bus):
-    requests = UnitRequests(bus=bus, unit=USED, framing="rtu", timeout=0.2)
+    requests = ModbusRequests(bus=bus, unit=USED, framing="rtu", timeout=0.2)
     while True:
         due = time.monotonic() + 0.2
         with suppress(DriverError):

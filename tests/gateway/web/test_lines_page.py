@@ -14,7 +14,7 @@ from drivers.bus.line_quality import LineQuality, UnitQuality
 from drivers.contract import DriverError
 from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table
-from drivers.modbus.unit_requests import UnitRequests
+from drivers.modbus.unit_requests import ModbusRequests
 from gateway.domain.problems import ProblemKind
 from gateway.lines.line import PolledLine
 from gateway.problems.lines import SiteLine
@@ -29,7 +29,7 @@ USED, NEW = 7, 9
 
 
 async def keep_polling(bus):
-    requests = UnitRequests(bus=bus, unit=USED, framing="rtu", timeout=0.3)
+    requests = ModbusRequests(bus=bus, unit=USED, framing="rtu", timeout=0.3)
     while True:
         due = time.monotonic() + 0.2
         with suppress(DriverError):
