@@ -193,6 +193,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         2,
+        "a step is sent again before the gate was seen to move",
+        "drivers/gates/steps.py",
+        "and last.position is self._position()",
+        "and False",
+        tests=("tests/drivers/modbus/test_gate.py", "tests/drivers/serial_line/test_serial_gate.py"),
+    ),
+    Mutation(
+        2,
         "the date of a fleet command's nonce is believed without its proof",
         "gateway/fleet/nonces.py",
         "if not hmac.compare_digest(seal.encode(), self._seal(said).encode()):",
