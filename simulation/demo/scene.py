@@ -14,6 +14,7 @@ from simulation.far_ends.central.accounts import CentralAccount, RoleForm
 from simulation.far_ends.central.seed import card_number
 
 ACCOUNT = "demo"
+"""The account that signs in at the page. Its password is its name."""
 MISCONFIGURED = 2
 """Exit status of a gateway whose site file or secrets are wrong."""
 CARDS = 500
@@ -21,7 +22,7 @@ SITE_FOLDER = "site"
 GATEWAY_FOLDER = "gateway"
 _SECRETS: Mapping[str, str] = MappingProxyType(
     # The demo listens on loopback alone; these are the words that its documentation names.
-    {"demo-password": "demo", "central-password": "demo", "camera-password": "demo"}
+    {"central-password": "demo", "camera-password": "demo"}
 )
 CAMERA_ACCOUNT = ("viewer", "demo")
 MANAGER_SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"  # noqa: S105 (of the demo)
@@ -132,10 +133,6 @@ timezone = "America/Toronto"
 [api]
 host = "127.0.0.1"
 port = {port}
-
-[[api.accounts]]
-username = "{ACCOUNT}"
-password = "demo-password"
 
 [central]
 url = "{ready.central_url}"

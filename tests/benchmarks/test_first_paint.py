@@ -20,6 +20,7 @@ import pytest
 from aiohttp import web
 from free_ports import free_port
 from playwright.async_api import Browser, async_playwright
+from running_gateway import give_account
 
 from simulation.demo.devices import CardReaderFarEnd
 from simulation.far_ends.barrier import Barrier
@@ -112,10 +113,7 @@ async def start_site(stack: AsyncExitStack, folder: Path) -> str:
         stack.callback(reader.unplug)
     port = free_port()
     (folder / "site.toml").write_text(site_text(folder, ports, port))
-    secrets = folder / "secrets"
-    secrets.mkdir(mode=0o700)
-    (secrets / "chief").write_text("chief")
-    (secrets / "chief").chmod(0o600)
+    give_account(folder / "data", password="chief")
     log = stack.enter_context((folder / "gateway.log").open("wb"))
     words = [sys.executable, "-m", "gateway", "run", str(folder / "site.toml"), "--data", str(folder / "data")]
     gateway = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -154,9 +152,6 @@ def site_text(folder: Path, ports: list[int], port: int) -> str:
 name = "Benchmark"
 [api]
 port = {port}
-[[api.accounts]]
-username = "chief"
-password = "chief"
 """
     for line, modbus in enumerate(ports):
         text += f'[[links]]\nid = "line-{line}"\nurl = "tcp://127.0.0.1:{modbus}"\n'

@@ -21,7 +21,7 @@ from aiohttp import web
 from figures import show
 from free_ports import free_port
 from nats_server import NatsServer, Relay, nats_server
-from running_gateway import PASSWORD, SECRETS, SITE, RunningGateway
+from running_gateway import PASSWORD, SITE, RunningGateway, give_account
 from waiting import until
 
 from gateway.fleet.line import FleetLine
@@ -129,7 +129,7 @@ def site_file(central: str, server: str, port: int) -> str:
     """A site with one lane, whose gate is away."""
     return (
         SITE.replace("port = 0", f"port = {port}")
-        + f"""permissions = ["*"]
+        + f"""
 [central]
 url = "{central}"
 username = "gateway"
@@ -258,8 +258,10 @@ async def scene(folder: Path):
         await relay.join()
         async with central.serving() as url, aiohttp.ClientSession() as http:
             (folder / "site.toml").write_text(site_file(url, f"nats://127.0.0.1:{relay.port}", port))
-            secrets = SECRETS | {"EDGE_GATEWAY_SECRET_CENTRAL": "right horse"}
-            with RunningGateway(folder, "--data", folder / "data", **secrets) as gateway:
+            give_account(folder / "data")
+            with RunningGateway(
+                folder, "--data", folder / "data", EDGE_GATEWAY_SECRET_CENTRAL="right horse"
+            ) as gateway:
                 await asyncio.to_thread(gateway.serves)
                 lane = Lane(http, port)
                 await lane.sign_in()

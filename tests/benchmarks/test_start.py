@@ -25,6 +25,7 @@ import pytest
 from free_ports import free_port
 from large_store import fill_cards, fill_events
 from processes import cpu_seconds, megabytes, tree
+from running_gateway import PASSWORD, give_account
 
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
@@ -39,7 +40,6 @@ LANES = 2
 AIM_OWN_SECONDS, AIM_SIGN_IN_SECONDS, AIM_MEGABYTES = 1.0, 2.5, 100.0
 IDLE_SECONDS = 30
 LONGEST = 60
-PASSWORD = "hunter2-hunter2"
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for name in ("site.db", "cards.db"):
         shutil.copy(source / name, folder / name)
     asyncio.run(fill_cards(folder, cards=CARDS))
+    give_account(folder)
     yield folder
     shutil.rmtree(folder)
 
@@ -73,6 +74,7 @@ async def test_start_with_a_large_store(large: Path, tmp_path: Path) -> None:
 async def test_memory_of_an_idle_gateway(tmp_path: Path) -> None:
     data = tmp_path / "data"
     await fill_cards(data, cards=IDLE_CARDS)
+    give_account(data)
     async with field() as modbus:
         port = write_site(tmp_path, modbus)
         process = start(tmp_path, data)
@@ -157,18 +159,11 @@ async def field() -> AsyncIterator[int]:
 
 def write_site(folder: Path, modbus: int) -> int:
     port = free_port()
-    secrets = folder / "secrets"
-    secrets.mkdir(mode=0o700)
-    (secrets / "chief").write_text(PASSWORD)
-    (secrets / "chief").chmod(0o600)
     text = f"""
 [site]
 name = "Benchmark"
 [api]
 port = {port}
-[[api.accounts]]
-username = "chief"
-password = "chief"
 [[links]]
 id = "barriers"
 url = "tcp://127.0.0.1:{modbus}"

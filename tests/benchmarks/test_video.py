@@ -23,6 +23,7 @@ import pytest
 from figures import show
 from free_ports import free_port
 from processes import cpu_seconds, megabytes, tree
+from running_gateway import give_account
 from waiting import until
 
 from drivers.rtsp.packetizer import LARGEST_PACKET
@@ -36,9 +37,6 @@ SITE = """
 name = "Bench"
 [api]
 port = {port}
-[[api.accounts]]
-username = "demo"
-password = "demo"
 [storage]
 media_gigabytes = 5
 free_floor_gigabytes = 0.1
@@ -79,14 +77,11 @@ class Gateway:
     def __init__(self, folder: Path, *, cameras_port: int, count: int, more: str = "") -> None:
         self.port = free_port()
         folder.mkdir(parents=True)
-        (folder / "secrets").mkdir(mode=0o700)
-        secret = folder / "secrets" / "demo"
-        secret.write_text("demo\n")
-        secret.chmod(0o600)
         text = SITE.format(port=self.port) + more
         text += "".join(CAMERA.format(id=200 + n, port=cameras_port, number=n) for n in range(1, count + 1))
         (folder / "site.toml").write_text(text)
         self.data = folder / "data"
+        give_account(self.data, "demo", "demo")
         self.log = (folder / "log").open("wb")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "gateway", "run", str(folder / "site.toml"), "--data", str(self.data)],

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from far_end_site import a_barrier
+from running_gateway import give_account
 from waiting import until
 
 from drivers.contract import CardPresented, GatePosition
@@ -28,7 +29,6 @@ from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
 
 CARD = "4711"
-PASSWORD = "hunter2-hunter2"
 _WITHIN = 30.0
 LANE = """
 [[devices]]
@@ -71,9 +71,6 @@ SITE = """# The site of the tests
 name = "Small"
 [api]
 port = 0
-[[api.accounts]]
-username = "chief"
-password = "chief"
 [storage]
 media_gigabytes = 1
 free_floor_gigabytes = 0.1
@@ -175,8 +172,9 @@ async def a_house(folder: Path) -> AsyncIterator[House]:
         path = folder / "site.toml"
         lanes = (LANE.format(name=y.name, gate=y.gate, reader=y.reader, port=y.port) for y in yards)
         path.write_text(SITE + "".join(lanes))
+        give_account(folder / "data")
         data = stack.enter_context(DataFolder.open(folder / "data"))
-        secrets = Secrets(folder=folder, environ={"EDGE_GATEWAY_SECRET_CHIEF": PASSWORD})
+        secrets = Secrets(folder=folder, environ={"EDGE_GATEWAY_SECRET_SCREEN": "hush-hush"})
         gateway = Gateway(
             loaded=load_whole(path, secrets=secrets),
             files=TrialFiles(path=path, folder=folder / "data" / "site-file"),

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from pathlib import Path
 from types import TracebackType
@@ -21,22 +22,18 @@ from typing import Self, TextIO
 from forked import Forked, done
 
 from gateway.cli import main
+from gateway.cli.users.register import made
+from gateway.web.auth.password_hashes import hash_password
+from gateway.web.register.changes import AddAccount
 
 PROGRAM = Path(sys.executable).with_name("edge-gateway")
-BARE_SITE = """
+SITE = """
 [site]
 name = "Small"
 [api]
 port = 0
 """
 PASSWORD = "hunter2-hunter2"
-SITE = f"""{BARE_SITE}
-[[api.accounts]]
-username = "chief"
-password = "chief"
-"""
-"""With an account, whose password is PASSWORD."""
-SECRETS = {"EDGE_GATEWAY_SECRET_CHIEF": PASSWORD}
 _ENVIRON = {"PATH": os.environ["PATH"], "COLUMNS": "120"}
 _SECONDS = 30
 
@@ -45,6 +42,13 @@ _OWN_PROCESS = ("run", "demo")
 """Commands that handle signals and set limits of their process."""
 _ONE_AT_A_TIME = threading.Lock()
 _BY_A_COMMAND: ContextVar[bool] = ContextVar("by_a_command", default=False)
+
+
+def give_account(data: Path, username: str = "chief", password: str = PASSWORD) -> None:
+    """Put an administrator into the register of a data folder, which may be new and on which no gateway runs."""
+    change = AddAccount(username=username, password_hash=hash_password(password), role="administrator")
+    with ThreadPoolExecutor(1) as thread:  # one without a loop, which a command makes itself
+        thread.submit(made, change, data, new=True).result()
 
 
 class _Said(io.TextIOBase):

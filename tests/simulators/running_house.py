@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from running_gateway import PASSWORD
 from waiting import until
 
 from gateway.app.gateway import Gateway
@@ -29,7 +30,6 @@ devices = [
 ]
 [api]
 port = 0
-accounts = [{{ username = "chief", password = "chief" }}]
 [[lanes]]
 id = "entry"
 name = "Entry"
@@ -38,7 +38,7 @@ arming = {{ device = 103, point = "arming_loop" }}
 closing = {{ device = 101, point = "closing_loop" }}
 """
 
-CHIEF = {"username": "chief", "password": "hunter2-hunter2"}
+CHIEF = {"username": "chief", "password": PASSWORD}
 
 
 @dataclass
@@ -94,5 +94,5 @@ async def at_work(folder: Path, data: Path, environ: Mapping[str, str]) -> Async
 async def running(folder: Path, port: int) -> AsyncIterator[str]:
     """The house with its address."""
     (folder / "site.toml").write_text(SITE.format(port=port))
-    async with at_work(folder, folder / "data", {"EDGE_GATEWAY_SECRET_CHIEF": CHIEF["password"]}) as house:
+    async with at_work(folder, folder / "data", {}) as house:
         yield f"http://127.0.0.1:{await house.serves()}"

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from lacks import cannot
-from running_gateway import SECRETS, SITE, RunningGateway
+from running_gateway import SITE, RunningGateway
 
 
 def test_the_limit_is_zero_whatever_it_was():
@@ -29,7 +29,7 @@ def test_the_limit_is_zero_whatever_it_was():
 
 async def test_a_running_gateway_has_that_limit(tmp_path):
     (tmp_path / "site.toml").write_text(SITE)
-    with RunningGateway(tmp_path, "--data", "data", **SECRETS) as running:
+    with RunningGateway(tmp_path, "--data", "data") as running:
         await asyncio.to_thread(running.serves)
         limits = Path(f"/proc/{running.process.pid}/limits").read_text()
         assert await asyncio.to_thread(running.end) == 0

@@ -14,17 +14,20 @@ from waiting import until
 
 from gateway.domain.events import Event, EventKind
 from gateway.store import Entry, Store
+from gateway.web.auth.password_hashes import hash_password
 from simulation.far_ends.barrier import Wish
 
 EVENTS = 1000
 
 
 async def fill(folder):
-    """Write events, and close the store."""
+    """Write events and an account, and close the store."""
     folder.mkdir()
     store = Store(folder=folder, site_name="Small", sends=False)
     await store.open()
     lines = (Event(EventKind.VEHICLE_PASSED, n, clock_trusted=True, description=f"vehicle {n}") for n in range(EVENTS))
+    chief = {"password_hash": hash_password(CHIEF["password"]), "role": "administrator", "now": 1}
+    await store.accounts.add(CHIEF["username"], **chief)
     await asyncio.gather(*(store.journal.record(Entry(events=(one,))) for one in lines))
     await store.close()
 

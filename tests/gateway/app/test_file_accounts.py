@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from aiohttp import ClientSession
-from running_gateway import BARE_SITE, PASSWORD, SECRETS, typed
+from running_gateway import PASSWORD, SITE, typed
 from running_house import at_work
 from waiting import until
 
@@ -29,13 +29,13 @@ username = "guard"
 password = "guard"
 permissions = ["can_view_devices"]
 """
-ENVIRON = SECRETS | {"EDGE_GATEWAY_SECRET_GUARD": SECOND}
+ENVIRON = {"EDGE_GATEWAY_SECRET_CHIEF": PASSWORD, "EDGE_GATEWAY_SECRET_GUARD": SECOND}
 
 
 @pytest.fixture
 def site(tmp_path):
     path = tmp_path / "site.toml"
-    path.write_text(BARE_SITE + ACCOUNTS)
+    path.write_text(SITE + ACCOUNTS)
     return path
 
 
@@ -150,11 +150,11 @@ async def test_while_the_disk_refuses_it_is_tried_again(taking, store, tmp_path,
 
 @pytest.mark.parametrize("confirms", [True, False])
 async def test_a_change_on_trial_brings_no_account_before_it_is_confirmed(site, data, tmp_path, confirms):
-    site.write_text(BARE_SITE)
-    async with at_work(tmp_path, data, ENVIRON) as gateway:
+    site.write_text(SITE)
+    async with at_work(tmp_path, data, ENVIRON | {"EDGE_GATEWAY_SECRET_NEXT": SECOND}) as gateway:
         await gateway.serves()
         site_file = gateway.gateway.services.site_file
-        site.write_text(BARE_SITE + ACCOUNTS)
+        site.write_text(SITE + ACCOUNTS)
         done = await site_file.reload(asks_person=True)
         assert done.sentences() == ("account chief was added", "account guard was added")
         store = gateway.gateway.store
@@ -169,5 +169,9 @@ async def test_a_change_on_trial_brings_no_account_before_it_is_confirmed(site, 
             (event,) = page.events
             assert event.description.startswith("The register has taken over chief, guard from the site file;")
         else:
-            assert site.read_text() == BARE_SITE
-            assert await store.accounts.all() == ()
+            assert site.read_text() == SITE
+            site.write_text(SITE + ACCOUNTS.replace("chief", "next"))  # what was taken back has had its time by then
+            assert (await site_file.reload(asks_person=True)).on_trial
+            site_file.confirm(by="user:ada")
+            await gateway.tells("accounts_taken_over")
+            assert [one.username for one in await store.accounts.all()] == ["guard", "next"]

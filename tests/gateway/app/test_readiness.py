@@ -5,6 +5,7 @@ from __future__ import annotations
 import aiohttp
 import pytest
 from far_end_site import a_barrier
+from running_gateway import give_account
 from running_house import CHIEF, running
 from waiting import until
 
@@ -16,6 +17,7 @@ from simulation.far_ends.modbus_far_end import Misbehaviour
 
 @pytest.mark.usefixtures("frequent_reports", "soon_lost")
 async def test_ready_is_503_with_the_lane_named_while_it_cannot_work(tmp_path):
+    give_account(tmp_path / "data")
     async with a_barrier() as (_, far_end, port), running(tmp_path, port) as url, aiohttp.ClientSession() as client:
 
         async def ready(status: int) -> list[str]:
@@ -56,6 +58,7 @@ async def kept_travels(folder, *seconds):
 
 async def test_a_gate_that_became_slower_is_a_problem(tmp_path):
     await kept_travels(tmp_path, *[3.0] * 40, *[4.8] * 5)
+    give_account(tmp_path / "data")
     async with a_barrier() as (_, _, port), running(tmp_path, port) as url, aiohttp.ClientSession() as client:
         async with client.post(f"{url}/v1/auth/login", json=CHIEF) as answer:
             headers = {"SessionID": (await answer.json())["session"]}

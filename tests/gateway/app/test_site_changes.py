@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 
 import pytest
 from aiohttp import ClientSession
-from changing_site import LANE, PASSWORD, a_house
+from changing_site import LANE, a_house
 from far_end_site import a_barrier
+from running_gateway import PASSWORD
 
 from drivers.contract import GatePosition
 from gateway.domain.commands import GateAction
@@ -190,7 +191,7 @@ async def test_devices_and_lanes_come_and_go(house):
 async def test_faults_and_what_needs_a_restart_change_nothing(house):
     runners = [house.runner("entry"), house.runner("exit")]
     sound = house.edit("held_open_seconds = 60", "held_open_seconds = 90").decode()
-    house.path.write_text(sound + "[rtsp]\nusername = 'a'\npassword = 'chief'\n")
+    house.path.write_text(sound + "[rtsp]\nusername = 'a'\npassword = 'screen'\n")
     done = await house.site_file.reload()
     assert done.refused == ("[rtsp] changes only with a restart",)
     house.path.write_text(sound.replace("held_open_seconds = 90", "held_open_seconds = -1"))

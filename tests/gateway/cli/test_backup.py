@@ -7,7 +7,7 @@ import os
 
 import pytest
 from aiohttp import ClientSession
-from running_gateway import PASSWORD, SECRETS, SITE, typed
+from running_gateway import PASSWORD, SITE, give_account, typed
 from running_house import at_work
 
 PHRASE = {"EDGE_GATEWAY_BACKUP_PASSPHRASE": "yard works in the north"}
@@ -32,8 +32,8 @@ def box(tmp_path):
     folder = tmp_path / "box"
     (folder / "secrets").mkdir(parents=True)
     (folder / "site.toml").write_text(SITE)
-    (folder / "secrets" / "chief").touch(0o600)
-    (folder / "secrets" / "chief").write_text(PASSWORD)
+    (folder / "secrets" / "camera").touch(0o600)
+    (folder / "secrets" / "camera").write_text("hush-hush")
     return folder
 
 
@@ -44,6 +44,7 @@ def named(folder) -> tuple:
 async def test_a_box_is_backed_up_while_it_runs_and_goes_on_elsewhere(box, tmp_path):
     other, backups = tmp_path / "other", tmp_path / "backups"
     backups.mkdir()
+    give_account(box / "data")
     async with at_work(box, box / "data", {}):
         for _ in range(2):
             done = await asyncio.to_thread(typed, "backup", backups, "--keep", "1", *named(box), **PHRASE)
@@ -65,7 +66,7 @@ async def test_a_box_is_backed_up_while_it_runs_and_goes_on_elsewhere(box, tmp_p
 
 
 def test_what_cannot_be_backed_up_is_told_in_a_sentence(box, tmp_path):
-    done = typed("backup", tmp_path / "b", *named(box), **PHRASE, **SECRETS)
+    done = typed("backup", tmp_path / "b", *named(box), **PHRASE)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "is not the data folder of a gateway that has run" in done.stderr
     done = typed("backup", tmp_path / "b", "--site", tmp_path / "no.toml", "--data", tmp_path, **PHRASE)
@@ -101,5 +102,5 @@ def test_root_takes_its_settings_only_from_its_own_files(box, tmp_path, of):
 def test_a_site_file_of_the_gateways_user_says_nothing_to_root(box, tmp_path):
     (box / "site.toml").write_text(SITE + f'[backup]\ntarget = "{tmp_path / "elsewhere"}"\n')
     os.chown(box / "site.toml", 12345, 12345)
-    done = typed("backup", *named(box), **PHRASE, **SECRETS)
+    done = typed("backup", *named(box), **PHRASE)
     assert (done.returncode, "put [backup] into /etc/edge-gateway-backup/backup.toml" in done.stderr) == (2, True)

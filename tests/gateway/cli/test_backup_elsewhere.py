@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from running_gateway import PASSWORD, SITE, typed
+from running_gateway import SITE, typed
 from running_house import at_work
 from s3_store import ACCESS_KEY, BUCKET, REGION, SECRET_KEY, S3Store
 
@@ -37,7 +37,7 @@ async def box(tmp_path, store):
     folder = tmp_path / "box"
     (folder / "secrets").mkdir(parents=True)
     (folder / "site.toml").write_text(f'{SITE}{SECTION}endpoint = "{store.endpoint}"\n')
-    for name, text in (("chief", PASSWORD), ("store-key", ACCESS_KEY), ("store-secret", SECRET_KEY)):
+    for name, text in (("store-key", ACCESS_KEY), ("store-secret", SECRET_KEY)):
         (folder / "secrets" / name).touch(0o600)
         (folder / "secrets" / name).write_text(text)
     async with at_work(folder, folder / "data", {}):

@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from running_gateway import BARE_SITE, RunningGateway, typed, typed_here
+from running_gateway import SITE, RunningGateway, typed, typed_here
 from typer.testing import CliRunner
 
 from gateway.cli.app import Invocation, app
@@ -15,7 +15,7 @@ from gateway.cli.app import Invocation, app
 @pytest.fixture
 def site(tmp_path):
     path = tmp_path / "site.toml"
-    path.write_text(BARE_SITE)
+    path.write_text(SITE)
     return path
 
 
@@ -64,7 +64,7 @@ def test_check_tells_programs_what_it_found(site, tmp_path):
     told = json.loads(good.stdout)
     assert (good.returncode, told["good"], told["faults"]) == (0, True, [])
     assert told["warnings"] == ["lanes: the file has no lanes, so no gate opens; add [[lanes]]"]
-    site.write_text(BARE_SITE + "colour = 1\n")
+    site.write_text(SITE + "colour = 1\n")
     bad = typed("check", "site.toml", "--json", cwd=tmp_path)
     assert (bad.returncode, bad.stderr) == (2, "")
     assert json.loads(bad.stdout)["faults"] == ["api.colour: unknown key"]
@@ -72,7 +72,7 @@ def test_check_tells_programs_what_it_found(site, tmp_path):
 
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_a_bad_site_gives_every_fault_and_status_2(command, site, tmp_path):
-    site.write_text(BARE_SITE + 'colour = 1\n[[cameras]]\nid = 1\nname = "x"\nurl = "http://x"\n')
+    site.write_text(SITE + 'colour = 1\n[[cameras]]\nid = 1\nname = "x"\nurl = "http://x"\n')
     result = typed(command, "site.toml", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
     assert sorted(result.stderr.splitlines()) == [

@@ -8,7 +8,7 @@ import tomllib
 
 from hypothesis import given
 from hypothesis import strategies as st
-from running_gateway import BARE_SITE, typed
+from running_gateway import SITE, typed
 from running_house import at_work
 from ws_responder import responder
 
@@ -32,7 +32,7 @@ async def call(folder, *words):
 
 
 async def checked(folder, printed):
-    (folder / "found.toml").write_text(BARE_SITE + printed)
+    (folder / "found.toml").write_text(SITE + printed)
     return await asyncio.to_thread(typed, "check", "found.toml", cwd=folder)
 
 
@@ -48,7 +48,7 @@ async def test_what_is_found_goes_into_a_site_file(tmp_path):
         told = json.loads((await call(tmp_path, *words, "--json")).stdout)
     assert [unit["unit"] for unit in told["lines"][0]["units"]] == [3, 5]
     assert told["cameras"][0]["name"] == "Yard camera P3245"
-    site = tomllib.loads(BARE_SITE + told["fragment"])
+    site = tomllib.loads(SITE + told["fragment"])
     assert [(device["unit"], device["framing"]) for device in site["devices"]] == [(3, "rtu"), (5, "rtu")]
     assert site["cameras"][0]["url"] == "rtsp://192.168.1.20/"
 
@@ -57,8 +57,7 @@ async def test_a_line_of_the_running_gateway_is_asked_there_and_its_own_devices_
     async with two_units().serial(path=tmp_path / "port") as terminal:
         line = f"serial:{terminal.path}"
         (tmp_path / "site.toml").write_text(
-            BARE_SITE
-            + f'[[links]]\nid = "gates"\nurl = "{line}"\nbaud = 19200\n[[devices]]\nid = 101\nname = "Barrier"\n'
+            SITE + f'[[links]]\nid = "gates"\nurl = "{line}"\nbaud = 19200\n[[devices]]\nid = 101\nname = "Barrier"\n'
             'driver = "modbus-gate"\nlink = "gates"\nprofile = "relay-barrier"\nunit = 3\nframing = "rtu"\n'
         )
         async with at_work(tmp_path, tmp_path / "data", {}) as gateway:
@@ -94,5 +93,5 @@ def test_any_names_make_a_sound_site_file(units, cameras):
         for number, (unit, answer, identity) in enumerate(units)
     )
     found = Found(lines, tuple(FoundCamera(address, name, "ONVIF") for address, name in cameras))
-    site = Site.model_validate(tomllib.loads(BARE_SITE + fragment(found)))
+    site = Site.model_validate(tomllib.loads(SITE + fragment(found)))
     assert (len(site.devices), len(site.links), len(site.cameras)) == (len(units), len(units), len(cameras))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
-from running_gateway import SECRETS, SITE, typed
+from running_gateway import SITE, typed
 from running_house import at_work
 
 from gateway.runtime import landlock
@@ -13,7 +13,7 @@ from gateway.runtime import landlock
 
 async def test_doctor_lists_what_is_wrong_with_what_to_do(tmp_path):
     (tmp_path / "site.toml").write_text(SITE)
-    async with at_work(tmp_path, tmp_path / "data", SECRETS) as gateway:
+    async with at_work(tmp_path, tmp_path / "data", {}) as gateway:
         await gateway.serves()
         shown = await asyncio.to_thread(typed, "doctor", "--data", tmp_path / "data")
         asked = await asyncio.to_thread(typed, "doctor", "--data", tmp_path / "data", "--json")

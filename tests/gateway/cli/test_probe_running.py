@@ -7,7 +7,7 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
-from running_gateway import BARE_SITE, typed
+from running_gateway import SITE, typed
 from running_house import at_work
 
 from drivers.modbus.profile import load_profile
@@ -17,7 +17,7 @@ from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import ProfileWiring
 
 SITE = (
-    BARE_SITE
+    SITE
     + """
 [[links]]
 id = "gates"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession
-from running_gateway import PASSWORD, PROGRAM, SECRETS, SITE, RunningGateway, typed
+from running_gateway import PASSWORD, PROGRAM, SITE, RunningGateway, give_account, typed
 from running_house import at_work
 
 CAMERA = """
@@ -23,10 +23,7 @@ url = "rtsp://127.0.0.1:1/main"
 username = "viewer"
 password = "camera"
 """
-CAMERA_SECRETS = {"EDGE_GATEWAY_SECRET_CAMERA": "hush-hush"}
-
-
-ALL_SECRETS = SECRETS | CAMERA_SECRETS
+SECRETS = {"EDGE_GATEWAY_SECRET_CAMERA": "hush-hush"}
 
 
 async def reload(data: Path, *options: str, status: int = 0) -> str:
@@ -61,13 +58,14 @@ def soon_good(monkeypatch):
 def site(tmp_path):
     path = tmp_path / "site.toml"
     path.write_text(SITE)
+    give_account(tmp_path / "data")
     return path
 
 
 @pytest.mark.usefixtures("soon_good")
 async def test_the_site_file_is_read_again_by_the_command_and_by_a_signal(site, tmp_path):
     data = tmp_path / "data"
-    async with at_work(tmp_path, data, ALL_SECRETS) as gateway:
+    async with at_work(tmp_path, data, SECRETS) as gateway:
         port = await gateway.serves()
         assert "nothing is different" in await reload(data)
 
@@ -122,7 +120,7 @@ async def test_the_site_file_is_read_again_by_the_command_and_by_a_signal(site, 
 
 @pytest.mark.usefixtures("soon_good")
 async def test_an_account_that_is_added_may_sign_in_and_the_port_stays(site, tmp_path):
-    async with at_work(tmp_path, tmp_path / "data", ALL_SECRETS) as gateway:
+    async with at_work(tmp_path, tmp_path / "data", SECRETS) as gateway:
         port = await gateway.serves()
         site.write_text(SITE + '[[api.accounts]]\nusername = "second"\npassword = "camera"\n')
         assert "account second was added" in await reload(tmp_path / "data")
@@ -134,7 +132,7 @@ class Gateway(RunningGateway):
     """A gateway in a process of its own."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder, "--data", folder / "data", **SECRETS)
+        super().__init__(folder, "--data", folder / "data")
 
 
 @pytest.mark.long("three starts of a gateway; test_trial_files has each moment at which it may be killed")

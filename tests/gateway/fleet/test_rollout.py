@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fleet_desk import ANNA
 from nats_server import NatsServer
-from running_gateway import SECRETS, SITE, RunningGateway, typed
+from running_gateway import SITE, RunningGateway, give_account, typed
 from waiting import until
 
 from gateway.domain.errors import ConfigError
@@ -54,7 +54,8 @@ class Yard:
             (folder / name).mkdir()
             text = SITE + FLEET.format(url=server.url, name=name, key=ANNA[1]) + AREA * (name == "gate-1")
             (folder / name / "site.toml").write_text(text)
-            one = RunningGateway(folder / name, "--data", folder / name / "data", **SECRETS)
+            give_account(folder / name / "data")
+            one = RunningGateway(folder / name, "--data", folder / name / "data")
             self.running[name] = stack.enter_context(one)
         self.before = self.files()
 

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 from mosquitto import listener, mosquitto
-from running_gateway import SECRETS, SITE, RunningGateway
+from running_gateway import SITE, RunningGateway
 from waiting import wait_until
 
 from gateway.domain.events import EventKind
@@ -31,7 +31,7 @@ def test_it_is_there_moves_with_its_section_and_says_when_it_goes(tmp_path):
         wait_until(lambda: heard.is_there)
         site = tmp_path / "site.toml"
         site.write_text(SITE + SECTION.format(port=broker.port, topic="yard"))
-        with RunningGateway(tmp_path, "--data", "data", **SECRETS, EDGE_GATEWAY_SECRET_GATE=SECRET) as gateway:
+        with RunningGateway(tmp_path, "--data", "data", EDGE_GATEWAY_SECRET_GATE=SECRET) as gateway:
             gateway.serves()
             wait_until(lambda: heard.payloads("yard/north/gate-1/verdict"))
             assert json.loads(heard.payloads("yard/north/gate-1/verdict")[-1])["site"] == "Small"

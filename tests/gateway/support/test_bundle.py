@@ -10,7 +10,8 @@ import tarfile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from running_gateway import BARE_SITE, RunningGateway, typed
+from running_gateway import SITE as BARE_SITE
+from running_gateway import RunningGateway, typed
 
 from gateway.domain.events import EventKind
 from gateway.problems.problem import Part, Problem, ProblemKind

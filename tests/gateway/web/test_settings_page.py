@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import aiohttp
 import pytest
 import pytest_asyncio
-from changing_site import PASSWORD, a_house
+from changing_site import a_house
 from page_visitor import sign_in
 from playwright.async_api import expect
+from running_gateway import PASSWORD
 
 from gateway.domain.events import EventKind
 from gateway.site import running_site
@@ -118,7 +119,7 @@ async def test_a_reader_that_is_not_seen_to_read_is_named_while_its_change_is_on
 
 
 async def test_faults_stand_at_their_lines_and_secrets_nowhere(site, browser_page):
-    site.house.edit('password = "chief"', 'password = "hunter2"')
+    site.house.edit("[storage]", '[rtsp]\nusername = "screen"\npassword = "hunter2"\n[storage]')
     async with browser_page() as page:
         await sign_in(page, site, view="settings", password=PASSWORD)
         await expect(page.locator(".file .faulty")).to_contain_text('password = "…"')
@@ -145,7 +146,7 @@ async def test_accounts_by_the_rules_of_the_register(site, browser_page):
         await expect(rows.filter(has_text="ada")).to_contain_text("operator, without a second factor")
         await page.get_by_role("button", name="Disable: ada").click()
         await expect(rows.filter(has_text="ada")).to_contain_text("may not sign in")
-    (added, _) = reversed(await told(site.house, EventKind.ACCOUNT_CHANGED))
+    (_, added, _) = await told(site.house, EventKind.ACCOUNT_CHANGED)  # the oldest adds the account that signs in
     assert added.description == "chief: The account ada was added, with the role operator."
     assert PASSWORD not in added.description + added.data
 

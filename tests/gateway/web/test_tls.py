@@ -13,18 +13,16 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientError, ClientSession
 from certificates import write_pair
-from running_gateway import PASSWORD, SECRETS, typed
+from running_gateway import PASSWORD, give_account, typed
 from running_house import at_work
 from structlog.testing import capture_logs
 from waiting import until
 
 from gateway.web.http import server
 
-ACCOUNT = '[[api.accounts]]\nusername = "chief"\npassword = "chief"\n'
-
 
 def site(folder, api):
-    (folder / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = 0\n{api}\n{ACCOUNT}')
+    (folder / "site.toml").write_text(f'[site]\nname = "North"\n[api]\nport = 0\n{api}\n')
     return folder / "site.toml"
 
 
@@ -45,7 +43,8 @@ async def command(*words, **environ):
 async def test_the_interface_is_served_over_tls_and_commands_find_it_there(tmp_path):
     pair = write_pair(tmp_path)
     site(tmp_path, f'host_names = ["gate.example.com"]\n{pair.section()}')
-    async with at_work(tmp_path, tmp_path / "data", SECRETS) as gateway, ClientSession() as client:
+    give_account(tmp_path / "data")
+    async with at_work(tmp_path, tmp_path / "data", {}) as gateway, ClientSession() as client:
         port = await gateway.serves()
         url, named = f"https://127.0.0.1:{port}", {"ssl": trusting(pair), "server_hostname": "gate.example.com"}
         host = {"Host": f"gate.example.com:{port}"}
@@ -66,7 +65,7 @@ async def test_a_command_speaks_to_nobody_with_another_certificate(tmp_path):
     (tmp_path / "other").mkdir()
     other, own = write_pair(tmp_path / "other"), write_pair(tmp_path)
     site(tmp_path, other.section())
-    async with at_work(tmp_path, tmp_path / "data", SECRETS) as gateway:
+    async with at_work(tmp_path, tmp_path / "data", {}) as gateway:
         port = await gateway.serves()
         environ = {"EDGE_GATEWAY_PASSWORD": PASSWORD, "SSL_CERT_FILE": str(own.certificate)}
         told = await command("outbox", "list", "--url", f"https://chief@localhost:{port}", **environ)
@@ -132,14 +131,14 @@ async def test_a_replaced_certificate_counts_without_a_restart_and_half_a_pair_d
 )
 async def test_a_network_gets_plain_http_only_where_the_site_file_says_so(tmp_path, host, api, addresses, warned):
     path = site(tmp_path, f'host = "{host}"\n{api}')
-    told = await command("check", path, **SECRETS)
+    told = await command("check", path)
     assert told.returncode == 0, told.stderr
     assert warned in told.stdout
     assert ("warning: api" in told.stdout) is bool(warned)
     if "plain_http" not in api and warned:
         assert "plain_http = true" in told.stdout
         assert "[api.tls]" in told.stdout
-    async with at_work(tmp_path, tmp_path / "data", SECRETS) as gateway:
+    async with at_work(tmp_path, tmp_path / "data", {}) as gateway:
         found = listening(await gateway.serves())
     assert found <= addresses
     assert found
@@ -161,7 +160,7 @@ def listening(port):
 def test_a_certificate_that_has_ended_is_told_by_check(tmp_path):
     write_pair(tmp_path, days=-1)
     path = site(tmp_path, '[api.tls]\ncertificate = "served.crt"\nkey = "served.key"\n')
-    told = typed("check", path, **SECRETS)
+    told = typed("check", path)
     assert told.returncode == 0
     assert "served.crt ended on" in told.stdout
 
@@ -179,13 +178,13 @@ def test_a_certificate_that_has_ended_is_told_by_check(tmp_path):
 async def test_a_certificate_that_cannot_be_used_is_told_by_check_and_stops_no_gateway(tmp_path, spoilt, words):
     pair = write_pair(tmp_path)
     path = site(tmp_path, '[api.tls]\ncertificate = "served.crt"\nkey = "served.key"\n')
-    assert "warning: api" not in (await command("check", path, cwd=tmp_path.parent, **SECRETS)).stdout
+    assert "warning: api" not in (await command("check", path, cwd=tmp_path.parent)).stdout
     spoilt(pair)
-    told = await command("check", path, **SECRETS)
+    told = await command("check", path)
     assert told.returncode == 0
     assert words in told.stdout
     assert "until this is fixed the interface is not served" in told.stdout
-    async with at_work(tmp_path, tmp_path / "data", SECRETS) as gateway:
+    async with at_work(tmp_path, tmp_path / "data", {}) as gateway:
         assert words in (await gateway.tells("interface_not_served"))["error"]
 
 
