@@ -8,6 +8,7 @@ from pydantic import Field, PlainValidator, model_validator
 
 from drivers.profile_file import Part
 from drivers.serial_line.checksums import Algorithm
+from drivers.serial_line.splitter import Splitter
 from drivers.serial_line.templates import plain_bytes
 
 LONGEST_FRAME = 512
@@ -139,7 +140,7 @@ class Framing(Sealing):
         return self.terminator is not None and not self.start and not self.checks
 
 
-class FrameSplitter:
+class FrameSplitter(Splitter):
     """The finder of frames in bytes that come in any pieces, with noise between them.
 
     When bytes begin like a frame but are none, the search goes on one byte further. So a frame right behind noise is
@@ -153,22 +154,9 @@ class FrameSplitter:
     """
 
     def __init__(self, framing: Framing, *, torn: bool = False) -> None:
+        super().__init__(torn=torn and framing.bears_only_ends)
         self._framing = framing
-        self._torn = torn and framing.bears_only_ends
         self._pending = b""
-        self._overlong = False
-        self._given_up = False
-        self.dropped = 0
-
-    @property
-    def is_mid_frame(self) -> bool:
-        """True when the next bytes may belong to a frame that began before."""
-        return self.is_pending or self._torn
-
-    @property
-    def awaits_rest(self) -> bool:
-        """True when the begin of a frame was given up, so that its rest may still come and look like a whole one."""
-        return self._given_up
 
     @property
     def is_pending(self) -> bool:
@@ -198,6 +186,10 @@ class FrameSplitter:
                 self._give_up(length)
         return tuple(frames)
 
+    def pause(self) -> tuple[bytes, ...]:
+        """Give up the pending frame, unless only terminators separate frames: its rest would look like a whole one."""
+        return () if self._framing.bears_only_ends else self.end_of_silence()
+
     def end_of_silence(self) -> tuple[bytes, ...]:
         """Give up the pending frame after a silence; return the frames hidden in it.
 
@@ -213,11 +205,6 @@ class FrameSplitter:
         self._overlong = False
         self._given_up |= given_up
         return tuple(frames)
-
-    def forget(self) -> None:
-        """Drop the pending bytes, which are no whole frame, because the line hung up."""
-        self._drop(len(self._pending))
-        self._overlong = False
 
     def _length(self) -> int | None:
         """Return the length of the frame that the pending bytes may begin with.
@@ -277,6 +264,7 @@ class FrameSplitter:
 
     def _drop(self, count: int) -> None:
         self.dropped += count
+        self.last_dropped = self._pending[:count] or self.last_dropped
         self._pending = self._pending[count:]
 
 

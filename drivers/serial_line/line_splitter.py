@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from drivers.serial_line.splitter import Splitter
+
 SWITCHED_ON: Final = bytes((0x80, 0xC0, 0xE0, 0xFC, 0xFE, 0xFF))
 """Bytes that a line shows when it is switched on: zeros, then ones. No digit is one or two bits away from one."""
 NOISE: Final = bytes((*range(0x21), 0x7F)) + SWITCHED_ON
@@ -13,15 +15,6 @@ NOISE: Final = bytes((*range(0x21), 0x7F)) + SWITCHED_ON
 _FEWEST_BYTES: Final = 4
 """Fewer bytes may look like seven data bits or UTF-16 by accident."""
 LONGEST_LINE = 256
-PAUSE_SECONDS = 0.2
-"""Seconds of silence after which pending bytes are judged: whether they begin a line, or end one in another way."""
-TORN_SECONDS = 5.0
-"""Seconds of silence after which the begin of a line is given up.
-
-The time is long because a serial server may hold back the rest of a line for as long as TCP takes to send it again. A
-line that was given up never counts as a card, because half a number may be another card's number; nor does its rest,
-however late it comes.
-"""
 _PAIRS = (b"\r\n", b"\n\r")
 _LINE_ENDS = re.compile(rb"[\r\n]+")
 
@@ -45,7 +38,7 @@ def _never(_: bytes) -> bool:
     return False
 
 
-class LineSplitter:
+class LineSplitter(Splitter):
     """The splitter of a reader's bytes, which come in any pieces, into lines.
 
     A line is complete only when its terminator has come. Empty lines are ignored. A line longer than `longest` is
@@ -75,28 +68,14 @@ class LineSplitter:
     ) -> None:
         if not terminator:
             raise ValueError("lines need a terminator")
+        super().__init__(torn=torn or cut)
         self._terminator = terminator
         self._blank = b"\r\n" if terminator in _PAIRS else b""
         self._longest = longest
         self._is_foreign = is_foreign
         self._is_whole = is_whole
         self._pending = bytearray()
-        self._overlong = False
-        self._torn = torn or cut
         self._cut = cut
-        self._given_up = False
-        self.dropped = 0
-        self.last_dropped = b""
-
-    @property
-    def is_mid_line(self) -> bool:
-        """True when the next bytes may belong to a line that began before."""
-        return self.is_pending or self._torn
-
-    @property
-    def awaits_rest(self) -> bool:
-        """True when the begin of a line was given up, so that its rest may still come."""
-        return self._given_up
 
     @property
     def is_pending(self) -> bool:
@@ -140,25 +119,19 @@ class LineSplitter:
             self._torn = self._cut
         return ()
 
-    def end_of_silence(self) -> bool:
-        """Drop the begin of a line after a silence; return whether there was one. Call it after `TORN_SECONDS`.
+    def end_of_silence(self) -> tuple[bytes, ...]:
+        """Drop the begin of a line after `TORN_SECONDS` of silence. No line is hidden in it.
 
         What comes next is the begin of a line if the line was torn, but may be the rest of a line that was seen to
         begin on this connection.
         """
-        was_pending = self.is_pending
-        if was_pending:
+        if self.is_pending:
             begin = self.last_dropped if self._overlong else bytes(self._pending)
             self._given_up |= not self._torn and bool(begin.strip(NOISE))
             self._drop(begin)
-        self.forget()
-        self._torn = self._cut = False
-        return was_pending
-
-    def forget(self) -> None:
-        """Drop the pending bytes, which are no whole line, because the connection hung up."""
         self._pending.clear()
-        self._overlong = False
+        self._overlong = self._torn = self._cut = False
+        return ()
 
     def _is_rest(self, line: bytes) -> bool:
         """Return whether a line, the first that has come to its end, may be the rest of another."""

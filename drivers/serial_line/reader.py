@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
 from drivers.card_hold import CardHold
-from drivers.contract import CardPresented, MessageRefused, MonotonicSeconds, ProtocolViolation, Reports
-from drivers.link import Arrival, Connection, LinkSpec
+from drivers.contract import CardPresented, MonotonicSeconds
+from drivers.link import LinkSpec
 from drivers.serial_line.card_lines import CheckDigits, Form, alphabet, has_its_begin, read_line
-from drivers.serial_line.line_splitter import NOISE, PAUSE_SECONDS, TORN_SECONDS, LineSplitter
-from drivers.serial_line.unasked_lines import listen, next_arrival
+from drivers.serial_line.line_splitter import NOISE, LineSplitter
+from drivers.serial_line.speaking_reader import SpeakingReader
 
 _MOST_REMEMBERED: Final = 8
 _FEWEST_LETTERS: Final = 4
@@ -83,10 +83,8 @@ class Heartbeats:
         return bool(self._named and text) and not text.replace(self._named, b"")
 
 
-class SerialReader:
+class SerialReader(SpeakingReader):
     """A `drivers.contract.Reader` over lines of text.
-
-    Such a reader sends nothing until it reads a card, so connected only means that its port is open.
 
     Args:
         device_id: the id that its reports carry.
@@ -113,89 +111,36 @@ class SerialReader:
         heartbeat: str = "",
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._device_id = device_id
-        self._spec = spec
+        super().__init__(device_id=device_id, spec=spec, monotonic=monotonic)
         self._terminator = terminator.encode("latin-1")
         self._prefix = prefix
         self._form = form
         self._check_digits = check_digits
         self._heartbeats = Heartbeats(named=heartbeat.encode(), alphabet=alphabet(form, prefix=prefix))
         self._hold = CardHold(seconds=hold_seconds)
-        self._monotonic = monotonic
-        self._was_mid_line = False
         self._sends_tag_frames = False
 
-    @property
-    def device_id(self) -> int:
-        """The device's id in the site file."""
-        return self._device_id
-
-    async def run(self, reports: Reports) -> None:
-        """Keep the port open and report cards until cancelled."""
-        await listen(
-            self._spec,
-            lambda connection, unsettled: self._read(connection, unsettled, reports),
-            device_id=self._device_id,
-            reports=reports,
-            monotonic=self._monotonic,
-        )
-
-    async def _read(self, connection: Connection, unsettled: Arrival | None, reports: Reports) -> None:
-        """Report cards until the connection is lost, which raises LinkError.
-
-        A line of text that the loss cuts in two is dropped, both halves: half a number may be another card's number.
-        """
-        splitter = LineSplitter(
+    def _splitter(self, *, torn: bool, cut: bool) -> LineSplitter:
+        return LineSplitter(
             terminator=self._terminator,
-            torn=unsettled is not None,
-            cut=self._was_mid_line,
+            torn=torn,
+            cut=cut,
             is_foreign=self._heartbeats.is_foreign,
             is_whole=partial(has_its_begin, form=self._form, prefix=self._prefix),
         )
-        arrival, last_at, paused = unsettled, self._monotonic(), False
-        try:
-            while True:
-                dropped = splitter.dropped
-                if arrival is not None:
-                    last_at, paused = arrival.at, False
-                    lines = splitter.feed(arrival.data)
-                elif not paused:
-                    paused = True
-                    lines = splitter.pause()
-                else:
-                    paused, lines = False, ()
-                    splitter.end_of_silence()
-                for line in lines:
-                    self._present(line, last_at, reports)
-                if splitter.dropped > dropped:
-                    self._refuse(splitter.last_dropped, last_at, reports)
-                patience = TORN_SECONDS - PAUSE_SECONDS if paused else PAUSE_SECONDS
-                arrival = await next_arrival(connection, within=patience if splitter.is_mid_line else None)
-        finally:
-            self._was_mid_line = splitter.is_mid_line or splitter.awaits_rest
 
-    def _present(self, line: bytes, at: MonotonicSeconds, reports: Reports) -> None:
-        try:
-            card = self._heartbeats.without(line)
-            reading = read_line(
-                card,
-                form=self._form,
-                prefix=self._prefix,
-                check_digits=self._check_digits,
-                sends_tag_frames=self._sends_tag_frames,
-            )
-        except ProtocolViolation as violation:
-            reports(MessageRefused(self._device_id, str(violation), line, at))
-            return
+    def _cards(self, message: bytes, at: MonotonicSeconds) -> Iterator[CardPresented]:
+        reading = read_line(
+            self._heartbeats.without(message),
+            form=self._form,
+            prefix=self._prefix,
+            check_digits=self._check_digits,
+            sends_tag_frames=self._sends_tag_frames,
+        )
         self._heartbeats.card_read()
         self._sends_tag_frames |= reading.is_tag_frame
-        presented = self._hold.of(
-            CardPresented(self._device_id, reading.bit_length, reading.bits, reading.text, at),
-        )
-        if presented is not None:
-            reports(presented)
+        card = CardPresented(self._device_id, reading.bit_length, reading.bits, reading.text, at)
+        return filter(None, (self._hold.of(card),))
 
-    def _refuse(self, text: bytes, at: MonotonicSeconds, reports: Reports) -> None:
-        """Report what was no line, unless it is a heartbeat that needs no telling."""
-        if not self._heartbeats.is_told(text):
-            reports(MessageRefused(self._device_id, _NO_LINE, text, at))
+    def _why_dropped(self, data: bytes) -> str:
+        return "" if self._heartbeats.is_told(data) else _NO_LINE

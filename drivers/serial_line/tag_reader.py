@@ -11,23 +11,18 @@ from drivers.card_hold import CardHold
 from drivers.contract import (
     CardPresented,
     DriverError,
-    MessageRefused,
     MonotonicSeconds,
     ProtocolViolation,
     Report,
     Reports,
 )
 from drivers.gates.polls import Watch, poll_deadline
-from drivers.link import Arrival, Connection, LinkSpec
+from drivers.link import LinkSpec
 from drivers.serial_line.frames import FrameSplitter
-from drivers.serial_line.line_splitter import TORN_SECONDS
 from drivers.serial_line.profile import Query, TagReaderProfile
-from drivers.serial_line.unasked_lines import listen, next_arrival
+from drivers.serial_line.speaking_reader import SpeakingReader
 from drivers.serial_line.unit_requests import FrameRequests
 from drivers.texts import BLANKS
-
-_QUIET_SECONDS = 0.2
-"""Seconds of silence after which an incomplete frame is given up."""
 
 
 class _Presenter:
@@ -113,10 +108,8 @@ class PolledTagReader:
         return (*watch.answered(None, {}, at=asked_at), *cards)
 
 
-class SpeakingTagReader:
+class SpeakingTagReader(SpeakingReader):
     """A `drivers.contract.Reader` for a reader that sends a frame for each card by itself.
-
-    Such a reader sends nothing until it reads a card, so connected only means that its port is open.
 
     Args:
         device_id: the id that its reports carry.
@@ -137,56 +130,15 @@ class SpeakingTagReader:
         hold_seconds: float,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._device_id = device_id
-        self._spec = spec
+        super().__init__(device_id=device_id, spec=spec, monotonic=monotonic)
         self._framing = profile.replies
-        self._was_mid_frame = False
-        self._monotonic = monotonic
         self._presenter = _Presenter(device_id=device_id, profile=profile, unit=unit, hold_seconds=hold_seconds)
 
-    @property
-    def device_id(self) -> int:
-        """The device's id in the site file."""
-        return self._device_id
+    def _splitter(self, *, torn: bool, cut: bool) -> FrameSplitter:
+        return FrameSplitter(self._framing, torn=torn or cut)
 
-    async def run(self, reports: Reports) -> None:
-        """Keep the port open and report cards until cancelled."""
-        await listen(
-            self._spec,
-            lambda connection, unsettled: self._hear(connection, unsettled, reports),
-            device_id=self._device_id,
-            reports=reports,
-            monotonic=self._monotonic,
-        )
+    def _cards(self, message: bytes, at: MonotonicSeconds) -> tuple[CardPresented, ...]:
+        return self._presenter.cards(message, at=at)
 
-    async def _hear(self, connection: Connection, unsettled: Arrival | None, reports: Reports) -> None:
-        splitter = FrameSplitter(self._framing, torn=self._was_mid_frame or unsettled is not None)
-        patience = TORN_SECONDS if self._framing.bears_only_ends else _QUIET_SECONDS
-        last_at = self._monotonic()
-        raw = b"" if unsettled is None else unsettled.data
-        frames = splitter.feed(raw)
-        told = 0
-        try:
-            while True:
-                if splitter.dropped > told:
-                    told = splitter.dropped
-                    reports(MessageRefused(self._device_id, "bytes that are no frame of its profile", raw, last_at))
-                for frame in frames:
-                    self._present(frame, last_at, reports)
-                arrival = await next_arrival(connection, within=patience if splitter.is_mid_frame else None)
-                if arrival is None:
-                    frames = splitter.end_of_silence()
-                else:
-                    last_at, raw = arrival.at, arrival.data
-                    frames = splitter.feed(raw)
-        finally:
-            self._was_mid_frame = splitter.is_mid_frame or splitter.awaits_rest
-
-    def _present(self, frame: bytes, at: MonotonicSeconds, reports: Reports) -> None:
-        try:
-            cards = self._presenter.cards(frame, at=at)
-        except ProtocolViolation as violation:
-            reports(MessageRefused(self._device_id, str(violation), frame, at))
-            return
-        for card in cards:
-            reports(card)
+    def _why_dropped(self, data: bytes) -> str:  # noqa: ARG002 (the base's signature)
+        return "bytes that are no frame of its profile"

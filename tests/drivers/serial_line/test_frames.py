@@ -191,9 +191,9 @@ def test_what_is_no_template(written):
 
 def test_where_only_ends_are_marked_a_torn_frame_is_dropped_up_to_its_end():
     marked = FrameSplitter(Framing(terminator=b"\r\n"), torn=True)
-    assert marked.is_mid_frame
+    assert marked.is_mid_message
     assert [frame for piece in (b"57", b"2\r", b"\n11572\r\n") for frame in marked.feed(piece)] == [b"11572\r\n"]
-    assert not marked.is_mid_frame
+    assert not marked.is_mid_message
 
 
 def test_a_frame_that_proves_itself_needs_no_end_before_it():

@@ -53,23 +53,17 @@ def test_the_begin_of_a_line_is_dropped_after_silence_and_never_taken_for_a_card
     splitter = LineSplitter(terminator=b"\r\n")
     assert splitter.feed(b"123") == ()
     assert splitter.is_pending
-    assert splitter.end_of_silence()
+    assert splitter.end_of_silence() == ()
     assert not splitter.is_pending
+    assert (splitter.dropped, splitter.last_dropped) == (1, b"123")
+    assert splitter.end_of_silence() == ()
     assert splitter.dropped == 1
-    assert not splitter.end_of_silence()
 
 
 def test_a_line_that_pauses_is_one_line():
     splitter = LineSplitter(terminator=b"\r\n")
     assert splitter.feed(b"123") == ()
     assert splitter.feed(b"45\r\n") == (b"12345",)
-
-
-def test_a_torn_line_is_forgotten():
-    splitter = LineSplitter(terminator=b"\r\n")
-    splitter.feed(b"123")
-    splitter.forget()
-    assert splitter.feed(b"456\r\n") == (b"456",)
 
 
 def test_a_terminator_is_needed():
@@ -80,18 +74,18 @@ def test_a_terminator_is_needed():
 @pytest.mark.parametrize("pieces", [[b"572\r\n11572\r\n"], [b"5", b"72\r", b"\n115", b"72\r\n"], [b"\r\n11572\r\n"]])
 def test_after_a_torn_line_only_what_follows_its_end_counts(pieces):
     splitter = LineSplitter(terminator=b"\r\n", torn=True)
-    assert splitter.is_mid_line
+    assert splitter.is_mid_message
     assert [line for piece in pieces for line in splitter.feed(piece)] == [b"11572"]
-    assert not splitter.is_mid_line
+    assert not splitter.is_mid_message
 
 
 def test_a_torn_line_ends_with_a_long_silence_so_that_the_first_card_counts():
     splitter = LineSplitter(terminator=b"\r\n", cut=True)
     splitter.feed(b"5")
     splitter.pause()
-    assert splitter.is_mid_line
+    assert splitter.is_mid_message
     splitter.end_of_silence()
-    assert not splitter.is_mid_line
+    assert not splitter.is_mid_message
     assert splitter.feed(b"11572\r\n") == (b"11572",)
 
 
