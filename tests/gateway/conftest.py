@@ -1,6 +1,10 @@
-"""Shorter time-outs of drivers, for tests that wait for what a far end does or leaves out."""
+"""Shorter time-outs of drivers, for tests that wait for what a far end does or leaves out; folders for other users."""
 
 from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -20,3 +24,14 @@ def soon_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(polls, "LOST_AFTER_SECONDS", 0.5)
     monkeypatch.setattr(unit_states, "REST_SHARE", 0.5)
     monkeypatch.setattr(unit_states, "REST_SHARE_BESIDE_LIVE", 0.5)
+
+
+@pytest.fixture
+def reachable_path() -> Iterator[Path]:
+    """Make a temporary folder that other users can pass through.
+
+    It is outside the runner's own folder: each further run of a test closes that one to them.
+    """
+    with tempfile.TemporaryDirectory(prefix="edge-gateway-") as name:
+        Path(name).chmod(0o711)
+        yield Path(name)

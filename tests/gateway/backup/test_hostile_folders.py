@@ -9,7 +9,6 @@ import shutil
 from contextlib import suppress
 
 import pytest
-from reachable import reachable
 
 from gateway.backup.archive import read_manifest
 from gateway.backup.making import Place, make_backup
@@ -23,6 +22,12 @@ USER = 12345
 PASSPHRASE = "yard works in the north"
 SECRET = b"root alone reads this\n" * 40
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has rights to lose")
+
+
+@pytest.fixture
+def tmp_path(reachable_path):
+    """A folder that the gateway's own user reaches."""
+    return reachable_path
 
 
 @pytest.fixture
@@ -51,7 +56,6 @@ def box(tmp_path, opened):
         file = box.site_file.parent / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text('[site]\nname = "Small"\n')
-    reachable(tmp_path / "box")
     for path in ((tmp_path / "box"), *(tmp_path / "box").rglob("*")):
         os.chown(path, USER, USER)
     return box

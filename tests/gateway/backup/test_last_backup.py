@@ -7,7 +7,6 @@ import os
 import stat
 
 import pytest
-from reachable import reachable
 
 from gateway.backup.faults import FolderRefuses, PlaceFailed, PlaceRefuses, PlaceUnreachable, fault_here, folder_fault
 from gateway.backup.last_backup import last_backup, noted
@@ -91,10 +90,10 @@ def test_a_full_disk_of_this_machine_is_no_fault_of_the_far_place():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
-def test_the_note_is_its_owners_alone_and_no_link_is_followed(tmp_path):
-    data, elsewhere = tmp_path / "data", tmp_path / "elsewhere"
+def test_the_note_is_its_owners_alone_and_no_link_is_followed(reachable_path):
+    data, elsewhere = reachable_path / "data", reachable_path / "elsewhere"
     data.mkdir()
-    os.chown(reachable(data), 65534, 65534)
+    os.chown(data, 65534, 65534)
     elsewhere.write_text("kept")
     (data / "last-backup.json").symlink_to(elsewhere)
     ended(data, 10)

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 from lacks import lacks
-from reachable import reachable
 
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.runtime.data_folder import DataFolder, MediaCondition, adopt_media, media_condition
@@ -186,12 +185,12 @@ def test_only_a_gateways_own_data_folder_adopts(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_root_adopts_is_the_gateways_to_write(tmp_path):
+def test_what_root_adopts_is_the_gateways_to_write(reachable_path):
     if os.geteuid() != 0:
         pytest.skip("only root may give files away")
-    condition(tmp_path)
-    shutil.rmtree(tmp_path / "media")
-    os.chown(reachable(tmp_path), 12345, 12345)
-    adopt_media(tmp_path, same_disk=True)
-    made = (tmp_path / "media", tmp_path / "media/.edge-gateway-media", tmp_path / "media.uuid")
+    condition(reachable_path)
+    shutil.rmtree(reachable_path / "media")
+    os.chown(reachable_path, 12345, 12345)
+    adopt_media(reachable_path, same_disk=True)
+    made = [reachable_path / name for name in ("media", "media/.edge-gateway-media", "media.uuid")]
     assert {path.stat().st_uid for path in made} == {12345}
