@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 
 from gateway.app.run_records import recalled
 from gateway.app.running_field import ended
-from gateway.central import wiring
 from gateway.central.central_link import CentralLink
 from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
@@ -17,10 +16,16 @@ from gateway.central.client.pace import HELD_SECONDS
 from gateway.central.client.session import UsedCodes
 from gateway.central.commands.lane_commands import LaneCommands, Meaning
 from gateway.central.pull.field_map import CardFieldMap
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.evidence import EvidenceSender
+from gateway.central.push.outbox import OutboxSender
 from gateway.central.push.parked_rows import ParkedRows
+from gateway.central.push.reconcile import Reconcile
+from gateway.central.push.upstream import upstream
 from gateway.central.push.writes import CentralWrites
 from gateway.central.relay.relay import CentralRelay, RelayLimits
 from gateway.central.runner import Sync
+from gateway.central.site_cards import SiteCards
 from gateway.domain.commands import GateAction
 from gateway.lanes import Lanes
 from gateway.recording.evidence_files import EvidenceFiles
@@ -57,42 +62,30 @@ def central_parts(
     """Build everything that works with central. Raises ConfigError for a missing secret."""
     central, zone = site.central, ZoneInfo(site.site.timezone)
     fields = CardFieldMap.model_validate(dict(central.card_fields) if central else {})
-    cards = wiring.site_cards(store, clock=clock, zone=zone, fields=fields)
+    cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
     if central is None:
-        return CentralParts(
-            writes=wiring.central_writes(store, sender=None, cards=cards),
-            parked=wiring.parked_rows(store, cards=cards),
-        )
+        return CentralParts(writes=CentralWrites(cards, sender=None), parked=ParkedRows(cards))
     client = _client(central, secrets=secrets, store=store, clock=clock)
     may_take, ask_after = central.write_may_take_seconds, central.ask_person_hours * 3600
-    upstream = wiring.upstream(client, store=store, clock=clock, may_take=may_take, ask_after=ask_after)
-    down = wiring.down_sync(store, upstream=upstream, cards=cards)
-    sender = wiring.outbox_sender(
-        store, upstream=upstream, cards=cards, card_renamed=lanes.areas.card_renamed, held_seconds=HELD_SECONDS
-    )
+    central_now = upstream(client, cards, may_take=may_take, ask_after=ask_after)
+    down = DownSync(central_now)
+    sender = OutboxSender(central_now, card_renamed=lanes.areas.card_renamed, held_seconds=HELD_SECONDS)
     sync = Sync(
-        client=client,
+        central_now,
         down=down,
         sender=sender,
-        outbox=store.outbox,
-        backlog=store.backlog,
-        journal=store.journal,
-        changes=store.changes,
-        clock=clock,
         pull_seconds=central.pull_seconds,
         longest_pull_seconds=central.longest_pull_seconds,
         bytes_per_second=central.pull_bytes_per_second,
-        evidence=wiring.evidence_sender(
-            store, upstream=upstream, clock=clock, files=evidence_files.lost, may_take=may_take, ask_after=ask_after
-        ),
-        reconcile=wiring.reconcile(store, upstream=upstream, cards=cards),
+        evidence=EvidenceSender(central_now, files=evidence_files.lost),
+        reconcile=Reconcile(central_now),
         commands=_commands_of_central(site, client=client, store=store, clock=clock, lanes=lanes),
         clock_alert_seconds=central.clock_alert_seconds,
     )
     how = central.accounts
     return CentralParts(
-        writes=wiring.central_writes(store, sender=sender, cards=cards),
-        parked=wiring.parked_rows(store, cards=cards, client=client),
+        writes=CentralWrites(cards, sender=sender),
+        parked=ParkedRows(cards, client=client),
         sync=sync,
         relay=CentralRelay(
             client=client, url=central.url, limits=RelayLimits(body_bytes=central.relay_megabytes * 1024 * 1024)

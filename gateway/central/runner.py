@@ -11,7 +11,6 @@ from typing import Final
 
 import structlog
 
-from gateway.central.client.client import CentralClient
 from gateway.central.client.clock import CLOCKS_AGREE
 from gateway.central.client.state import CentralState
 from gateway.central.commands.lane_commands import LaneCommands
@@ -20,13 +19,13 @@ from gateway.central.pull.pull import DownSync, PullReport
 from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
 from gateway.central.push.reconcile import Reconcile
+from gateway.central.push.upstream import Upstream
 from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff, Supervisor
-from gateway.store import GIGABYTE, Backlog, Books, Changes, Entry, Journal
+from gateway.store import GIGABYTE, Backlog, Books, Entry, Journal
 from gateway.store.outbox.backlog_quota import BacklogQuota
-from gateway.store.outbox.outbox import Outbox
 
 log = structlog.get_logger(__name__)
 
@@ -119,15 +118,10 @@ class Sync:
 
     def __init__(
         self,
+        upstream: Upstream,
         *,
-        client: CentralClient,
         down: DownSync,
         sender: OutboxSender,
-        outbox: Outbox,
-        backlog: BacklogQuota,
-        journal: Journal,
-        changes: Changes,
-        clock: Clock,
         pull_seconds: float,
         longest_pull_seconds: float | None = None,
         bytes_per_second: float = DEFAULT_BYTES_PER_SECOND,
@@ -144,7 +138,8 @@ class Sync:
         clock and this machine's may differ without an alert. `away_backoff` spaces pulls while central does not answer,
         at most `pull_seconds` apart.
         """
-        self._backlog = BacklogWarning(backlog=backlog, journal=journal, clock=clock)
+        store, clock = upstream.store, upstream.clock
+        self._backlog = BacklogWarning(backlog=store.backlog, journal=store.journal, clock=clock)
         self._evidence = evidence
         self._commands = commands
         self._reconcile = reconcile
@@ -153,12 +148,12 @@ class Sync:
         self._clocks_differ = False
         self._reported_not_permitted: frozenset[str] = frozenset()
         self._reporting = asyncio.Lock()
-        self._client = client
+        self._client = upstream.client
         self._down = down
         self._sender = sender
-        self._outbox = outbox
-        self._journal = journal
-        self._changes = changes
+        self._outbox = store.outbox
+        self._journal = store.journal
+        self._changes = store.changes
         self._clock = clock
         self._pull_seconds = pull_seconds
         self._longest_pull = longest_pull_seconds or pull_seconds

@@ -27,10 +27,8 @@ from gateway.domain.writes import (
     is_twin,
 )
 from gateway.runtime.clock import Clock
-from gateway.store import CardRecord, PendingWrite
+from gateway.store import CardRecord, PendingWrite, Store
 from gateway.store.cards.cards import Cards
-from gateway.store.outbox.delivered_records import DeliveredRecords
-from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.record_kinds import record_text
 
 KIND = "access_card"
@@ -42,12 +40,15 @@ _CARDS_BETWEEN_YIELDS = 20
 class SiteCards:
     """Cards at the site, kept up to date with writes. Callers must hold `turn`."""
 
-    cards: Cards
-    pending_writes: PendingWrites
-    delivered_records: DeliveredRecords
+    store: Store
     clock: Clock
     zone: tzinfo = UTC
     fields: CardFieldMap = field(default_factory=CardFieldMap)
+
+    @property
+    def cards(self) -> Cards:
+        """The card list on disk."""
+        return self.store.cards
 
     @property
     def turn(self) -> asyncio.Lock:
@@ -104,7 +105,7 @@ class SiteCards:
         at_site = await self.record(formerly)
         shown: JsonObject | None = None
         if at_site is not None or record is not None or operation.effect is Effect.CREATE:
-            waiting = await self.pending_writes.waiting(KIND, card_id)
+            waiting = await self.store.pending_writes.waiting(KIND, card_id)
             known = before_waiting(at_site or {}, waiting)  # an answer may hold less than the whole record
             shown = laid_over({**changed_by(known, sent), **(record or {}), "id": card_id}, waiting)
         if shown is None:
@@ -123,7 +124,7 @@ class SiteCards:
             for central_id, record in records.items()
         }
         now = self.clock.wall().micros
-        made = await self.delivered_records.make_cards_again(bodies, now=now, given_to=given_to)
+        made = await self.store.delivered_records.make_cards_again(bodies, now=now, given_to=given_to)
         for central_id, number in made.items():
             await self.forget(central_id)
             await self.follow(CARD_CREATE, PendingWrite(number, None, waits=True), bodies[central_id])
@@ -161,7 +162,7 @@ class SiteCards:
     async def recall(self) -> None:
         """Bring the cards up to date with the pending writes and central's ids in site.db."""
         for card_id in await self.cards.made_here():
-            known = await self.pending_writes.site_id(KIND, card_id)
+            known = await self.store.pending_writes.site_id(KIND, card_id)
             if known >= FIRST_PROVISIONAL_ID or (record := await self.record(card_id)) is None:
                 continue
             if await self.record(known) is not None:  # a pull brought it since, and is newer
@@ -169,8 +170,8 @@ class SiteCards:
             else:
                 await self._put(known, {**record, "id": known}, instead_of=card_id)
         after = 0
-        while ids := await self.pending_writes.waiting_records(KIND, after=after, limit=_CARDS_AT_ONCE):
-            waiting = (await self.pending_writes.arriving(KIND, ids)).waiting
+        while ids := await self.store.pending_writes.waiting_records(KIND, after=after, limit=_CARDS_AT_ONCE):
+            waiting = (await self.store.pending_writes.arriving(KIND, ids)).waiting
             await self._lay_over(waiting, await self.cards.records_of(ids))
             after = ids[-1]
         self.cards.behind = False

@@ -9,9 +9,10 @@ from typing import Protocol
 
 import aiohttp
 
-from gateway.central import wiring
 from gateway.central.client.client import CentralClient
-from gateway.central.push.outbox import SendRound
+from gateway.central.push.outbox import OutboxSender, SendRound
+from gateway.central.push.upstream import upstream
+from gateway.central.site_cards import SiteCards
 from gateway.domain.credentials import CardStatus
 from gateway.domain.source_ids import site_id_in
 from gateway.lanes import Lanes
@@ -129,11 +130,7 @@ class OutboxAlone:
         del lanes, folder  # of those that have lists and files
         self._plug = plug
         self._client = WiredClient(plug=plug, clock=clock)
-        self._sender = wiring.outbox_sender(
-            store,
-            upstream=wiring.upstream(self._client, store=store, clock=clock),
-            cards=wiring.site_cards(store, clock=clock),
-        )
+        self._sender = OutboxSender(upstream(self._client, SiteCards(store=store, clock=clock)))
         self.busy = False
 
     async def recall(self) -> None:

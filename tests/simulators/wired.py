@@ -4,53 +4,61 @@ from __future__ import annotations
 
 from datetime import UTC
 
-from gateway.central import wiring
+from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.pull.pull import DownSync
+from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
-from gateway.central.push.own_records import OwnRecords
 from gateway.central.push.parked_rows import ParkedRows
-from gateway.central.push.search_attempts import ASK_AFTER, MAY_TAKE
+from gateway.central.push.upstream import Upstream, upstream
 from gateway.central.push.writes import CentralWrites
 from gateway.central.runner import Sync
+from gateway.central.site_cards import SiteCards
+
+
+def site_cards(*, store, clock, zone=UTC, fields=None) -> SiteCards:
+    """The site's cards."""
+    return SiteCards(store=store, clock=clock, zone=zone, fields=fields or CardFieldMap())
+
+
+def central_of(*, client, store, clock, zone=UTC, fields=None, **more) -> Upstream:
+    """The site's central; `more` as `upstream` takes it."""
+    return upstream(client, site_cards(store=store, clock=clock, zone=zone, fields=fields), **more)
 
 
 def outbox_sender(
-    *, client, store, clock, newest=None, may_take=MAY_TAKE, ask_after=ASK_AFTER, zone=UTC, fields=None, **more
+    *, row_backoff=None, away_backoff=None, card_renamed=None, held_seconds=0.0, **of_central
 ) -> OutboxSender:
-    """A sender of the outbox; `more` are its own arguments."""
-    upstream = wiring.upstream(client, store=store, clock=clock, newest=newest, may_take=may_take, ask_after=ask_after)
-    cards = wiring.site_cards(store, clock=clock, zone=zone, fields=fields)
-    return wiring.outbox_sender(store, upstream=upstream, cards=cards, **more)
+    """A sender of the outbox."""
+    return OutboxSender(
+        central_of(**of_central),
+        row_backoff=row_backoff,
+        away_backoff=away_backoff,
+        card_renamed=card_renamed,
+        held_seconds=held_seconds,
+    )
 
 
-def central_writes(*, client, store, clock, zone=UTC, fields=None) -> CentralWrites:
+def evidence_sender(*, files, backoff=None, spread_seconds=10.0, **of_central) -> EvidenceSender:
+    """A sender of evidence."""
+    return EvidenceSender(central_of(**of_central), files=files, backoff=backoff, spread_seconds=spread_seconds)
+
+
+def central_writes(*, client, **of_cards) -> CentralWrites:
     """A writer of records; without a client it stands alone."""
-    cards = wiring.site_cards(store, clock=clock, zone=zone, fields=fields)
-    if client is None:
-        return wiring.central_writes(store, sender=None, cards=cards)
-    upstream = wiring.upstream(client, store=store, clock=clock)
-    sender = wiring.outbox_sender(store, upstream=upstream, cards=cards)
-    return wiring.central_writes(store, sender=sender, cards=cards)
+    sender = None if client is None else outbox_sender(client=client, **of_cards)
+    return CentralWrites(site_cards(**of_cards), sender=sender)
 
 
-def down_sync(*, client, store, clock, zone=UTC, fields=None) -> DownSync:
+def down_sync(**of_central) -> DownSync:
     """A pull."""
-    upstream = wiring.upstream(client, store=store, clock=clock)
-    cards = wiring.site_cards(store, clock=clock, zone=zone, fields=fields)
-    return wiring.down_sync(store, upstream=upstream, cards=cards)
+    return DownSync(central_of(**of_central))
 
 
-def own_records(*, client, store, clock) -> OwnRecords:
-    """The check that central's ids still name what this site made."""
-    return wiring.upstream(client, store=store, clock=clock).own_records
-
-
-def parked_rows(*, store, clock, client=None, zone=UTC, fields=None) -> ParkedRows:
+def parked_rows(*, client=None, **of_cards) -> ParkedRows:
     """The actions on parked rows."""
-    cards = wiring.site_cards(store, clock=clock, zone=zone, fields=fields)
-    return wiring.parked_rows(store, cards=cards, client=client)
+    return ParkedRows(site_cards(**of_cards), client=client)
 
 
-def sync_loop(*, store, **more) -> Sync:
+def sync_loop(*, client, store, clock, **more) -> Sync:
     """The loop that pulls and pushes; `more` are its own arguments."""
-    return Sync(outbox=store.outbox, backlog=store.backlog, journal=store.journal, changes=store.changes, **more)
+    return Sync(central_of(client=client, store=store, clock=clock), **more)

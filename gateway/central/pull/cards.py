@@ -7,25 +7,21 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from datetime import tzinfo
 
-from gateway.central.client.client import CentralClient
 from gateway.central.client.list_proof import Tally, read_waiting, waiting_text
 from gateway.central.client.lists import ListReader, Page, PageMemory
 from gateway.central.client.page_size import PageSize
 from gateway.central.pull.absence_proof import ById, Found
-from gateway.central.pull.field_map import CardFieldMap, CardMapper
+from gateway.central.pull.field_map import CardMapper
 from gateway.central.pull.removed_cards import GoneCards, Missing
-from gateway.central.push.restored_central import RestoreDetector
+from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND
 from gateway.domain.record_marks import is_still, lookup_of, marks_of
 from gateway.domain.writes import JsonObject
-from gateway.runtime.clock import Clock
 from gateway.store import CardRecord
-from gateway.store.cards.cards import CardChanges, Cards
+from gateway.store.cards.cards import CardChanges
 from gateway.store.cards.rows import ReadyCard, batches, ready
-from gateway.store.outbox.delivered_records import DeliveredRecords
-from gateway.store.outbox.pending_writes import Arriving, PendingWrites
+from gateway.store.outbox.pending_writes import Arriving
 from gateway.store.outbox.record_kinds import record_text
 
 _CARDS_BETWEEN_YIELDS = 12  # less than 1 ms of work
@@ -80,31 +76,21 @@ class CardPull:
     `GoneCards` removes cards that the list lacks. A walk that is cut short removes no cards beyond the pages it read.
     """
 
-    def __init__(
-        self,
-        *,
-        client: CentralClient,
-        cards: Cards,
-        pending_writes: PendingWrites,
-        delivered_records: DeliveredRecords,
-        clock: Clock,
-        zone: tzinfo,
-        fields: CardFieldMap,
-        restore: RestoreDetector,
-    ) -> None:
-        """Begin with no page in memory. While `restore` suspects a restored central, cards made at this site stay."""
-        self._restore = restore
-        self._given = delivered_records
-        self._client = client
-        self._by_id = ById(client=client, path="/v1/access", names=("access_card", "access", "card"))
+    def __init__(self, upstream: Upstream) -> None:
+        """Begin with no page in memory. While a restored central is suspected, cards made at this site stay."""
+        cards = upstream.cards
+        self._restore = upstream.restore
+        self._client = upstream.client
+        self._given = upstream.store.delivered_records
+        self._cards = upstream.store.cards
+        self._pending_writes = upstream.store.pending_writes
+        self._clock = upstream.clock
+        self._by_id = ById(client=upstream.client, path="/v1/access", names=("access_card", "access", "card"))
         self._size = PageSize()
         self._memory = PageMemory()
         self._generation = -1
-        self._cards = cards
-        self._pending_writes = pending_writes
-        self._clock = clock
-        self._map_mark = fields.fingerprint(zone)
-        self._mapper = CardMapper(fields, zone)
+        self._map_mark = cards.fields.fingerprint(cards.zone)
+        self._mapper = CardMapper(cards.fields, cards.zone)
         self._judged_all = False
         self._without_credential: set[int] = set()
         self._unread: set[int] = set()

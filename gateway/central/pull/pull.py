@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final, Literal, TypeVar, get_args
 
 import structlog
 
 from gateway.central.client.answers import CentralFailed, SignInRefused
-from gateway.central.client.client import CentralClient
 from gateway.central.client.not_found import doubt
 from gateway.central.pull.cards import CardPull, CardsPulled, OnProgress
 from gateway.central.pull.records import Noun, RecordPull, RecordsPulled
-from gateway.central.push.restored_central import RestoreDetector
+from gateway.central.push.upstream import Upstream
 from gateway.domain.errors import CentralRefused
 from gateway.domain.events import Event, EventKind
-from gateway.runtime.clock import Clock, Stamp
-from gateway.store import Changes, Entry, Journal, Records
+from gateway.runtime.clock import Stamp
+from gateway.store import Changes, Entry
 from gateway.store.cards.cards import Cards
-from gateway.store.outbox.pending_writes import PendingWrites
 
 log = structlog.get_logger(__name__)
 
@@ -146,30 +143,16 @@ class Progress:
 class DownSync:
     """Pull of all lists of central, one after the other. A list that central refuses does not stop the others."""
 
-    def __init__(
-        self,
-        *,
-        client: CentralClient,
-        cards: Cards,
-        devices: Records,
-        cameras: Records,
-        pending_writes: PendingWrites,
-        journal: Journal,
-        changes: Changes,
-        clock: Clock,
-        card_pull: CardPull,
-        restore: RestoreDetector,
-    ) -> None:
-        self._client = client
-        self._journal = journal
-        self._changes = changes
-        self._clock = clock
-        self.card_pull = card_pull
-        self.restore = restore
-        record_pull = partial(RecordPull, client=client, pending_writes=pending_writes, notes=cards, clock=clock)
-        self._devices = record_pull(noun="device", records=devices)
-        self._cameras = record_pull(noun="camera", records=cameras)
-        self.anew = Refresh(cards=cards, changes=changes)
+    def __init__(self, upstream: Upstream) -> None:
+        self._client = upstream.client
+        self._journal = upstream.store.journal
+        self._changes = upstream.store.changes
+        self._clock = upstream.clock
+        self.card_pull = CardPull(upstream)
+        self.restore = upstream.restore
+        self._devices = RecordPull("device", upstream)
+        self._cameras = RecordPull("camera", upstream)
+        self.anew = Refresh(cards=upstream.store.cards, changes=upstream.store.changes)
         self._report: PullReport | None = None
         self._doubted = False
         self._progress: Progress | None = None

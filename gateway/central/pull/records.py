@@ -6,17 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.central.client.client import CentralClient
 from gateway.central.client.list_proof import Tally, is_large, read_waiting, waiting_text
 from gateway.central.client.lists import ListReader
 from gateway.central.client.page_size import MODEST, PageSize
 from gateway.central.pull.absence_proof import Asked, ById
+from gateway.central.push.upstream import Upstream
 from gateway.domain.record_marks import lookup_of
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
-from gateway.runtime.clock import Clock
-from gateway.store import Records
-from gateway.store.cards.cards import Cards
-from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.record_kinds import record_text
 
 Noun = Literal["device", "camera"]
@@ -46,25 +42,17 @@ class RecordPull:
     has it when asked for it by id. A large removal is remembered across a restart, and is reported.
     """
 
-    def __init__(
-        self,
-        *,
-        noun: Noun,
-        records: Records,
-        client: CentralClient,
-        pending_writes: PendingWrites,
-        notes: Cards,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, noun: Noun, upstream: Upstream) -> None:
         """Start with nothing missing."""
+        store = upstream.store
         self._noun = noun
-        self._records = records
+        self._records = store.devices if noun == "device" else store.cameras
         self._size = PageSize(MODEST)
-        self._client = client
-        self._by_id = ById(client=client, path=f"/v1/{noun}", names=(noun,))
-        self._pending_writes = pending_writes
-        self._notes = notes
-        self._clock = clock
+        self._client = upstream.client
+        self._by_id = ById(client=upstream.client, path=f"/v1/{noun}", names=(noun,))
+        self._pending_writes = store.pending_writes
+        self._notes = store.cards
+        self._clock = upstream.clock
         self._missing: frozenset[int] = frozenset()
         self._pending = f"pending_removal_{noun}"
 

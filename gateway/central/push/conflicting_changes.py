@@ -10,9 +10,7 @@ from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
 from gateway.domain.conflicts import settle
 from gateway.domain.writes import Effect, JsonObject
-from gateway.runtime.clock import Clock
-from gateway.store import OutboxRow, References
-from gateway.store.outbox.conflicts import ChangeBases
+from gateway.store import OutboxRow
 from gateway.store.outbox.rows import body_object
 
 
@@ -20,9 +18,6 @@ from gateway.store.outbox.rows import body_object
 class ConflictingChanges:
     """Comparison of a waiting change with central's record, right before the change is sent."""
 
-    change_bases: ChangeBases
-    references: References
-    clock: Clock
     cards: SiteCards
     events: OutboxEvents
 
@@ -36,15 +31,15 @@ class ConflictingChanges:
         base = base_of(row)
         if not base or theirs is None or request.operation.effect is not Effect.CHANGE:
             return row, request
-        base = (await self.references.resolve(base)).body
+        base = (await self.cards.store.references.resolve(base)).body
         settled = settle(request.operation, request.body, base, theirs)
         if settled.body == request.body and not settled.conflicts:
             return row, request
         if settled.conflicts:
             await self.events.conflicts(row, settled.conflicts)
         async with self.cards.turn:
-            now = self.clock.wall().micros
-            left = await self.change_bases.settled(row, settled, theirs, now=now)
+            now = self.cards.clock.wall().micros
+            left = await self.cards.store.change_bases.settled(row, settled, theirs, now=now)
             if row.kind == CARD:
                 record: JsonObject = {**theirs, "id": row.record_id}
                 await self.cards.settle(request.operation, row.record_id, record, sent={}, formerly=row.record_id)

@@ -19,23 +19,18 @@ from typing import Protocol
 import structlog
 
 from gateway.central.client.answers import CentralDenied, CentralFailed
-from gateway.central.client.client import CentralClient
 from gateway.central.client.connections import Upload
 from gateway.central.client.not_found import doubt
 from gateway.central.client.values import record_id
-from gateway.central.push.own_records import OwnRecords
 from gateway.central.push.requests import answered_record, given_id
-from gateway.central.push.search_attempts import ASK_AFTER, Absent, Found, NotYet, Outcome, SearchAttempts, Unclear
+from gateway.central.push.search_attempts import Absent, Found, NotYet, Outcome, Unclear
+from gateway.central.push.upstream import Upstream
 from gateway.domain.errors import CameraUnavailable, CentralRefused, CentralUnavailable, NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import FILE_LOST, Evidence, download_name
-from gateway.runtime.clock import Clock, iso_utc
+from gateway.runtime.clock import iso_utc
 from gateway.runtime.supervision import Backoff
-from gateway.store import Changes, Entry, Journal, OutboxRow
-from gateway.store.footage.evidence import EvidenceRows
-from gateway.store.outbox.outbox import Outbox
-from gateway.store.outbox.pending_writes import PendingWrites
-from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
+from gateway.store import Entry, OutboxRow
 
 log = structlog.get_logger(__name__)
 
@@ -102,57 +97,43 @@ class _Going:
 
 
 class EvidenceSender:
-    """Sender of evidence. For `may_take` seconds central may still accept a file whose answer was lost."""
+    """Sender of evidence."""
 
     def __init__(
         self,
+        upstream: Upstream,
         *,
-        client: CentralClient,
-        own_records: OwnRecords,
-        evidence: EvidenceRows,
-        outbox: Outbox,
-        unknown_outcomes: UnknownOutcomes,
-        pending_writes: PendingWrites,
-        journal: Journal,
-        changes: Changes,
-        clock: Clock,
         files: EvidenceOnDisk,
         backoff: Backoff | None = None,
-        may_take: float = 60.0,
         spread_seconds: float = _SPREAD_SECONDS,
-        ask_after: float = ASK_AFTER,
     ) -> None:
         """Start with nothing sent.
 
         `spread_seconds`: files wait up to so long after central came back, since other sites send theirs then too.
-        `ask_after`: seconds after which a person decides about a file of unknown outcome.
         """
         self._spread = spread_seconds
-        self._answers_since = client.state.since
-        self._client = client
-        self._own_records = own_records
-        self._evidence = evidence
-        self._outbox = outbox
-        self._unknown_outcomes = unknown_outcomes
-        self._pending_writes = pending_writes
-        self._journal = journal
-        self._changes = changes
-        self._clock = clock
+        self._client = upstream.client
+        self._answers_since = self._client.state.since
+        self._own_records = upstream.own_records
+        self._store = upstream.store
+        self._evidence = upstream.store.evidence
+        self._outbox = upstream.store.outbox
+        self._clock = upstream.clock
         self._files = files
         self._looked_for_lost = -math.inf
         self._backoff = backoff or Backoff(first=5.0, longest=3600.0)
-        self._looks = SearchAttempts(monotonic=clock.monotonic, may_take=may_take, ask_after=ask_after)
+        self._looks = upstream.attempts
         self._longest = max(self._backoff.longest, self._looks.longest)
 
     async def run(self) -> None:
         """Send whatever is due, until cancelled. Raises StoreError."""
         while True:
-            version = self._changes.version
+            version = self._store.changes.version
             wait = await self.send_due()
             if wait > 0 and self._client.state.reachable is False:
                 await asyncio.sleep(wait)
             elif wait > 0:
-                await self._changes.beyond(version, within=wait)
+                await self._store.changes.beyond(version, within=wait)
 
     async def send_due(self) -> float:
         """Send one file that is due; return the seconds until another may be due. Raises StoreError.
@@ -253,10 +234,10 @@ class EvidenceSender:
         evidence = await self._evidence.get(row.record_id)
         if evidence is None:
             return _NotReady("it was deleted", gone=True)
-        event_id = await self._pending_writes.central_id("camera_event", evidence.camera_event_id)
+        event_id = await self._store.pending_writes.central_id("camera_event", evidence.camera_event_id)
         if event_id is not None:
             return _Going(evidence, event_id)
-        if await self._pending_writes.waiting("camera_event", evidence.camera_event_id):
+        if await self._store.pending_writes.waiting("camera_event", evidence.camera_event_id):
             return _NotReady("central does not have its camera event yet")
         return _NotReady("central was never to have its camera event", gone=True)
 
@@ -277,9 +258,9 @@ class EvidenceSender:
                 await self._evidence.sent(row, central_id=record_id(outcome.record))
             case NotYet():
                 next_at = self._clock.wall().micros + int(outcome.wait * 1_000_000)
-                await self._unknown_outcomes.look_later(row, reason=outcome.reason, next_at=next_at)
+                await self._store.unknown_outcomes.look_later(row, reason=outcome.reason, next_at=next_at)
             case Unclear():
-                if await self._unknown_outcomes.leave_to_a_person(
+                if await self._store.unknown_outcomes.leave_to_a_person(
                     row, reason=f"it may be at central: {outcome.reason}"
                 ):
                     await self._report_parked(row, f"it is not known whether central has it: {outcome.reason}")
@@ -331,4 +312,4 @@ class EvidenceSender:
             description=f"evidence {row.record_id} waits for a person: {reason}",
             data={"outbox_id": row.id, "kind": row.kind, "record_id": row.record_id},
         )
-        await self._journal.record(Entry(events=(event,)))
+        await self._store.journal.record(Entry(events=(event,)))

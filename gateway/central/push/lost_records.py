@@ -25,8 +25,9 @@ from gateway.domain.errors import CentralRefused
 from gateway.domain.record_marks import is_still, lookup_of, marks_of, names_source
 from gateway.domain.writes import JsonObject, alike
 from gateway.runtime.clock import Clock
+from gateway.store import Store
 from gateway.store.cards.cards import Cards
-from gateway.store.outbox.delivered_records import DeliveredRecord, DeliveredRecords, Kind
+from gateway.store.outbox.delivered_records import DeliveredRecord, Kind
 
 _NEWEST = 3
 _FEWEST = 2
@@ -50,14 +51,12 @@ class _Look:
 class LostRecords:
     """Search for lost records, with few requests: one or two while central has everything."""
 
-    def __init__(
-        self, *, client: CentralClient, delivered_records: DeliveredRecords, notes: Cards, clock: Clock
-    ) -> None:
+    def __init__(self, *, client: CentralClient, store: Store, clock: Clock) -> None:
         self._client = client
-        self._delivered_records = delivered_records
-        self._notes = notes
+        self._delivered_records = store.delivered_records
+        self._notes = store.cards
         self._clock = clock
-        self._event_log = EventLog(client=client, notes=notes)
+        self._event_log = EventLog(client=client, notes=store.cards)
 
     async def search(self) -> str:
         """Return lost records in words; "" for none, or if central does not show it.

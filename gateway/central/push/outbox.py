@@ -31,16 +31,11 @@ from gateway.central.push.search_attempts import Absent, Found, NotYet, Unclear
 from gateway.central.push.unknown_outcomes import UnknownCreate
 from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND as CARD
-from gateway.central.site_cards import SiteCards
 from gateway.domain.conflicts import READS
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import CARD_CREATE, Effect
-from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
-from gateway.store import Changes, OutboxRow, References, Resolved
-from gateway.store.outbox.outbox import Outbox
-from gateway.store.outbox.pending_writes import PendingWrites
-from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
+from gateway.store import OutboxRow, Resolved
 
 log = structlog.get_logger(__name__)
 
@@ -86,17 +81,8 @@ class OutboxSender:
 
     def __init__(
         self,
-        *,
         upstream: Upstream,
-        outbox: Outbox,
-        pending_writes: PendingWrites,
-        references: References,
-        unknown_outcomes: UnknownOutcomes,
-        changes: Changes,
-        cards: SiteCards,
-        conflicting_changes: ConflictingChanges,
-        events: OutboxEvents,
-        clock: Clock,
+        *,
         row_backoff: Backoff | None = None,
         away_backoff: Backoff | None = None,
         card_renamed: Callable[[int, int], None] | None = None,
@@ -107,15 +93,12 @@ class OutboxSender:
         self._restore = upstream.restore
         self._outcomes = upstream.outcomes
         self._own_records = upstream.own_records
-        self._outbox = outbox
-        self._pending_writes = pending_writes
-        self._references = references
-        self._unknown_outcomes = unknown_outcomes
-        self._changes = changes
-        self._cards = cards
-        self._conflicting_changes = conflicting_changes
-        self._events = events
-        self._clock = clock
+        self._store = upstream.store
+        self._outbox = upstream.store.outbox
+        self._cards = upstream.cards
+        self._clock = clock = upstream.clock
+        self._events = OutboxEvents(journal=upstream.store.journal, clock=clock)
+        self._conflicting_changes = ConflictingChanges(cards=upstream.cards, events=self._events)
         self._card_renamed = card_renamed
         self._row_backoff = row_backoff or Backoff(first=2.0, longest=300.0)
         self._away_backoff = away_backoff or Backoff(first=0.5, longest=15.0)
@@ -146,13 +129,13 @@ class OutboxSender:
         """
         await self.start_afresh()
         while True:
-            version = self._changes.version
+            version = self._store.changes.version
             sent = await self.send_due()
             await report(sent)
             if not sent.wakes_on_new_rows:
                 await asyncio.sleep(sent.wait)
             elif sent.wait > 0:
-                await self._changes.beyond(version, within=sent.wait)
+                await self._store.changes.beyond(version, within=sent.wait)
 
     async def send_due(self) -> SendRound:
         """Send due rows, oldest first, until the round is over or central does not accept one.
@@ -329,7 +312,7 @@ class OutboxSender:
                 await self._delivered(row, request, outcome.record)
             case NotYet():
                 next_at = self._clock.wall().micros + int(outcome.wait * 1_000_000)
-                await self._unknown_outcomes.look_later(row, reason=outcome.reason, next_at=next_at)
+                await self._store.unknown_outcomes.look_later(row, reason=outcome.reason, next_at=next_at)
             case Unclear():
                 await self._ask_a_person(row, outcome.reason)
             case Absent():
@@ -341,12 +324,12 @@ class OutboxSender:
         request = delivery_request(row)
         if isinstance(request, str):
             return Resolved({}, reason=request)
-        resolved = await self._references.resolve(request.body)
+        resolved = await self._store.references.resolve(request.body)
         if resolved.reason:
             return resolved
         if request.operation.effect is Effect.CREATE:
             return replace(request, body=resolved.body)
-        central_id = await self._pending_writes.central_id(row.kind, row.record_id)
+        central_id = await self._store.pending_writes.central_id(row.kind, row.record_id)
         if central_id is None:
             return replace(resolved, reason="central has never got its record")
         return replace(request, body={**resolved.body, "id": central_id})
@@ -357,7 +340,7 @@ class OutboxSender:
             await self._park(row, CentralRefused(resolved.reason, status=_CONFLICT))
             return
         next_at = self._clock.wall().micros + int(self._longest * 1_000_000)
-        await self._references.waits(row.id, resolved, next_at=next_at)
+        await self._store.references.waits(row.id, resolved, next_at=next_at)
 
     async def _delivered(self, row: OutboxRow, request: DeliveryRequest, answer: JsonObject) -> None:
         operation = request.operation
@@ -446,7 +429,7 @@ class OutboxSender:
 
     async def _ask_a_person(self, row: OutboxRow, reason: str) -> None:
         """Park a row of unknown outcome: if sent again, it may be doubled; if counted as delivered, it may be lost."""
-        if await self._unknown_outcomes.leave_to_a_person(row, reason=f"it may be at central: {reason}"):
+        if await self._store.unknown_outcomes.leave_to_a_person(row, reason=f"it may be at central: {reason}"):
             await self._events.parked(row, f"it is not known whether central has it: {reason}")
 
     async def _on_acknowledged(self, row: OutboxRow) -> None:

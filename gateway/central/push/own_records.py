@@ -14,9 +14,7 @@ from gateway.central.push.restored_central import RestoreDetector
 from gateway.domain.conflicts import READS
 from gateway.domain.record_marks import is_still, marks_of
 from gateway.domain.writes import CAMERA_EVENT_CREATE, CARD_CREATE, JsonObject
-from gateway.store.cards.cards import Cards
-from gateway.store.outbox.delivered_records import DeliveredRecords
-from gateway.store.outbox.pending_writes import PendingWrites
+from gateway.store import Store
 
 _SET_BACK = "central was set back to an older state: this waits until 'edge-gateway sync reconcile' has run"
 
@@ -41,9 +39,7 @@ class OwnRecords:
     """Records that this site made, as central has them now."""
 
     client: CentralClient
-    pending_writes: PendingWrites
-    delivered_records: DeliveredRecords
-    cards: Cards
+    store: Store
     restore: RestoreDetector
 
     async def look(self, kind: str, central_id: int, *, wanted: bool = False) -> Look:
@@ -51,7 +47,7 @@ class OwnRecords:
 
         `wanted`: the record is wanted even if it was not made here. Raises CentralUnavailable, StoreError.
         """
-        made_here = await self.pending_writes.is_made_here(kind, central_id)
+        made_here = await self.store.pending_writes.is_made_here(kind, central_id)
         if kind not in READS or not (made_here or wanted):
             return Look(central_id, made_here)
         found = await read_record(self.client, kind, central_id)
@@ -89,8 +85,8 @@ class OwnRecords:
 
     async def _at_site(self, kind: str, record_id: int) -> JsonObject:
         if kind == CARD_CREATE.kind:
-            text = (await self.cards.records_of((record_id,))).get(record_id)
+            text = (await self.store.cards.records_of((record_id,))).get(record_id)
             return {} if text is None else json.loads(text)
         if kind == CAMERA_EVENT_CREATE.kind:
-            return next((one.body for one in await self.delivered_records.of("camera_event", (record_id,))), {})
-        return await self.pending_writes.record(kind, record_id) or {}
+            return next((one.body for one in await self.store.delivered_records.of("camera_event", (record_id,))), {})
+        return await self.store.pending_writes.record(kind, record_id) or {}

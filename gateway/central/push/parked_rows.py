@@ -15,11 +15,8 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable, CommandRef
 from gateway.domain.events import Event, EventKind
 from gateway.domain.record_match import RecordMatch, match_record
 from gateway.domain.writes import WRITES, Effect, JsonObject, changed_by
-from gateway.runtime.clock import Clock
-from gateway.store import OutboxRow, PendingWrite, References
-from gateway.store.outbox.refused import RefusedRows
+from gateway.store import OutboxRow, PendingWrite
 from gateway.store.outbox.rows import body_object, body_text
-from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
 
 _LONGEST_TEXT = 300
 _UNLOOKED = ", unchecked: the gateway's account may not look at it there"
@@ -31,22 +28,13 @@ class ParkedRows:
     Each raises NotFoundError, CommandRefused and StoreError as `RefusedRows` does.
     """
 
-    def __init__(
-        self,
-        *,
-        refused: RefusedRows,
-        unknown_outcomes: UnknownOutcomes,
-        references: References,
-        cards: SiteCards,
-        clock: Clock,
-        client: CentralClient | None = None,
-    ) -> None:
+    def __init__(self, cards: SiteCards, *, client: CentralClient | None = None) -> None:
         """Take what the actions need. Without `client`, a person's word that central has a record is not checked."""
-        self._refused = refused
-        self._unknown_outcomes = unknown_outcomes
-        self._references = references
+        self._store = cards.store
+        self._refused = cards.store.refused
+        self._unknown_outcomes = cards.store.unknown_outcomes
         self._cards = cards
-        self._clock = clock
+        self._clock = cards.clock
         self._client = client
 
     async def retry(self, row_id: int, *, by: str) -> OutboxRow:
@@ -110,7 +98,7 @@ class ParkedRows:
         sent = body_object(row.body)
         if record is None or sent is None:
             return False
-        sent = (await self._references.resolve(sent)).body
+        sent = (await self._store.references.resolve(sent)).body
         if match_record(operation.lookup, sent, record, newer=None) is RecordMatch.OTHER:
             raise CommandRefused(f"{name} is another record: its identifying fields differ")
         return True

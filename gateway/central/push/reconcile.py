@@ -10,23 +10,20 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from gateway.central.client.client import CentralClient
 from gateway.central.client.list_proof import Tally
 from gateway.central.client.lists import ListReader, Order
 from gateway.central.client.page_size import PageSize
 from gateway.central.push.delivered_record import RecordState, record_state
-from gateway.central.push.restored_central import RestoreDetector
-from gateway.central.site_cards import KIND, SiteCards
+from gateway.central.push.upstream import Upstream
+from gateway.central.site_cards import KIND
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.domain.record_marks import is_still, lookup_of, marks_of, names_source
 from gateway.domain.writes import JsonObject
-from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
-from gateway.store import Changes, Entry, Journal
-from gateway.store.cards.cards import Cards
+from gateway.store import Entry
 from gateway.store.cards.rows import batches
-from gateway.store.outbox.delivered_records import DeliveredRecords, Kind
+from gateway.store.outbox.delivered_records import Kind
 
 log = structlog.get_logger(__name__)
 
@@ -117,27 +114,14 @@ class Reconcile:
     site at all, the outbox searches for each entry before it sends it.
     """
 
-    def __init__(
-        self,
-        *,
-        client: CentralClient,
-        delivered_records: DeliveredRecords,
-        notes: Cards,
-        journal: Journal,
-        changes: Changes,
-        clock: Clock,
-        cards: SiteCards,
-        restore: RestoreDetector,
-        backoff: Backoff | None = None,
-    ) -> None:
-        self._client = client
-        self._delivered_records = delivered_records
-        self._notes = notes
-        self._journal = journal
-        self._changes = changes
-        self._clock = clock
-        self._cards = cards
-        self._restore = restore
+    def __init__(self, upstream: Upstream, *, backoff: Backoff | None = None) -> None:
+        self._client = upstream.client
+        self._restore = upstream.restore
+        self._store = upstream.store
+        self._delivered_records = upstream.store.delivered_records
+        self._notes = upstream.store.cards
+        self._cards = upstream.cards
+        self._clock = upstream.clock
         self._backoff = backoff or Backoff(first=2.0, longest=60.0)
         self._wanted = asyncio.Event()
         self._days = 0
@@ -154,7 +138,7 @@ class Reconcile:
         await self._notes.remember(_NOTE, str(days))
         self._days, self.result = days, ""
         self._wanted.set()
-        self._changes.bump()
+        self._store.changes.bump()
 
     async def run(self) -> None:
         """Run ordered comparisons, also one from before the last stop, until cancelled. Raises StoreError."""
@@ -188,7 +172,7 @@ class Reconcile:
             clock_trusted=now.trusted,
             description=sent.sentence(),
         )
-        await self._journal.record(Entry(events=(event,)))
+        await self._store.journal.record(Entry(events=(event,)))
         await self._notes.remember(_NOTE, "")
         self._days, self.result = 0, sent.sentence()
         self._report_progress("")
@@ -310,4 +294,4 @@ class Reconcile:
 
     def _report_progress(self, text: str) -> None:
         self.progress = text
-        self._changes.bump()
+        self._store.changes.bump()

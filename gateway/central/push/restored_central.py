@@ -8,10 +8,7 @@ from gateway.central.push.lost_records import LostRecords
 from gateway.domain.errors import CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock
-from gateway.store import Changes, Entry, EventFilter, Journal
-from gateway.store.cards.cards import Cards
-from gateway.store.events.events import Events
-from gateway.store.outbox.delivered_records import DeliveredRecords
+from gateway.store import Entry, EventFilter, Store
 
 log = structlog.get_logger(__name__)
 
@@ -28,23 +25,11 @@ class RestoreDetector:
         since: when it was reported (wall micros), None if it was not. It is kept on disk until a comparison is done.
     """
 
-    def __init__(
-        self,
-        *,
-        lost_records: LostRecords,
-        delivered_records: DeliveredRecords,
-        notes: Cards,
-        events: Events,
-        journal: Journal,
-        changes: Changes,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, *, lost_records: LostRecords, store: Store, clock: Clock) -> None:
         self._lost_records = lost_records
-        self._delivered_records = delivered_records
-        self._notes = notes
-        self._events = events
-        self._journal = journal
-        self._changes = changes
+        self._delivered_records = store.delivered_records
+        self._notes = store.cards
+        self._store = store
         self._clock = clock
         self._recalled = False
         self._reconciled_to = 0
@@ -87,12 +72,12 @@ class RestoreDetector:
 
     async def on_reconciled(self) -> None:
         """Store that central has everything again. Raises StoreError."""
-        page = await self._events.page(EventFilter(), limit=1)
+        page = await self._store.events.page(EventFilter(), limit=1)
         newest = page.events[0].id if page.events else 0
         await self._notes.remember(_RECONCILED, str(newest))
         await self._notes.remember(_SINCE, "")
         self._reconciled_to, self.since, self._missed = newest, None, False
-        self._changes.bump()
+        self._store.changes.bump()
 
     async def _recall(self) -> None:
         if self._recalled:
@@ -109,7 +94,7 @@ class RestoreDetector:
             " run edge-gateway sync reconcile"
         )
         event = Event(kind=EventKind.CENTRAL_SET_BACK, date_at=now.micros, clock_trusted=now.trusted, description=text)
-        await self._journal.record(Entry(events=(event,)))
+        await self._store.journal.record(Entry(events=(event,)))
         await self._notes.remember(_SINCE, str(now.micros))
         self.since = now.micros
         log.warning("central_set_back", reason=why)

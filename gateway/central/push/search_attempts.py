@@ -55,7 +55,7 @@ class SearchAttempts:
 
     def __init__(self, *, monotonic: Callable[[], float], may_take: float, ask_after: float = ASK_AFTER) -> None:
         self._monotonic = monotonic
-        self._may_take = may_take
+        self.may_take = may_take
         self._ask_after = ask_after
         self._backoff = Backoff(first=2.0, longest=3600.0)
         self._clean: dict[int, tuple[int, float]] = {}
@@ -66,7 +66,7 @@ class SearchAttempts:
     @property
     def longest(self) -> float:
         """Longest wait between two searches."""
-        return max(self._backoff.longest, self._may_take)
+        return max(self._backoff.longest, self.may_take)
 
     def number(self, row_id: int) -> int:
         """Return how many searches there were for a row's record."""
@@ -79,7 +79,7 @@ class SearchAttempts:
         proves the record absent.
         """
         looks, first = self._clean.get(row_id, (0, at))
-        left = first + self._may_take - at if looks else self._may_take
+        left = first + self.may_take - at if looks else self.may_take
         if not looks or left <= 0:
             looks += 1
             self._clean[row_id] = (looks, first)

@@ -27,12 +27,8 @@ from gateway.domain.record_marks import is_still, marks_of
 from gateway.domain.record_match import RecordMatch, match_record
 from gateway.domain.writes import Effect, JsonObject, Lookup, WriteOperation
 from gateway.runtime.clock import Clock
-from gateway.store import OutboxRow, References
-from gateway.store.cards.cards import Cards
-from gateway.store.outbox.delivered_records import DeliveredRecords
-from gateway.store.outbox.pending_writes import PendingWrites
+from gateway.store import OutboxRow, Store
 from gateway.store.outbox.rows import body_object
-from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
 
 _LIMIT = 100
 _TRIED = 5
@@ -110,29 +106,13 @@ class OutcomeSearch:
     """Search for creates in central's lists. Creates of one kind in one round share a search."""
 
     def __init__(
-        self,
-        *,
-        client: CentralClient,
-        unknown_outcomes: UnknownOutcomes,
-        references: References,
-        cards: Cards,
-        pending_writes: PendingWrites,
-        delivered_records: DeliveredRecords,
-        clock: Clock,
-        attempts: SearchAttempts,
-        newest: NewestIds,
-        may_take: float,
+        self, *, client: CentralClient, store: Store, clock: Clock, attempts: SearchAttempts, newest: NewestIds
     ) -> None:
-        self._newest = newest
         self._client = client
+        self._store = store
         self._clock = clock
-        self._unknown_outcomes = unknown_outcomes
-        self._references = references
-        self._cards = cards
-        self._pending_writes = pending_writes
-        self._delivered_records = delivered_records
         self._attempts = attempts
-        self._may_take = may_take
+        self._newest = newest
         self._creates: tuple[UnknownCreate, ...] = ()
         self._results: dict[int, _SearchResult] = {}  # also for rows that were not due when a shared search ended
         self._taken: set[tuple[str, int]] = set()  # records claimed by creates that are not stored yet
@@ -232,7 +212,7 @@ class OutcomeSearch:
         request = delivery_request(row) if row.begun else ""
         if isinstance(request, str) or request.operation.effect is not Effect.CREATE:
             return None
-        resolved = await self._references.resolve(request.body)
+        resolved = await self._store.references.resolve(request.body)
         return None if resolved.reason else UnknownCreate(row, request.operation, resolved.body)
 
     async def _outcome(self, create: UnknownCreate, result: _SearchResult) -> Outcome:
@@ -255,7 +235,7 @@ class OutcomeSearch:
 
         A restored central gives ids a second time, so the id alone is no proof: the record must still be the known one.
         """
-        is_known = await self._pending_writes.is_made_here(row.kind, found)
+        is_known = await self._store.pending_writes.is_made_here(row.kind, found)
         if not is_known and match is RecordMatch.PERHAPS:
             is_known = await self._was_here(row, found)
         if not is_known:
@@ -267,19 +247,19 @@ class OutcomeSearch:
         """Return the site's record with this id of central; None when the site no longer has it."""
         match kind:
             case "access_card":
-                card = await self._cards.get(central_id)
+                card = await self._store.cards.get(central_id)
                 return None if card is None else body_object(card.record)
             case "camera_event" | "entry":
-                site_id = await self._pending_writes.site_id(kind, central_id)
-                delivered = await self._delivered_records.of(kind, (site_id,))
+                site_id = await self._store.pending_writes.site_id(kind, central_id)
+                delivered = await self._store.delivered_records.of(kind, (site_id,))
                 return delivered[0].body if delivered else None
-        return await self._pending_writes.record(kind, central_id)
+        return await self._store.pending_writes.record(kind, central_id)
 
     async def _was_here(self, row: OutboxRow, found: int) -> bool:
         """Return whether the site had the record before the row was made; False for a row dated in the future."""
         if row.created_at > self._clock.wall().micros:
             return False
-        return await self._unknown_outcomes.was_here(row.kind, found, row.created_at)
+        return await self._store.unknown_outcomes.was_here(row.kind, found, row.created_at)
 
     async def _look(
         self, create: UnknownCreate, lookup: Lookup, others: Sequence[UnknownCreate]
@@ -320,7 +300,7 @@ class OutcomeSearch:
             # Rows that were put off come back one by one. Each would read a long list by itself, and none to its end.
             others = [
                 *others,
-                *await self._unknown_creates(await self._unknown_outcomes.begun_creates(create.row.kind)),
+                *await self._unknown_creates(await self._store.unknown_outcomes.begun_creates(create.row.kind)),
             ]
         together = {
             item.row.id: item
@@ -346,10 +326,10 @@ class OutcomeSearch:
     async def _bounds(self, kind: str, rows: list[OutboxRow]) -> Bounds:
         older = [row.newest_before for row in rows if row.newest_before is not None]
         begun = [row.begun_at for row in rows if row.begun_at is not None]
-        known = set(await self._unknown_outcomes.given(kind))
+        known = set(await self._store.unknown_outcomes.given(kind))
         if len(begun) < len(rows) or (now := self._newest.now()) is None:
             return Bounds(older=min(older, default=None), known=known | set(older))
-        made_by = max(begun) + int((self._may_take + _MARGIN) * 1_000_000)
+        made_by = max(begun) + int((self._attempts.may_take + _MARGIN) * 1_000_000)
         share = (now - made_by) / max(now - min(begun), 1)
         return Bounds(min(older, default=None), known | set(older), made_by, min(max(share, 0.0), 1.0))
 
@@ -361,7 +341,7 @@ class OutcomeSearch:
 
         async def compare(page: Mapping[int, JsonObject]) -> bool:
             ids = list(page)
-            given = {found for kind in kinds for found in await self._unknown_outcomes.given_among(kind, ids)}
+            given = {found for kind in kinds for found in await self._store.unknown_outcomes.given_among(kind, ids)}
             for compared, ((found, record), (number, item)) in enumerate(
                 product(page.items(), together.items()), start=1
             ):

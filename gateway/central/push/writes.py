@@ -15,10 +15,7 @@ from gateway.central.site_cards import SiteCards
 from gateway.domain.errors import CentralRefused, CommandRefused, QuotaExceeded, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
-from gateway.runtime.clock import Clock
-from gateway.store import Entry, Journal, OutboxRow, PendingWrite, References
-from gateway.store.outbox.backlog_quota import BacklogQuota
-from gateway.store.outbox.pending_writes import PendingWrites
+from gateway.store import Entry, OutboxRow, PendingWrite
 
 log = structlog.get_logger(__name__)
 
@@ -38,26 +35,14 @@ class CentralWrites:
     Writes of one record are sent in order, and never before an earlier one that still waits.
     """
 
-    def __init__(
-        self,
-        *,
-        sender: OutboxSender | None,
-        pending_writes: PendingWrites,
-        references: References,
-        backlog: BacklogQuota,
-        journal: Journal,
-        cards: SiteCards,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, cards: SiteCards, *, sender: OutboxSender | None) -> None:
         """Take what writes need. `sender` is None for a site without a central."""
         self._sender = sender
-        self._pending_writes = pending_writes
-        self._references = references
-        self._backlog = backlog
-        self._journal = journal
+        self._store = cards.store
+        self._pending_writes = cards.store.pending_writes
         self._cards = cards
-        self._clock = clock
-        self._refused_events = EventLimit(monotonic=clock.monotonic, most=1)
+        self._clock = cards.clock
+        self._refused_events = EventLimit(monotonic=cards.clock.monotonic, most=1)
         self._locks: WeakValueDictionary[tuple[str, int], asyncio.Lock] = WeakValueDictionary()
 
     @property
@@ -95,7 +80,7 @@ class CentralWrites:
         if self.alone:
             return
         try:
-            await self._backlog.admit()
+            await self._store.backlog.admit()
         except QuotaExceeded as error:
             await self._report_refused(error)
             raise
@@ -117,7 +102,7 @@ class CentralWrites:
         way = await self._way(operation, record_id)
         if self._sender is None or way is not _Way.THROUGH:
             return await self._hold(operation, record_id, body, sends=way is not _Way.ALONE)
-        resolved = await self._references.resolve(body)
+        resolved = await self._store.references.resolve(body)
         if resolved.waits_for is not None:
             return await self._hold(operation, record_id, body)
         if resolved.reason:
@@ -220,7 +205,7 @@ class CentralWrites:
             data={"refused_since_last_told": suppressed + 1},
         )
         try:
-            await self._journal.record(Entry(events=(event,)))
+            await self._store.journal.record(Entry(events=(event,)))
         except StoreError as failed:
             log.warning("refused_writes_not_recorded", error=str(failed))  # the caller still gets the refusal
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gateway.central import wiring
+from gateway.central.pull.pull import DownSync
+from gateway.central.push.evidence import EvidenceSender
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.parked_rows import ParkedRows
+from gateway.central.push.upstream import upstream
+from gateway.central.push.writes import CentralWrites
 from gateway.central.runner import Sync
+from gateway.central.site_cards import SiteCards
 from gateway.lanes import Lanes
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.incoming import EvidenceLimits
@@ -27,26 +33,21 @@ class WiredSync:
         self._media = folder / "media"
         self.store = store
         self.client = WiredClient(plug=plug, clock=clock)
-        upstream = wiring.upstream(self.client, store=store, clock=clock)
-        cards = wiring.site_cards(store, clock=clock)
-        sender = wiring.outbox_sender(store, upstream=upstream, cards=cards, card_renamed=lanes.areas.card_renamed)
-        self.writes = wiring.central_writes(store, sender=sender, cards=cards)
-        self.parked = wiring.parked_rows(store, cards=cards)
+        cards = SiteCards(store=store, clock=clock)
+        central = upstream(self.client, cards)
+        sender = OutboxSender(central, card_renamed=lanes.areas.card_renamed)
+        self.writes = CentralWrites(cards, sender=sender)
+        self.parked = ParkedRows(cards)
         self.evidence_files = EvidenceFiles(
             store=store, media=self._media, clock=clock, fault=lambda: "", limits=_LIMITS
         )
-        self.down = wiring.down_sync(store, upstream=upstream, cards=cards)
+        self.down = DownSync(central)
         self.sync = Sync(
-            client=self.client,
+            central,
             down=self.down,
             sender=sender,
-            outbox=store.outbox,
-            backlog=store.backlog,
-            journal=store.journal,
-            changes=store.changes,
-            clock=clock,
             pull_seconds=_PULL_SECONDS,
-            evidence=wiring.evidence_sender(store, upstream=upstream, clock=clock, files=self.evidence_files.lost),
+            evidence=EvidenceSender(central, files=self.evidence_files.lost),
         )
 
     async def recall(self) -> None:

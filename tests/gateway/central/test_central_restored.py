@@ -7,14 +7,16 @@ import json
 import shutil
 
 import pytest
-from store_tables import tables_of_evidence
 from waiting import until
-from wired import down_sync, sync_loop
+from wired import central_of, down_sync, sync_loop
 
-from gateway.central import wiring
 from gateway.central.central_link import CentralLink
 from gateway.central.client.client import CentralClient
+from gateway.central.pull.pull import DownSync
 from gateway.central.push.evidence import EvidenceSender
+from gateway.central.push.outbox import OutboxSender
+from gateway.central.push.reconcile import Reconcile
+from gateway.central.push.writes import CentralWrites
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Evidence, KeptAs
@@ -62,25 +64,15 @@ class Site:
         await self.start_central(self.folder / "central.json")
         clock, store = self.clock, self.store
         self.client = CentralClient(url=self.central.url, username="gateway", password="right horse", clock=clock)
-        cards = wiring.site_cards(store, clock=clock)
-        upstream = wiring.upstream(self.client, store=store, clock=clock, may_take=0)
-        self.down = wiring.down_sync(store, upstream=upstream, cards=cards)
-        self.sender = wiring.outbox_sender(store, upstream=upstream, cards=cards, row_backoff=SOON, away_backoff=SOON)
-        self.writes = wiring.central_writes(store, sender=self.sender, cards=cards)
+        central = central_of(client=self.client, store=store, clock=clock, may_take=0)
+        self.down = DownSync(central)
+        self.sender = OutboxSender(central, row_backoff=SOON, away_backoff=SOON)
+        self.writes = CentralWrites(central.cards, sender=self.sender)
         files = LostEvidence(
             rows=store.evidence, journal=store.journal, clock=clock, folder=self.folder, ready=lambda: None
         )
-        self.evidence = EvidenceSender(
-            **tables_of_evidence(store),
-            client=self.client,
-            own_records=upstream.own_records,
-            clock=clock,
-            files=files,
-            may_take=0,
-            backoff=SOON,
-            spread_seconds=0,
-        )
-        self.reconcile = wiring.reconcile(store, upstream=upstream, cards=cards, backoff=SOON)
+        self.evidence = EvidenceSender(central, files=files, backoff=SOON, spread_seconds=0)
+        self.reconcile = Reconcile(central, backoff=SOON)
         self.sync = sync_loop(
             client=self.client, down=self.down, sender=self.sender, store=store, clock=clock, pull_seconds=0.5,
             evidence=self.evidence, reconcile=self.reconcile,

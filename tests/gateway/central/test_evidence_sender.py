@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 from fresh_ids import fresh_ids
-from store_tables import tables_of_evidence
-from wired import outbox_sender, own_records, parked_rows
+from wired import evidence_sender, outbox_sender, parked_rows
 
 from gateway.central.client.connections import SentFile, Upload
 from gateway.central.push.evidence import EvidenceSender
@@ -84,10 +83,9 @@ async def house(store, client, tmp_path):
     made.files = LostEvidence(
         rows=store.evidence, journal=store.journal, clock=SystemClock(), folder=folder, ready=made.ready
     )
-    made.evidence = EvidenceSender(
-        **tables_of_evidence(store),
+    made.evidence = evidence_sender(
         client=client,
-        own_records=own_records(client=client, store=store, clock=SystemClock()),
+        store=store,
         clock=SystemClock(),
         files=made.files,
         backoff=backoff,
@@ -159,10 +157,9 @@ async def test_a_file_that_waits_for_the_line_goes_when_central_answers_again(ho
 
 
 async def test_sites_do_not_all_come_back_with_their_files_at_once(house, central, client, store):
-    house.evidence = EvidenceSender(
-        **tables_of_evidence(store),
+    house.evidence = evidence_sender(
         client=client,
-        own_records=own_records(client=client, store=store, clock=SystemClock()),
+        store=store,
         clock=SystemClock(),
         files=house.files,
         backoff=LONG,

@@ -9,10 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 from fresh_ids import fresh_ids
-from store_tables import tables_of_evidence
-from wired import central_writes, outbox_sender, own_records, parked_rows
+from wired import central_writes, evidence_sender, outbox_sender, parked_rows
 
-from gateway.central.push.evidence import EvidenceSender
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Evidence, KeptAs
@@ -163,10 +161,9 @@ async def test_a_file_whose_answer_was_lost_is_not_kept_twice(store, client, cen
     )
     await store.evidence.add(draft, event=EVENT, most=9)
     sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
-    evidence = EvidenceSender(
-        **tables_of_evidence(store),
+    evidence = evidence_sender(
         client=client,
-        own_records=own_records(client=client, store=store, clock=SystemClock()),
+        store=store,
         clock=SystemClock(),
         files=LostEvidence(
             rows=store.evidence, journal=store.journal, clock=SystemClock(), folder=tmp_path, ready=lambda: None

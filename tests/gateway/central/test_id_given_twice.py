@@ -6,10 +6,8 @@ import hashlib
 
 import pytest
 from fresh_ids import fresh_ids
-from store_tables import tables_of_evidence
-from wired import down_sync, outbox_sender, own_records
+from wired import down_sync, evidence_sender, outbox_sender
 
-from gateway.central.push.evidence import EvidenceSender
 from gateway.domain.errors import CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Evidence, KeptAs
@@ -86,10 +84,7 @@ async def test_a_camera_event_that_gets_an_older_ones_id_takes_its_files_and_cha
     files = LostEvidence(
         rows=store.evidence, journal=store.journal, clock=SystemClock(), folder=tmp_path, ready=lambda: None
     )
-    own = own_records(client=client, store=store, clock=SystemClock())
-    evidence = EvidenceSender(
-        **tables_of_evidence(store), client=client, own_records=own, clock=SystemClock(), files=files
-    )
+    evidence = evidence_sender(client=client, store=store, clock=SystemClock(), files=files)
     sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=SystemClock(), may_take=0)
     await sender.send_due()
     await evidence.send_due()
