@@ -59,6 +59,9 @@ async def signs_in(port, username, password):
 
 
 async def test_they_sign_in_as_before_and_can_then_be_taken_out_of_the_file(site, data, tmp_path):
+    status, said = await command("check", site, "--data", data)
+    assert status == 0
+    assert "warning: api.accounts[0].password: the register cannot take over 'chief': no secret 'chief'" in said
     rewrite = ("check", "--rewrite", site, "--data", data)
     status, said = await command(*rewrite)
     assert status == 2
@@ -72,6 +75,8 @@ async def test_they_sign_in_as_before_and_can_then_be_taken_out_of_the_file(site
         assert "take [[api.accounts]] and their secrets out of the file" in told["todo"]
         _, listed = await command("users", "list", "--data", data)
         assert [line.split() for line in listed.splitlines()] == [["chief", "administrator"], ["guard", "guard"]]
+        status, said = await command("check", site, "--data", data)  # which finds no secret
+        assert (status, "cannot take over" in said, "nobody can sign in" in said) == (0, False, False)
     assert (await command(*rewrite))[0] == 0
     assert "api" not in site.read_text().partition("[api]\nport = 0\n")[2]
     async with at_work(tmp_path, data, {}) as gateway:  # without the passwords, too
@@ -153,6 +158,9 @@ async def test_a_change_on_trial_brings_no_account_before_it_is_confirmed(site, 
     site.write_text(SITE)
     async with at_work(tmp_path, data, ENVIRON | {"EDGE_GATEWAY_SECRET_NEXT": SECOND}) as gateway:
         await gateway.serves()
+        assert gateway.told("no_account_can_sign_in")
+        _, said = await command("check", site, "--data", data)
+        assert "; nobody can sign in: see edge-gateway users" in said
         site_file = gateway.gateway.services.site_file
         site.write_text(SITE + ACCOUNTS)
         done = await site_file.reload(asks_person=True)
