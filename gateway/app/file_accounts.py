@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from gateway.domain.errors import ConfigError, StoreError
+from gateway.domain.errors import ConfigError, GatewayError
 from gateway.domain.guessable import is_guessable
 from gateway.runtime.clock import Clock
 from gateway.site import FileAccount, Secrets
@@ -43,9 +43,9 @@ class FileAccounts:
     _wanted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     async def begin(self, found: Sequence[FileAccount]) -> None:
-        """Take over the accounts of the file at a start. Raises StoreError; `run` then tries again."""
+        """Take over the accounts of the file at a start. Never raises; if it cannot be done, `run` tries again."""
         self.offer(found)
-        await self._take()
+        await self._try()
 
     def offer(self, found: Sequence[FileAccount]) -> None:
         """Have `run` take over the accounts of a changed file, once the change is in force for good."""
@@ -57,15 +57,20 @@ class FileAccounts:
         """Take over what is offered, until cancelled."""
         while True:
             await self._wanted.wait()
-            try:
-                if await self._take():
-                    self.changed()
-            except StoreError as error:
-                log.warning("accounts_not_taken_over", error=str(error))
+            if await self._try():
+                self.changed()
+            elif self._wanted.is_set():
                 await asyncio.sleep(AGAIN_SECONDS)
 
+    async def _try(self) -> bool:
+        try:
+            return await self._take()
+        except GatewayError as error:
+            log.warning("accounts_not_taken_over", error=str(error))
+            return False
+
     async def _take(self) -> bool:
-        """Return whether the register has accounts that it did not have."""
+        """Return whether the register has accounts that it did not have. Raises GatewayError."""
         found = self._found
         known = await self.accounts.of_site_file() if found else {}
         new = [account for account in found if known.get(account.username) != ""]

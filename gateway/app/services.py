@@ -145,8 +145,8 @@ class Services:
 
     async def recall(self) -> None:
         """Restore what the last run left. Call it before `start`."""
+        await self._file_accounts.begin(self.site_file.running.accounts)
         await recalled(
-            partial(self._file_accounts.begin, self.site_file.running.accounts),
             self._central.parts.writes.recall,
             self._fleet.recall,
             self._mirror.recall,

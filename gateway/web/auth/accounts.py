@@ -7,13 +7,12 @@ import unicodedata
 from collections.abc import Mapping, MutableMapping
 
 import structlog
-from argon2.exceptions import HashingError, VerificationError
 
 from gateway.domain.errors import StoreError
 from gateway.domain.guessable import is_guessable
 from gateway.store import StoredAccount
 from gateway.store.accounts.accounts import Accounts
-from gateway.web.auth.password_hashes import NOBODYS_HASH, hash_password, verify_password
+from gateway.web.auth.password_hashes import NOBODYS_HASH, HashNotComputed, hash_password, verify_password
 from gateway.web.http.errors import RequestRefused
 
 log = structlog.get_logger(__name__)
@@ -86,7 +85,7 @@ class Roster:
         async with self._hashing:
             try:
                 right = await asyncio.to_thread(verify_password, password_hash or NOBODYS_HASH, password)
-            except VerificationError as error:
+            except HashNotComputed as error:
                 raise _not_computed(error) from error
         return right and password_hash is not None
 
@@ -95,7 +94,7 @@ class Roster:
         async with self._hashing:
             try:
                 return await asyncio.to_thread(hash_password, password)
-            except HashingError as error:
+            except HashNotComputed as error:
                 raise _not_computed(error) from error
 
 

@@ -6,17 +6,19 @@ import asyncio
 
 import pytest
 from aiohttp import ClientSession
+from argon2 import PasswordHasher
 from running_gateway import PASSWORD, SITE, typed
 from running_house import at_work
+from structlog.testing import capture_logs
 from waiting import until
 
 from gateway.app import file_accounts
 from gateway.app.file_accounts import FileAccounts
-from gateway.domain.errors import StoreError
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock
 from gateway.site import FileAccount, Secrets
 from gateway.store import EventFilter, Store
+from gateway.web.auth import password_hashes
 
 SECOND = "another long one"
 ACCOUNTS = """
@@ -144,12 +146,24 @@ async def test_while_the_disk_refuses_it_is_tried_again(taking, store, tmp_path,
     taken, said, _ = taking
     (tmp_path / "access.log").unlink()
     (tmp_path / "access.log").mkdir()
-    with pytest.raises(StoreError):
+    with capture_logs() as logs:
         await taken.begin([ADA])
+    assert [line["event"] for line in logs] == ["accounts_not_taken_over"]
+    assert await store.accounts.all() == ()
     running = asyncio.get_running_loop().create_task(taken.run())
     (tmp_path / "access.log").rmdir()
     await until(lambda: "changed" in said)
     running.cancel()
+    assert [one.username for one in await store.accounts.all()] == ["ada"]
+
+
+async def test_while_memory_is_short_it_is_tried_again(taking, store, monkeypatch):
+    taken, _, _ = taking
+    with monkeypatch.context() as patch:
+        patch.setattr(password_hashes, "HASHER", PasswordHasher(memory_cost=2**31))  # 2 TiB
+        await taken.begin([ADA])
+        assert await store.accounts.all() == ()
+    await taken.begin([ADA])
     assert [one.username for one in await store.accounts.all()] == ["ada"]
 
 
