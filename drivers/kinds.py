@@ -7,9 +7,8 @@ the driver's name in the site file, and it points to the device's section. It is
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions
 from typing import Annotated, get_args
 
 from pydantic import SerializeAsAny, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
@@ -98,8 +97,17 @@ def built_in() -> dict[str, type[Device]]:
 def outside() -> tuple[OutsideDriver, ...]:
     """Return the drivers of other distributions. Reads the environment anew, and loads none of them."""
     found: dict[str, list[EntryPoint]] = {}
-    for point in _different(entry_points(group=GROUP)):
-        found.setdefault(point.name, []).append(point)
+    seen = set()
+    for distribution in distributions():
+        try:
+            name, points = distribution.name, distribution.entry_points.select(group=GROUP)
+        except (OSError, TypeError, ValueError):  # damaged files of another distribution, which may have no driver
+            continue
+        if name in seen:
+            continue  # hidden by one that stands earlier on the path
+        seen.add(name)
+        for point in points:
+            found.setdefault(point.name, []).append(point)
     return tuple(OutsideDriver(name, tuple(points)) for name, points in sorted(found.items()))
 
 
@@ -152,13 +160,3 @@ def _refused(kind: str | PydanticCustomError, driver: object) -> ValidationError
 
 AnyDevice = Annotated[SerializeAsAny[Device], WrapValidator(_of_its_kind)]
 """A device of the site file, validated by the section of its driver."""
-
-
-def _different(points: Iterable[EntryPoint]) -> Iterator[EntryPoint]:
-    """Yield each entry point once; a distribution may be seen twice where two folders of the path are the same."""
-    seen = set()
-    for point in points:
-        mark = (point.name, point.value, point.dist.name if point.dist else "")
-        if mark not in seen:
-            seen.add(mark)
-            yield point

@@ -236,6 +236,14 @@ def test_a_broken_one_is_told_in_one_sentence_and_stops_nothing_else(packages, s
     assert "An ACME gate with its loops" in listed
 
 
+def test_a_distribution_with_damaged_metadata_hides_no_other(packages, site):
+    install(packages)
+    install(packages, by="damaged")
+    (packages / "damaged-1.0.dist-info" / "entry_points.txt").write_bytes(b"[edge_gateway.drivers]\nacme\n\xff")
+    assert typed_here("check", site()).returncode == 0
+    assert "no driver 'acme' is installed; there are acme-gate" in told(site(driver="acme"))
+
+
 def test_a_section_that_raises_anything_is_told(packages, site):
     install(packages)
     section = packages / "acme_gate" / "section.py"
