@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Generic, Protocol, TypeVar
 
+from drivers.bus.unit_requests import UnitRequests
 from drivers.contract import (
     DeadlinePassed,
     DeviceFault,
@@ -16,17 +17,44 @@ from drivers.contract import (
     LineDown,
     MonotonicSeconds,
     NotPermitted,
+    Report,
     Reports,
 )
-from drivers.gates.limits import Limits
+from drivers.gates.limits import Limits, limits_of
 from drivers.gates.pace import PollPace
 from drivers.gates.polls import Watch
+from drivers.gates.profile_parts import Commands
 from drivers.gates.pulses import HeldOutput, HostPulses
+from drivers.gates.steps import Steps
+from drivers.profile_file import Part
 
 _LAST_RELEASES_SECONDS = 0.8
 
-Command = TypeVar("Command")
+Command = TypeVar("Command", bound=Part)
 Pulse = TypeVar("Pulse")
+
+
+class DescribedGate(Protocol[Command]):
+    """A profile of a gate, of any family."""
+
+    @property
+    def name(self) -> str:
+        """The profile's name, for people."""
+
+    @property
+    def poll_ms(self) -> int:
+        """The interval between two polls."""
+
+    @property
+    def position(self) -> Part | None:
+        """The source of the position; None where the device does not know it."""
+
+    @property
+    def commands(self) -> Commands[Command]:
+        """The commands that the device takes."""
+
+    def stale_seconds(self) -> dict[str, float]:
+        """Return the age limits, in seconds, of the points that set their own."""
 
 
 class ProfiledGate(ABC, Generic[Command, Pulse]):
@@ -37,34 +65,39 @@ class ProfiledGate(ABC, Generic[Command, Pulse]):
 
     Args:
         device_id: the id that its reports carry.
-        name: the profile's name, for people.
-        commands: the profile's commands by name.
-        poll_seconds: the interval between two polls.
+        profile: the description of the controller.
+        requests: the requests to its unit.
+        settle_seconds: for so long, a gate that has not moved since the last step gets no other one; see `Steps`.
         release: the function that switches off a pulse's output; see `HostPulses`.
         monotonic: the clock of deadlines and stamps.
     """
-
-    limits: Limits | None
-    has_position: bool
 
     def __init__(
         self,
         *,
         device_id: int,
-        name: str,
-        commands: Mapping[str, Command],
-        poll_seconds: float,
+        profile: DescribedGate[Command],
+        requests: UnitRequests,
+        settle_seconds: float,
         release: Callable[[Pulse, MonotonicSeconds], Awaitable[None]],
         monotonic: Callable[[], float],
     ) -> None:
         self._device_id = device_id
-        self._name = name
-        self._commands = commands
+        self._name = profile.name
+        self._commands = dict(profile.commands.named())
+        self._stale = profile.stale_seconds()
+        self.limits: Limits | None = limits_of(device_id, profile.position)
+        self.has_position = profile.position is not None
+        self._unit_requests = requests
         self._monotonic = monotonic
-        self._pace = PollPace(poll_seconds=poll_seconds, monotonic=monotonic)
+        self._pace = PollPace(poll_seconds=profile.poll_ms / 1000, monotonic=monotonic)
         self._pulses = HostPulses(release=release, monotonic=monotonic)
+        self._steps = Steps(
+            name=profile.name, settle_seconds=settle_seconds, position=lambda: self._position, monotonic=monotonic
+        )
         self._position = GatePosition.UNKNOWN
         self._commanded: GatePosition | None = None
+        self._has_ended = False
 
     @property
     def device_id(self) -> int:
@@ -75,6 +108,25 @@ class ProfiledGate(ABC, Generic[Command, Pulse]):
     def stops(self) -> bool:
         """True when the profile has a command to stop."""
         return "stop" in self._commands
+
+    async def run(self, reports: Reports) -> None:
+        """Poll and report until cancelled. Before it ends, switch off outputs whose pulses the gateway must end."""
+        self._has_ended = False
+        watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._stale)
+        try:
+            with self._unit_requests.telling_interruptions(lambda: self._interrupted(watch, reports)):
+                while True:
+                    due = self._pace.begin()
+                    await self._pulses.end_due(until=self._monotonic())
+                    told = await self._poll(watch)
+                    self._position = watch.position
+                    for report in told:
+                        reports(report)
+                    await self._pace.rest(until=min(due, self._pulses.next_due))
+        finally:
+            self._has_ended = True
+            self._position = GatePosition.UNKNOWN
+            await self._end_all_pulses()
 
     def watch_closely(self, *, until: MonotonicSeconds) -> None:
         """Poll as fast as the line allows until `until`."""
@@ -91,6 +143,10 @@ class ProfiledGate(ABC, Generic[Command, Pulse]):
     async def stop(self, *, deadline: MonotonicSeconds, forbidden: Forbidden | None = None) -> None:
         """Command the gate to stop. Returns once the controller acknowledged it; errors as `drivers.contract.Gate`."""
         await self._command("stop", self._named("stop"), GatePosition.STOPPED, deadline, forbidden)
+
+    @abstractmethod
+    async def _poll(self, watch: Watch) -> tuple[Report, ...]:
+        """Ask the device for its state, and return the reports that are due."""
 
     @abstractmethod
     async def _command(

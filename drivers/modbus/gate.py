@@ -21,11 +21,10 @@ from drivers.contract import (
     Report,
     Reports,
 )
-from drivers.gates.limits import limits_of
 from drivers.gates.polls import Watch, poll_deadline
 from drivers.gates.profiled_gate import ProfiledGate
 from drivers.gates.pulses import RELEASE_AGAIN_SECONDS, RELEASE_SECONDS, HeldOutput
-from drivers.gates.steps import StepAttempt, Steps
+from drivers.gates.steps import StepAttempt
 from drivers.modbus.frames import Framing
 from drivers.modbus.messages import Read, Write, WriteMany
 from drivers.modbus.points_and_position import points_of, position_of
@@ -79,46 +78,21 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._profile = profile
-        self.limits = limits_of(device_id, profile.position)
-        self.has_position = profile.position is not None
         self._requests = ModbusRequests(
             bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000, pause=profile.pause_ms / 1000
         )
         self._unit = PolledUnit(requests=self._requests, profile=profile, monotonic=monotonic)
         super().__init__(
             device_id=device_id,
-            name=profile.name,
-            commands=dict(profile.commands.named()),
-            poll_seconds=profile.poll_ms / 1000,
+            profile=profile,
+            requests=self._requests,
+            settle_seconds=_STEP_SECONDS,
             release=lambda pulse, deadline: self._requests.write(pulse.release, deadline=deadline),
             monotonic=monotonic,
-        )
-        self._steps = Steps(
-            name=profile.name, settle_seconds=_STEP_SECONDS, position=lambda: self._position, monotonic=monotonic
         )
         self._one_output = asyncio.Lock()
         self._pulsed = tuple(command for command in self._commands.values() if command.pulse_seconds is not None)
         self._outputs_are_known = not self._pulsed
-        self._has_ended = False
-
-    async def run(self, reports: Reports) -> None:
-        """Poll and report until cancelled. Before it ends, switch off outputs whose pulses the gateway must end.
-
-        When the device connects, outputs that are on are switched off first: a gateway that died in a pulse left them.
-        """
-        self._has_ended = False
-        watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
-        try:
-            with self._requests.telling_interruptions(lambda: self._interrupted(watch, reports)):
-                while True:
-                    due = self._pace.begin()
-                    await self._pulses.end_due(until=self._monotonic())
-                    for report in await self._poll(watch):
-                        reports(report)
-                    await self._pace.rest(until=min(due, self._pulses.next_due))
-        finally:
-            self._has_ended = True
-            await self._end_all_pulses()
 
     async def _command(
         self,
@@ -201,14 +175,12 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
             held, at = await self._unit.ask(deadline=lambda: poll_deadline(watch, now=self._monotonic()))
         except DriverError as error:
             told = watch.failed(error, at=self._monotonic())
-            self._position = watch.position
             if not watch.is_online:
                 self._forget()
             return told
         points = points_of(self._profile, held)
         position = position_of(self._profile, held, points, before=watch.position, commanded=self._commanded)
         self._commanded = None
-        self._position = position
         return watch.answered(position, points, at=at)
 
     async def _release_others(self, name: str, deadline: MonotonicSeconds) -> None:

@@ -16,12 +16,9 @@ from drivers.contract import (
     MonotonicSeconds,
     NotPermitted,
     Report,
-    Reports,
 )
-from drivers.gates.limits import limits_of
 from drivers.gates.polls import Watch, poll_deadline
 from drivers.gates.profiled_gate import ProfiledGate
-from drivers.gates.steps import Steps
 from drivers.serial_line.profile import Command, GateProfile, Query
 from drivers.serial_line.status import position_in
 from drivers.serial_line.unit_requests import FrameRequests
@@ -52,45 +49,22 @@ class SerialGate(ProfiledGate[Command, Command]):
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._profile = profile
-        self.limits = limits_of(device_id, profile.position)
-        self.has_position = profile.position is not None
         self._requests = FrameRequests(bus=bus, profile=profile, unit=unit)
         super().__init__(
             device_id=device_id,
-            name=profile.name,
-            commands=dict(profile.commands.named()),
-            poll_seconds=profile.poll_ms / 1000,
+            profile=profile,
+            requests=self._requests,
+            settle_seconds=_SETTLE_SECONDS,
             release=lambda command, deadline: self._requests.release(command, deadline=deadline),
             monotonic=monotonic,
         )
-        self._steps = Steps(
-            name=profile.name, settle_seconds=_SETTLE_SECONDS, position=lambda: self._position, monotonic=monotonic
-        )
 
-    async def run(self, reports: Reports) -> None:
-        """Poll and report until cancelled. Before it ends, switch off outputs whose pulses the gateway must end."""
-        watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
-        try:
-            with self._requests.telling_interruptions(lambda: self._interrupted(watch, reports)):
-                while True:
-                    due = self._pace.begin()
-                    await self._pulses.end_due(until=self._monotonic())
-                    told = await self._poll(watch)
-                    self._position = watch.position
-                    for report in told:
-                        reports(report)
-                        if isinstance(report, DeviceConnected):
-                            self._note_pulses_of_before(at=report.at)
-                    await self._pace.rest(until=min(due, self._pulses.next_due))
-        finally:
-            self._position = GatePosition.UNKNOWN
-            await self._end_all_pulses()
-
-    def _note_pulses_of_before(self, *, at: MonotonicSeconds) -> None:
-        """Have all outputs with a release switched off at once: they may be on since before the device was lost."""
-        for command in self._commands.values():
-            if command.release is not None:
-                self._pulses.found_on(command, at=at)
+    def _note_pulses_of_before(self, told: tuple[Report, ...]) -> None:
+        """Have all outputs with a release switched off when the device connects: they may be on since before."""
+        for report in told:
+            for command in self._commands.values():
+                if isinstance(report, DeviceConnected) and command.release is not None:
+                    self._pulses.found_on(command, at=report.at)
 
     async def _command(
         self,
@@ -123,6 +97,11 @@ class SerialGate(ProfiledGate[Command, Command]):
         return ""
 
     async def _poll(self, watch: Watch) -> tuple[Report, ...]:
+        told = await self._state(watch)
+        self._note_pulses_of_before(told)
+        return told
+
+    async def _state(self, watch: Watch) -> tuple[Report, ...]:
         now = self._monotonic()
         status = self._profile.status
         if status is None:
