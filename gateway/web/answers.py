@@ -76,7 +76,7 @@ class CardRecord(BaseModel):
     id: int | None
     decided_as: CardStatus | None = None
     has_pin: bool = False
-    sync: Literal["in_step", "waiting", "refused", "taken_back"] = "in_step"
+    sync: Literal["in_step", "waiting", "refused", "in_doubt", "taken_back"] = "in_step"
     etag: str = ""
 
 

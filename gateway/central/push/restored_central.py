@@ -46,6 +46,12 @@ class RestoreDetector:
 
         While central does not answer, nothing changes. Raises StoreError.
         """
+        try:
+            await self._check()
+        finally:
+            self._store.pending_writes.set_back = self.suspected
+
+    async def _check(self) -> None:
         await self._recall()
         if self.since is not None:
             return
@@ -77,6 +83,7 @@ class RestoreDetector:
         await self._notes.remember(_RECONCILED, str(newest))
         await self._notes.remember(_SINCE, "")
         self._reconciled_to, self.since, self._missed = newest, None, False
+        self._store.pending_writes.set_back = False
         self._store.changes.bump()
 
     async def _recall(self) -> None:

@@ -84,13 +84,18 @@ class Arriving:
 
 
 class PendingWrites:
-    """Queue of writes on their way to central."""
+    """Queue of writes on their way to central.
+
+    Attributes:
+        set_back: whether central was set back to an older state, so that it may have lost what it has acknowledged.
+    """
 
     def __init__(self, *, database: Database, changes: Changes, recent: RecentWrites, quota: BacklogQuota) -> None:
         self._database = database
         self._changes = changes
         self._recent = recent
         self._quota = quota
+        self.set_back = False
 
     async def site_id(self, kind: str, record_id: int) -> int:
         """Return the site's present id of a record, given that id, an earlier one or central's."""
@@ -157,6 +162,13 @@ class PendingWrites:
             )
 
         return await self._database.read(query)
+
+    async def in_doubt(self, kind: str, central_ids: Collection[int]) -> frozenset[int]:
+        """Return those of these ids of central under which it may have lost a record that was made at this site."""
+        if not self.set_back:
+            return frozenset()
+        keeper = RECORD_KINDS[kind]
+        return await self._database.read(lambda connection: frozenset(keeper.owners(connection, tuple(central_ids))))
 
     async def arriving(self, kind: str, record_ids: Sequence[int]) -> Arriving:
         """Return the waiting writes that affect a page of central's records."""

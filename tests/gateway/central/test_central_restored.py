@@ -142,6 +142,13 @@ class Site:
     async def told(self, kind):
         return [event.description for event in (await self.store.events.page(EventFilter(types=(int(kind),)))).events]
 
+    async def told_in_doubt(self):
+        """Return the site's ids of camera events, and ids of cards, that central may have lost."""
+        events = {event.central_id: event.id for event in (await self.store.camera_events.page(limit=500)).events}
+        doubted = await self.store.pending_writes.in_doubt("camera_event", events)
+        cards = await self.store.pending_writes.in_doubt("access_card", await self.store.cards.central_ids())
+        return {events[number] for number in doubted} | cards
+
     def notices(self):
         link = CentralLink(
             client=self.client,
@@ -208,6 +215,7 @@ async def test_what_central_lost_with_a_restore_is_sent_again_once(site, running
     assert await site.told(EventKind.CENTRAL_SET_BACK) == []
     assert site.notices() == ()
     whole = await site.has_all_once()
+    assert not await site.told_in_doubt()
 
     await site.restore()
     others = [
@@ -219,6 +227,7 @@ async def test_what_central_lost_with_a_restore_is_sent_again_once(site, running
     for _ in range(2):
         await site.down.pull()
         assert await store.cards.matching(["text:8801"])
+        assert {*lost, inside, new_card} <= await site.told_in_doubt(), "nothing that is lost is told as in step"
     assert len(site.central.record_counts().camera_events) < before + len(others)
     (told,) = await site.told(EventKind.CENTRAL_SET_BACK)
     assert "sync reconcile" in told
@@ -238,6 +247,7 @@ async def test_what_central_lost_with_a_restore_is_sent_again_once(site, running
     assert site.central.record_counts().doubles() == ()
     numbers = [card.get("number") for card in site.central.cards.values()]
     assert [numbers.count(number) for number in ("8800", "8801", "4711")] == [1, 1, 1]
+    assert not await site.told_in_doubt()
     (again,) = await store.cards.matching(["text:8801"])
     assert json.loads((await store.cards.get(other_card["id"])).record)["number"] == "4711"
     ended = [entry for entry in site.central.entries if entry.get("access_id") == old_card]

@@ -455,6 +455,33 @@ async def test_a_card_that_is_never_valid_is_not_taken_without_a_word(gateway):
     assert (status, answer["warnings"]) == (200, never)
 
 
+async def test_what_central_may_have_lost_does_not_count_as_in_step(gateway_at, central):
+    async with gateway_at("there") as gateway:
+        made = {}
+        for path, listed, body in (
+            ("/v1/entry", "entries", {"device_id": 101, "plate": "AB 12"}),
+            ("/v1/access", "access_cards", {"number": "55501"}),
+        ):
+            _, answer = await gateway.call(path, body, method="PUT")
+            (record,) = (value for value in answer.values() if isinstance(value, dict))
+            made[path, listed] = record["id"]
+
+        async def told():
+            found = {}
+            for (path, listed), number in made.items():
+                _, one = await gateway.call(path, {"id": number}) if listed == "access_cards" else (0, {})
+                _, answer = await gateway.call(f"{path}/list", {})
+                (record,) = [record for record in answer[listed] if record["id"] == number]
+                found[listed] = {record["sync"], *(value["sync"] for value in one.values() if isinstance(value, dict))}
+            return found
+
+        assert await told() == {"entries": {"in_step"}, "access_cards": {"in_step"}}
+        gateway.store.pending_writes.set_back = True  # as the detector of a restored central sets it
+        assert await told() == {"entries": {"in_doubt"}, "access_cards": {"in_doubt"}}
+        _, answer = await gateway.call("/v1/access", {"id": 4001})
+        assert answer["access_card"]["sync"] == "in_step", "central's own card"
+
+
 async def test_what_central_never_gets_does_not_count_as_in_step(gateway_at, central):
     async with gateway_at("away") as gateway:
         for path, listed, body in (

@@ -46,7 +46,7 @@ from gateway.web.operations.camera_events.models import (
     NewCameraEvent,
 )
 from gateway.web.operations.evidence import evidence_record
-from gateway.web.operations.records import site_only_among, sync_state
+from gateway.web.operations.records import Standing, standings, sync_state
 
 _KIND: Final = "camera_event"
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
@@ -110,7 +110,7 @@ class CameraEventsFamily(Family):
         ids = [item.id for item in known]
         evidence = await self._evidence.of(ids)
         waiting = (await self._pending_writes.arriving(_KIND, ids)).waiting
-        site_only = await self._site_only(known, waiting)
+        standing = await self._standings(known, waiting)
         missing = await self._recording.missing(item for item in known if item.ready)
         events = (
             camera_event_record(
@@ -118,7 +118,7 @@ class CameraEventsFamily(Family):
                 evidence=evidence,
                 waiting=waiting.get(item.id, ()),
                 missing=missing.get(item.id),
-                site_only=item.id in site_only,
+                standing=standing.get(item.id, "in_step"),
                 address=self._address(request, caller, item),
             )
             for item in known
@@ -282,13 +282,13 @@ class CameraEventsFamily(Family):
         evidence = await self._evidence.of((known.id,))
         missing = await self._recording.missing((known,) if known.ready else ())
         waiting = await self._pending_writes.waiting(_KIND, known.id)
-        site_only = await self._site_only((known,), {known.id: waiting})
+        standing = await self._standings((known,), {known.id: waiting})
         return camera_event_record(
             known,
             evidence=evidence,
             waiting=waiting,
             missing=missing.get(known.id),
-            site_only=known.id in site_only,
+            standing=standing.get(known.id, "in_step"),
             address=self._address(request, caller, known),
         )
 
@@ -297,11 +297,11 @@ class CameraEventsFamily(Family):
         view = View(ViewKind.RECORDED, known.id)
         return lambda path: self._viewers.address(request, path, view, caller)
 
-    async def _site_only(
+    async def _standings(
         self, known: Iterable[CameraEvent], waiting: Mapping[int, Sequence[WaitingWrite]]
-    ) -> frozenset[int]:
-        unknown = () if self._writes.alone else (item.id for item in known if item.central_id is None)
-        return await site_only_among(self._pending_writes, _KIND, unknown, waiting)
+    ) -> Mapping[int, Standing]:
+        records = () if self._writes.alone else ((item.id, item.central_id) for item in known)
+        return await standings(self._pending_writes, _KIND, records, waiting)
 
     async def _tell(
         self, kind: EventKind, known: CameraEvent, caller: Caller, text: str, facts: Mapping[str, Scalar]
@@ -359,7 +359,7 @@ def camera_event_record(
     evidence: Iterable[Evidence] = (),
     waiting: Sequence[WaitingWrite] = (),
     missing: Sequence[Missing] | None = None,
-    site_only: bool = False,
+    standing: Standing = "in_step",
     address: Callable[[str], str],
 ) -> CameraEventRecord:
     """Return a camera event as a record of the interface.
@@ -369,14 +369,14 @@ def camera_event_record(
         evidence: evidence; that of other camera events is left out.
         waiting: its writes that wait for central.
         missing: the gaps in its footage; None while footage may still come.
-        site_only: whether central never gets it.
+        standing: its state at central if nothing of it waits.
         address: makes an address with a token from a path of its footage.
     """
     media = "/v1/camera/event"
     extent = "coming" if missing is None else extent_of(missing, event.pinned_from, event.pinned_until)
     there = extent != "none"
     clip, vod = f"{media}/clip/{event.id}", f"{media}/vod/{event.id}/master.m3u8"
-    sync = sync_state(waiting, site_only=site_only)
+    sync = sync_state(waiting, standing)
     return CameraEventRecord.model_validate(
         {
             "id": event.id,

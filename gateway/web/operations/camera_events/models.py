@@ -96,7 +96,7 @@ class CameraEventRecord(BaseModel):
     footage: Literal["coming", "whole", "part", "none"] = "coming"
     gaps: tuple[FootageGap, ...] = ()
     evidence: tuple[EvidenceRecord, ...] = ()
-    sync: Literal["in_step", "waiting", "refused", "site_only", "taken_back"] = "in_step"
+    sync: Literal["in_step", "waiting", "refused", "site_only", "in_doubt", "taken_back"] = "in_step"
     sync_error: str = ""
 
 

@@ -111,8 +111,13 @@ class CardsFamily(Family):
     )
     async def _list(self, wanted: CardListBody, request: web.Request) -> web.StreamResponse:
         known, count = await self.cards.page(search=wanted.search, offset=wanted.offset, limit=wanted.limit)
-        waiting = (await self.pending_writes.arriving(KIND, [item.card.card_id for item in known])).waiting
-        shown = (card_record(item, waiting.get(item.card.card_id, ())) for item in known)
+        ids = [item.card.card_id for item in known]
+        waiting = (await self.pending_writes.arriving(KIND, ids)).waiting
+        doubted = await self.pending_writes.in_doubt(KIND, ids)
+        shown = (
+            card_record(item, waiting.get(number, ()), in_doubt=number in doubted)
+            for number, item in zip(ids, known, strict=True)
+        )
         return await success_listed(request, "access_cards", shown, count=count)
 
     @operation(
@@ -253,9 +258,11 @@ class CardsFamily(Family):
         return success(access_card=_without_secrets({"id": None, **written.record}), warnings=())
 
     async def _answer(self, known: CardRecord) -> web.StreamResponse:
-        waiting = await self.pending_writes.waiting(KIND, known.card.card_id)
+        number = known.card.card_id
+        waiting = await self.pending_writes.waiting(KIND, number)
+        in_doubt = bool(await self.pending_writes.in_doubt(KIND, (number,)))
         warnings = _warnings(known.card, self.site()) + await self._spelled_alike(known.card)
-        return success(access_card=card_record(known, waiting), warnings=warnings)
+        return success(access_card=card_record(known, waiting, in_doubt=in_doubt), warnings=warnings)
 
     async def _spelled_alike(self, card: Card) -> tuple[str, ...]:
         """Return a warning if other cards answer to the same reading, which would open for none of them."""
@@ -267,14 +274,14 @@ class CardsFamily(Family):
         return (f"one reading means this card and card {', '.join(others)} too, so it opens for neither",)
 
 
-def card_record(known: CardRecord, waiting: Sequence[WaitingWrite]) -> Record:
-    """Return a card as a record of the interface, without its PIN."""
+def card_record(known: CardRecord, waiting: Sequence[WaitingWrite], *, in_doubt: bool = False) -> Record:
+    """Return a card as a record of the interface, without its PIN. `in_doubt`: central may have lost it."""
     record = json.loads(known.record)
     shown: Record = _without_secrets(record if isinstance(record, dict) else {})
     tag = etag(shown, _TAGGED)
     shown |= {"id": known.card.card_id, "decided_as": known.card.status.value, "has_pin": bool(known.card.pin)}
     shown |= {"etag": tag}
-    return shown | sync_state(waiting)
+    return shown | sync_state(waiting, "in_doubt" if in_doubt else "in_step")
 
 
 def _without_secrets(record: Record) -> Record:

@@ -44,7 +44,7 @@ from gateway.web.operations.entries.models import (
     NewEntry,
 )
 from gateway.web.operations.entries.records import COLUMNS, entry_record, entry_row, totals_record, totals_rows
-from gateway.web.operations.records import Record, site_only_among, sync_state
+from gateway.web.operations.records import Record, Standing, standings, sync_state
 from gateway.web.spreadsheets import Cell, Spreadsheets
 
 _KIND: Final = "entry"
@@ -266,8 +266,8 @@ class EntriesFamily(Family):
             await self._filter(wanted), now=self._now, before=before, offset=wanted.offset, limit=wanted.limit
         )
         waiting = (await self._pending_writes.arriving(_KIND, [entry.id for entry in page.entries])).waiting
-        site_only = await self._site_only(page.entries, waiting)
-        shown = (self._record(entry, waiting.get(entry.id, ()), site_only) for entry in page.entries)
+        standing = await self._standings(page.entries, waiting)
+        shown = (self._record(entry, waiting.get(entry.id, ()), standing) for entry in page.entries)
         cursor = {"next_cursor": page.entries[-1].id} if page.entries else {}
         return await success_listed(request, "entries", shown, count=page.count, **cursor, **more)
 
@@ -298,20 +298,20 @@ class EntriesFamily(Family):
 
     async def _shown(self, entry: ParkingEntry) -> Record:
         waiting = await self._pending_writes.waiting(_KIND, entry.id)
-        return self._record(entry, waiting, await self._site_only((entry,), {entry.id: waiting}))
+        return self._record(entry, waiting, await self._standings((entry,), {entry.id: waiting}))
 
-    async def _site_only(
+    async def _standings(
         self, entries: Iterable[ParkingEntry], waiting: Mapping[int, Sequence[WaitingWrite]]
-    ) -> frozenset[int]:
-        unknown = () if self._writes.alone else (entry.id for entry in entries if entry.central_id is None)
-        return await site_only_among(self._pending_writes, _KIND, unknown, waiting)
+    ) -> Mapping[int, Standing]:
+        records = () if self._writes.alone else ((entry.id, entry.central_id) for entry in entries)
+        return await standings(self._pending_writes, _KIND, records, waiting)
 
-    def _record(self, entry: ParkingEntry, waiting: Sequence[WaitingWrite], site_only: AbstractSet[int]) -> Record:
+    def _record(self, entry: ParkingEntry, waiting: Sequence[WaitingWrite], standing: Mapping[int, Standing]) -> Record:
         names = {
             "lane_name": self._lanes.get(entry.entry_lane, ""),
             "exit_lane_name": self._lanes.get(entry.exit_lane, ""),
         }
-        return {**entry_record(entry), **names, **sync_state(waiting, site_only=entry.id in site_only)}
+        return {**entry_record(entry), **names, **sync_state(waiting, standing.get(entry.id, "in_step"))}
 
     async def _rows(self, wanted: EntryFilter, *, below: Sequence[list[Cell]] = ()) -> AsyncIterator[list[list[Cell]]]:
         async for batch in self._entries.batches(wanted, now=self._now):

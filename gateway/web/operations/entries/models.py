@@ -114,7 +114,7 @@ class EntryRecord(BaseModel):
     plate: str
     manual: bool
     clock_trusted: bool
-    sync: Literal["in_step", "waiting", "refused", "site_only"]
+    sync: Literal["in_step", "waiting", "refused", "site_only", "in_doubt"]
 
 
 class EntryTotalsRecord(BaseModel):
