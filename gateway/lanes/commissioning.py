@@ -17,15 +17,8 @@ from gateway.domain.events import EventKind
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.tape import Incident, TapedStep
+from gateway.site import LaneInput, Role
 
-_NAMES = {
-    m.Role.ARMING: "Arming loop",
-    m.Role.FAR: "Arming loop on the other side",
-    m.Role.CLOSING: "Closing loop",
-    m.Role.SAFETY: "Safety point",
-    m.Role.FIRE: "Fire input",
-    m.Role.KEY_SWITCH: "Key switch",
-}
 _REOPENING = frozenset({GatePosition.OPENING, GatePosition.OPEN})
 
 
@@ -113,20 +106,18 @@ class Commissioning:
 
 def _watches(rules: LaneRules, *, can_stop: bool) -> tuple[tuple[CommissioningStep, _Watch | None], ...]:
     lane = rules.lane
-    loops = [(role, ref) for role, ref in ((m.Role.ARMING, lane.arming), (m.Role.FAR, lane.far)) if ref is not None]
-    closing = [(m.Role.CLOSING, 0), *((m.Role.SAFETY, index) for index in range(len(lane.safety)))]
-    wired = ((m.Role.FIRE, lane.fire), (m.Role.KEY_SWITCH, lane.key_switch))
-    switches = [(role, ref) for role, ref in wired if ref is not None]
+    waiting = [one for one in lane.inputs if one.spec.waits]
+    obstructing = [one for one in lane.inputs if one.spec.obstructs]
+    switches = [one for one in lane.inputs if not one.spec.held_by_vehicles]
     steps: list[tuple[CommissioningStep, _Watch | None]] = [
         (_OPEN, _Travel(GateAction.OPEN, GatePosition.OPEN)),
         (_CLOSE, _Travel(GateAction.CLOSE, GatePosition.CLOSED)),
     ]
     if can_stop:
         steps.append((_STOP, _Stop()))
-    steps += [(_input_step(role, 0), _OffOnOff(role, 0)) for role, _ in loops]
-    steps += [(_input_step(role, index), _OffOnOff(role, index)) for role, index in closing]
-    steps += [(_reopening_step(role, index), _Reopening(role, index)) for role, index in closing]
-    steps += [(_input_step(role, 0), _OffOnOff(role, 0)) for role, _ in switches]
+    steps += [(_input_step(one), _OffOnOff(one.role, one.index)) for one in (*waiting, *obstructing)]
+    steps += [(_reopening_step(one), _Reopening(one.role, one.index)) for one in obstructing]
+    steps += [(_input_step(one), _OffOnOff(one.role, one.index)) for one in switches]
     if lane.readers:
         steps.append((_CARD, _Card()))
     if lane.cameras:
@@ -170,24 +161,24 @@ _PLUG = CommissioningStep(
 )
 
 
-def _input_step(role: m.Role, index: int) -> CommissioningStep:
+def _input_step(one: LaneInput) -> CommissioningStep:
     return CommissioningStep(
-        name=f"{role.value}-{index}",
-        title=f"{_named(role, index)}: reported right",
+        name=f"{one.role}-{one.index}",
+        title=f"{_named(one)}: reported right",
         todo="Begin while it is free. Then put it on and free it again: it must be reported off, on and off.",
     )
 
 
-def _reopening_step(role: m.Role, index: int) -> CommissioningStep:
+def _reopening_step(one: LaneInput) -> CommissioningStep:
     return CommissioningStep(
-        name=f"reopening-{role.value}-{index}",
-        title=f"{_named(role, index)}: opens the gate again",
+        name=f"reopening-{one.role}-{one.index}",
+        title=f"{_named(one)}: opens the gate again",
         todo="While the gate closes, put it on with a test piece, never with a person. The gate must open again.",
     )
 
 
-def _named(role: m.Role, index: int) -> str:
-    return f"{_NAMES[role]} {index + 1}" if role is m.Role.SAFETY else _NAMES[role]
+def _named(one: LaneInput) -> str:
+    return f"{one.spec.label} {one.index + 1}" if one.spec.many else one.spec.label
 
 
 def _passed(seen: str) -> StepResult:
@@ -238,7 +229,7 @@ class _Stop:
 
 @dataclass(slots=True)
 class _OffOnOff:
-    role: m.Role
+    role: Role
     index: int
     was_off: bool = False
     on_since: float | None = None
@@ -261,7 +252,7 @@ class _OffOnOff:
 
 @dataclass(slots=True)
 class _Reopening:
-    role: m.Role
+    role: Role
     index: int
     last: GatePosition | None = None
     is_told_to_close: bool = False

@@ -31,7 +31,7 @@ from gateway.lanes.machine import messages as m
 from gateway.lanes.runner import LaneRunner
 from gateway.lanes.snapshots import DeviceSnapshot, PointSnapshot
 from gateway.runtime.clock import Clock, WallTimes
-from gateway.site import LaneSection, Site
+from gateway.site import LaneSection, Role, Site
 from gateway.store.cards.cards import Cards
 
 log = structlog.get_logger(__name__)
@@ -47,7 +47,7 @@ class _Route:
     """The destination of an input's reports, and its role there."""
 
     runner: LaneRunner
-    role: m.Role
+    role: Role
     index: int = 0
 
 
@@ -305,11 +305,6 @@ def _printable(text: str) -> str:
 def _routes(lanes: Iterable[tuple[LaneSection, LaneRunner]]) -> dict[tuple[int, str], list[_Route]]:
     routes: dict[tuple[int, str], list[_Route]] = {}
     for lane, runner in lanes:
-        routes.setdefault((lane.arming.device, lane.arming.point), []).append(_Route(runner, m.Role.ARMING))
-        routes.setdefault((lane.closing.device, lane.closing.point), []).append(_Route(runner, m.Role.CLOSING))
-        for role, point in ((m.Role.FAR, lane.far), (m.Role.FIRE, lane.fire), (m.Role.KEY_SWITCH, lane.key_switch)):
-            if point is not None:
-                routes.setdefault((point.device, point.point), []).append(_Route(runner, role))
-        for index, ref in enumerate(lane.safety):
-            routes.setdefault((ref.device, ref.point), []).append(_Route(runner, m.Role.SAFETY, index))
+        for one in lane.inputs:
+            routes.setdefault((one.ref.device, one.ref.point), []).append(_Route(runner, one.role, one.index))
     return routes

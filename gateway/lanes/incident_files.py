@@ -100,6 +100,7 @@ def _plain(value: object, *, secret: bool = False) -> object:  # noqa: PLR0911 (
                 **{
                     item.name: _plain(getattr(value, item.name), secret=item.name in _SECRET_NAMES)
                     for item in fields(value)  # type: ignore[arg-type]  # whatever else is in a state is a dataclass
+                    if item.init
                 },
             )
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from gateway.lanes.machine.messages import Role
 from gateway.lanes.machine.rules import LaneRules
-from gateway.lanes.machine.state.inputs import NEVER, InputReading, Inputs
+from gateway.lanes.machine.state.inputs import NEVER, Inputs
 from gateway.lanes.snapshots import LanePoint
-from gateway.site.models import PointRef
 
 
 def lane_points(rules: LaneRules, inputs: Inputs, now: float, wall: Callable[[float], int]) -> tuple[LanePoint, ...]:
@@ -24,27 +22,13 @@ def lane_points(rules: LaneRules, inputs: Inputs, now: float, wall: Callable[[fl
     return (
         LanePoint("gate", rules.lane.gate, "", gate.fresh(now, stale), since(gate.since)),
         *(
-            LanePoint(role.value, ref.device, ref.point, reading.fresh(now, stale), since(reading.since))
-            for role, ref, reading in _inputs(rules, inputs)
+            LanePoint(one.role.value, one.ref.device, one.ref.point, reading.fresh(now, stale), since(reading.since))
+            for one, reading in ((one, inputs.reading(one.role, one.index)) for one in rules.inputs)
         ),
     )
 
 
 def point_ages(rules: LaneRules, inputs: Inputs, now: float) -> tuple[float | None, ...]:
     """Return how many seconds old the last report on each of `lane_points` is, None for one without a report."""
-    reported = (inputs.gate.at, *(reading.at for _, _, reading in _inputs(rules, inputs)))
+    reported = (inputs.gate.at, *(inputs.reading(one.role, one.index).at for one in rules.inputs))
     return tuple(None if at == NEVER else round(max(0.0, now - at), 1) for at in reported)
-
-
-def _inputs(rules: LaneRules, inputs: Inputs) -> Iterator[tuple[Role, PointRef, InputReading]]:
-    lane = rules.lane
-    one_each = (
-        (Role.ARMING, lane.arming, inputs.arming),
-        (Role.FAR, lane.far, inputs.far),
-        (Role.CLOSING, lane.closing, inputs.closing),
-        (Role.FIRE, lane.fire, inputs.fire),
-        (Role.KEY_SWITCH, lane.key_switch, inputs.key_switch),
-    )
-    yield from ((role, ref, reading) for role, ref, reading in one_each if ref is not None)
-    for ref, reading in zip(lane.safety, inputs.safety_points(len(lane.safety)), strict=True):
-        yield Role.SAFETY, ref, reading

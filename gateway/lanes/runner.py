@@ -400,13 +400,10 @@ class LaneRunner:
     def _shown_part(self) -> tuple[object, ...]:
         state = self._state
         inputs = state.inputs
-        loops = (inputs.arming.state, inputs.far.state, inputs.closing.state)
-        others = (inputs.fire.state, inputs.key_switch.state, *(point.state for point in inputs.safety))
         return (
             state.shown_phase,
             state.inputs.gate.position,
-            loops,
-            others,
+            tuple(inputs.reading(one.role, one.index).state for one in self.rules.inputs),
             state.note,
             state.stop_sentence,
             state.orders.in_force,

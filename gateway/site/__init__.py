@@ -22,6 +22,7 @@ from gateway.site.load import (
 from gateway.site.loaded import LoadedSite, load_whole
 from gateway.site.models import (
     EventsSection,
+    LaneInput,
     LaneSection,
     Link,
     PointRef,
@@ -30,9 +31,11 @@ from gateway.site.models import (
     SiteSection,
 )
 from gateway.site.mqtt_section import MqttSection
+from gateway.site.roles import ROLES, Role, RoleSpec
 from gateway.site.secrets import NewSecret, Secrets
 
 __all__ = [
+    "ROLES",
     "ApiSection",
     "AreaSection",
     "Camera",
@@ -43,6 +46,7 @@ __all__ = [
     "Fault",
     "FileAccount",
     "FleetSection",
+    "LaneInput",
     "LaneSection",
     "Link",
     "LoadedSite",
@@ -50,6 +54,8 @@ __all__ = [
     "NewSecret",
     "PointRef",
     "PolicySection",
+    "Role",
+    "RoleSpec",
     "Secrets",
     "Site",
     "SiteFaults",

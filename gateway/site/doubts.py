@@ -142,7 +142,7 @@ def _lane_doubts(site: Site) -> Iterator[Fault]:
             if ref == lane.closing:
                 message = "is the closing loop, a safety point anyway; did you mean a photocell?"
                 yield Fault(f"lanes[{index}].safety[{number}]", message)
-        for ref in (lane.arming, *((lane.far,) if lane.far is not None else ())):
+        for ref in (one.ref for one in lane.inputs if one.spec.waits):
             first = arming.setdefault((ref.device, ref.point), index)
             if first != index:
                 message = (

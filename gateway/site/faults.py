@@ -15,7 +15,7 @@ from gateway.domain.footage import CAMERAS_PER_WORKER
 from gateway.domain.validation_messages import words_of
 from gateway.site.addresses import Endpoint, real_line
 from gateway.site.fault import Fault, with_names
-from gateway.site.models import LaneSection, PointRef, Site
+from gateway.site.models import LaneInput, LaneSection, PointRef, Site
 
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _KINDS_OF_LINES: Mapping[LineKind, str] = {
@@ -235,12 +235,15 @@ def _lane_way_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
 
 
 def _switch_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
-    loops = (lane.arming, lane.far, lane.closing, *lane.safety)
-    for field, ref in (("fire", lane.fire), ("key_switch", lane.key_switch)):
-        if ref is not None and ref in loops:
-            yield Fault(f"{place}.{field}", "is the same point as a loop or safety point of the lane")
-    if lane.fire is not None and lane.fire == lane.key_switch:
-        yield Fault(f"{place}.key_switch", "is the same point as the fire input")
+    loops = {one.ref for one in lane.inputs if one.spec.held_by_vehicles}
+    switches: dict[PointRef, LaneInput] = {}
+    for one in lane.inputs:
+        if one.spec.held_by_vehicles:
+            continue
+        if one.ref in loops:
+            yield Fault(f"{place}.{one.place}", "is the same point as a loop or safety point of the lane")
+        elif (other := switches.setdefault(one.ref, one)) is not one:
+            yield Fault(f"{place}.{one.place}", f"is the same point as {other.spec.name}")
 
 
 def _limit_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
@@ -249,7 +252,7 @@ def _limit_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
         yield Fault(f"{place}.{missing}", "is missing: the gate's position needs both of its limit switches")
     if lane.closed_limit is not None and lane.closed_limit == lane.open_limit:
         yield Fault(f"{place}.open_limit", "is the same point as closed_limit")
-    others = (lane.arming, lane.far, lane.closing, *lane.safety, lane.fire, lane.key_switch)
+    others = {one.ref for one in lane.inputs}
     for field, ref in (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit)):
         if ref is not None and ref in others:
             yield Fault(f"{place}.{field}", "is the same point as another input of the lane")
@@ -268,12 +271,9 @@ def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, str]]:
     yield "gate", lane.gate, "a gate"
     for position, reader in enumerate(lane.readers):
         yield f"readers[{position}]", reader, "a reader"
-    yield "arming.device", lane.arming.device, _WITH_POINTS
-    yield "closing.device", lane.closing.device, _WITH_POINTS
-    for position, ref in enumerate(lane.safety):
-        yield f"safety[{position}].device", ref.device, _WITH_POINTS
-    limits = (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit))
-    for field, extra in (("far", lane.far), ("fire", lane.fire), ("key_switch", lane.key_switch), *limits):
+    for one in lane.inputs:
+        yield f"{one.place}.device", one.ref.device, _WITH_POINTS
+    for field, extra in (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit)):
         if extra is not None:
             yield f"{field}.device", extra.device, _WITH_POINTS
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -20,6 +21,7 @@ from gateway.site.fields import NamesAuthorities
 from gateway.site.fleet_section import FleetSection
 from gateway.site.footage_sections import LiveSection, RtspSection, StorageSection
 from gateway.site.mqtt_section import MqttSection
+from gateway.site.roles import ROLES, Role, RoleSpec
 
 if TYPE_CHECKING:
     from drivers.link import LinkSpec
@@ -162,6 +164,25 @@ class PointRef(Section):
     point: Slug
 
 
+@dataclass(frozen=True, slots=True)
+class LaneInput:
+    """An input of a lane. `index`: its place among those of its role, from 0."""
+
+    role: Role
+    index: int
+    ref: PointRef
+
+    @property
+    def spec(self) -> RoleSpec:
+        """The meaning of its role."""
+        return ROLES[self.role]
+
+    @property
+    def place(self) -> str:
+        """Its place in the lane's section."""
+        return f"{self.role}[{self.index}]" if self.spec.many else self.role.value
+
+
 class LaneSection(Section):
     """`[[lanes]]`: one way for vehicles, with its gate, readers, loops and cameras."""
 
@@ -222,11 +243,20 @@ class LaneSection(Section):
     doubt: LadderSection = LadderSection()
 
     @property
+    def inputs(self) -> tuple[LaneInput, ...]:
+        """The lane's inputs, in the order of `ROLES`. The key of each role has the role's name."""
+        found: dict[Role, PointRef | tuple[PointRef, ...] | None] = {role: getattr(self, role) for role in ROLES}
+        return tuple(
+            LaneInput(role, index, ref)
+            for role, refs in found.items()
+            for index, ref in enumerate(refs if isinstance(refs, tuple) else (refs,))
+            if ref is not None
+        )
+
+    @property
     def devices(self) -> tuple[int, ...]:
         """The ids of the lane's gate, readers, and devices with its points (without limit switches), the gate first."""
-        points = (self.arming, self.closing, self.far, self.fire, self.key_switch, *self.safety)
-        devices = (self.gate, *self.readers, *(point.device for point in points if point is not None))
-        return tuple(dict.fromkeys(devices))
+        return tuple(dict.fromkeys((self.gate, *self.readers, *(one.ref.device for one in self.inputs))))
 
 
 class Site(Section):

@@ -137,19 +137,12 @@ def _inputs_named_twice(place: str, lane: LaneSection, known: Mapping[int, Abili
 
 
 def _named_points(lane: LaneSection) -> Iterator[tuple[str, PointRef, str]]:
-    yield "arming", lane.arming, "an arming loop"
-    yield "closing", lane.closing, "a closing loop"
-    for number, ref in enumerate(lane.safety):
-        yield f"safety[{number}]", ref, "a safety point"
+    yield from ((one.place, one.ref, one.spec.kind) for one in lane.inputs)
     yield from (
         (field, ref, "a limit switch")
         for field, ref in (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit))
         if ref is not None
     )
-    others = (("far", lane.far, "an arming loop"), ("fire", lane.fire, "a fire input"))
-    for field, named, role in (*others, ("key_switch", lane.key_switch, "a key switch")):
-        if named is not None:
-            yield field, named, role
 
 
 def serial_faults(site: Site, find: Callable[[str], Path | None], unfit: Collection[int]) -> Iterator[Fault]:

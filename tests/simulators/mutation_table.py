@@ -45,13 +45,19 @@ MUTATIONS: tuple[Mutation, ...] = (
         "fresh = point.fresh(now, rules.policy.stale_seconds)",
         "fresh = point.state",
     ),
-    Mutation(1, "fire input left out of the close question", _SAFETY, "if rules.lane.fire is not None:", "if False:"),
+    Mutation(
+        1,
+        "fire input left out of the close question",
+        _SAFETY,
+        "if one.spec.forbids_close)",
+        "if one.spec.forbids_close and not one.spec.opens)",
+    ),
     Mutation(
         1,
         "key switch left out of the close question",
         _SAFETY,
-        "if rules.lane.key_switch is not None:",
-        "if False:",
+        "if one.spec.forbids_close)",
+        "if one.spec.forbids_close and not one.spec.moves_gate)",
         tests=("tests/gateway/lanes/test_side_states.py",),
     ),
     Mutation(

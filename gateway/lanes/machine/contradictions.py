@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from drivers.contract import GatePosition
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.machine.rules import IN_A_ROW, LaneRules
-from gateway.lanes.machine.safety import obstructions
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.snapshots import LaneTrouble
 
@@ -23,15 +22,14 @@ def all_on_from(rules: LaneRules, state: LaneState) -> float | None:
     No vehicle stands on all of them under a gate that is not open. In an open gate a long one may, but not if no input
     was seen off since the lane began: lanes begin without a vehicle.
     """
-    lane, inputs = rules.lane, state.inputs
-    points = [(inputs.arming, lane.arming), *((point, ref) for _, point, ref in obstructions(rules, state))]
-    if lane.far is not None:
-        points.append((inputs.far, lane.far))
-    places = {ref for _, ref in points}
-    if len(places) < 2 or not all(point.is_on() for point, _ in points):
+    inputs = state.inputs
+    held = [one for one in rules.inputs if one.spec.held_by_vehicles]
+    points = [inputs.reading(one.role, one.index) for one in held]
+    places = {one.ref for one in held}
+    if len(places) < 2 or not all(point.is_on() for point in points):
         return None
-    latest = max(point.since for point, _ in points)
-    if not any(point.changes for point, _ in points):
+    latest = max(point.since for point in points)
+    if not any(point.changes for point in points):
         return latest + (_TWO_POINTS_SECONDS if len(places) == 2 else _NEVER_OFF_SECONDS)
     if len(places) > 2 and rules.has_position and inputs.gate.position in _SHUT:
         return max(latest, inputs.gate.since) + _ON_AGAIN_SECONDS

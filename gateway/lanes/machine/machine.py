@@ -23,7 +23,6 @@ that was left open is closed once every closing point has been seen off for long
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import assert_never
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
@@ -44,6 +43,7 @@ from gateway.lanes.machine.rules import LaneRules, Side
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.transition import Transition
 from gateway.lanes.snapshots import Phase
+from gateway.site import ROLES, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +129,16 @@ def _take(lane: Transition, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 
 
 def _input_reported(lane: Transition, event: m.InputReported) -> None:
     match event.role:
-        case m.Role.ARMING:
+        case Role.ARMING:
             _arming_reported(lane, event, Side.NEAR)
-        case m.Role.FAR:
+        case Role.FAR:
             _arming_reported(lane, event, Side.FAR)
-        case m.Role.CLOSING:
+        case Role.CLOSING:
             _closing_reported(lane, event)
-        case m.Role.FIRE:
+        case role if ROLES[role].opens:
             orders.fire_reported(lane, event)
-        case m.Role.SAFETY | m.Role.KEY_SWITCH:
-            lane.observe(event)
         case _:
-            assert_never(event.role)
+            lane.observe(event)
 
 
 def _arming_reported(lane: Transition, event: m.InputReported, side: Side) -> None:

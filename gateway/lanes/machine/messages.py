@@ -6,7 +6,6 @@ Instants called `at` are seconds on the monotonic clock; stamps are wall time.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from drivers.contract import Feedback, GatePosition, PointState
 from gateway.domain.access import Decision
@@ -14,6 +13,7 @@ from gateway.domain.commands import Command
 from gateway.domain.credentials import Credential
 from gateway.lanes.machine.state.orders import Order
 from gateway.runtime.clock import Stamp
+from gateway.site.roles import Role
 from gateway.store import Entry
 
 
@@ -23,17 +23,6 @@ class Now:
 
     at: float
     stamp: Stamp
-
-
-class Role(StrEnum):
-    """The role of an input in a lane. `FAR` is the arming loop on the other side of a two-way lane."""
-
-    ARMING = "arming"
-    FAR = "far"
-    CLOSING = "closing"
-    SAFETY = "safety"
-    FIRE = "fire"
-    KEY_SWITCH = "key_switch"
 
 
 # Events
@@ -76,7 +65,7 @@ class KeysTyped:
 
 @dataclass(frozen=True, slots=True)
 class InputReported:
-    """A reading of one of the lane's inputs, changed or not. `index`: which safety point, from 0."""
+    """A reading of one of the lane's inputs, changed or not. `index`: its place among those of its role, from 0."""
 
     role: Role
     state: PointState

@@ -7,7 +7,7 @@ grow.
 
 from __future__ import annotations
 
-from drivers.contract import GatePosition, PointState
+from drivers.contract import GatePosition
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import commands_in_flight
@@ -153,8 +153,10 @@ def may_keep_open(lane: Transition) -> bool:
         return False
     if state.inputs.on_fire:
         return True
-    known = state.inputs.gate.fresh(lane.now.at, lane.rules.policy.stale_seconds) is not GatePosition.UNKNOWN
-    return known and (lane.rules.lane.key_switch is None or state.inputs.key_switch.state is PointState.OFF)
+    if state.inputs.gate.fresh(lane.now.at, lane.rules.policy.stale_seconds) is GatePosition.UNKNOWN:
+        return False
+    forbidding = (one for one in lane.rules.inputs if one.spec.forbids_open)
+    return all(state.inputs.reading(one.role, one.index).is_off() for one in forbidding)
 
 
 def gate_regained(lane: Transition) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gateway.site import EventsSection, LaneSection, PolicySection, Site
+from gateway.site import EventsSection, LaneInput, LaneSection, PointRef, PolicySection, Role, RoleSpec, Site
 
 CLOSE_TRIES = 3
 """Closes that are sent before a person is alerted."""
@@ -40,6 +40,17 @@ class Side(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class NamedInput:
+    """An input of a lane with its name for people. `index`: its place among those of its role, from 0."""
+
+    role: Role
+    index: int
+    ref: PointRef
+    name: str
+    spec: RoleSpec
+
+
+@dataclass(frozen=True, slots=True)
 class LaneRules:
     """The parts of the site file that a lane works by.
 
@@ -51,6 +62,7 @@ class LaneRules:
         boot: distinguishes the command ids of this run of the program from all others.
         has_position: whether anything reports where the gate is. If not, a command that the controller has taken counts
             as done.
+        inputs: the lane's inputs with their names for people.
     """
 
     lane: LaneSection
@@ -59,12 +71,21 @@ class LaneRules:
     safety_names: tuple[str, ...]
     boot: str
     has_position: bool = True
+    inputs: tuple[NamedInput, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Name each input once: the machine needs them at each step."""
+        object.__setattr__(self, "inputs", tuple(self._named(one) for one in self.lane.inputs))
 
     @classmethod
     def of(cls, site: Site, lane: LaneSection, *, boot: str, has_position: bool = True) -> LaneRules:
         """Return the rules of a lane of this site."""
         names = _safety_names(site, lane)
         return cls(lane, site.policy, site.events, safety_names=names, boot=boot, has_position=has_position)
+
+    def _named(self, one: LaneInput) -> NamedInput:
+        name = self.safety_names[one.index] if one.spec.many else one.spec.name
+        return NamedInput(one.role, one.index, one.ref, name, one.spec)
 
     @property
     def two_way(self) -> bool:

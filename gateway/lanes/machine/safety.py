@@ -8,7 +8,7 @@ vehicle can hold must have been off for a while, and have been read off more tha
 from __future__ import annotations
 
 from drivers.contract import GatePosition, PointState
-from gateway.lanes.machine.rules import LaneRules
+from gateway.lanes.machine.rules import LaneRules, NamedInput
 from gateway.lanes.machine.state.inputs import InputReading
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.site import PointRef
@@ -101,12 +101,7 @@ def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> st
 
 def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, InputReading, PointRef], ...]:
     """Return each input that must be free for a close, with its name for people and its place in the site file."""
-    points = [*obstructions(rules, state)]
-    if rules.lane.fire is not None:
-        points.append(("the fire input", state.inputs.fire, rules.lane.fire))
-    if rules.lane.key_switch is not None:
-        points.append(("the key switch", state.inputs.key_switch, rules.lane.key_switch))
-    return tuple(points)
+    return tuple(read(one, state) for one in rules.inputs if one.spec.forbids_close)
 
 
 def obstructions(rules: LaneRules, state: LaneState) -> tuple[tuple[str, InputReading, PointRef], ...]:
@@ -114,6 +109,9 @@ def obstructions(rules: LaneRules, state: LaneState) -> tuple[tuple[str, InputRe
 
     All that must be free for a close because of a vehicle stands here, once.
     """
-    safety = state.inputs.safety_points(len(rules.lane.safety))
-    others = zip(rules.safety_names, safety, rules.lane.safety, strict=True)
-    return (("the closing loop", state.inputs.closing, rules.lane.closing), *others)
+    return tuple(read(one, state) for one in rules.inputs if one.spec.obstructs)
+
+
+def read(one: NamedInput, state: LaneState) -> tuple[str, InputReading, PointRef]:
+    """Return the name, the reading and the site-file reference of an input."""
+    return one.name, state.inputs.reading(one.role, one.index), one.ref

@@ -8,13 +8,10 @@ end. After the change the lane knows none of its points, and closes nothing unti
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from drivers.contract import GatePosition, PointState
 from gateway.lanes.machine.contradictions import all_on_from
 from gateway.lanes.machine.rules import LaneRules, Side
-from gateway.lanes.machine.safety import obstructions
-from gateway.lanes.machine.state.inputs import InputReading
+from gateway.lanes.machine.safety import read
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.snapshots import Phase
 
@@ -43,7 +40,7 @@ def why_not_changed(  # noqa: PLR0911 (one per reason)
         return "" if _is_unseen(state) else "a vehicle is in it"
     if visits.leaving is not None and now < visits.leaving.until:
         return "a vehicle is leaving it"
-    for name, point in _held_by_vehicles(rules, state):
+    for name, point, _ in (read(one, state) for one in rules.inputs if one.spec.held_by_vehicles):
         if point.is_on():
             return f"{name} is active"
     if gate.position in _MOVING:
@@ -58,10 +55,3 @@ def _is_unseen(state: LaneState) -> bool:
     waits = state.visits.phase in {Phase.ARMED, Phase.DECIDING} and state.inputs.gate.position is GatePosition.CLOSED
     side = Side.NEAR if state.visits.present is None else state.visits.present.side
     return waits and state.inputs.loop(side).state is PointState.UNKNOWN
-
-
-def _held_by_vehicles(rules: LaneRules, state: LaneState) -> Iterator[tuple[str, InputReading]]:
-    yield "the arming loop", state.inputs.arming
-    if rules.two_way:
-        yield "the arming loop on the far side", state.inputs.far
-    yield from ((name, point) for name, point, _ in obstructions(rules, state))

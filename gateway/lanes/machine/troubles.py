@@ -15,13 +15,13 @@ from gateway.domain.problems import ProblemKind
 from gateway.lanes.machine import closing
 from gateway.lanes.machine.contradictions import all_on_from
 from gateway.lanes.machine.rules import DOUBTED_SECONDS, LATE_OPENING_SECONDS, RESTING_STUCK_SECONDS, LaneRules
-from gateway.lanes.machine.safety import obstructions, points_that_forbid
+from gateway.lanes.machine.safety import obstructions, read
 from gateway.lanes.machine.state.inputs import NEVER, InputReading
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.troubles import Trouble
 from gateway.lanes.machine.transition import Transition
 from gateway.lanes.snapshots import LaneTrouble, Phase
-from gateway.site import PointRef
+from gateway.site import Role
 
 _FOREVER = float("inf")
 _LIMITS = frozenset({GatePosition.CLOSED, GatePosition.OPEN})
@@ -115,7 +115,7 @@ def _conditions(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
     if state.visits.phase is Phase.PASSING:
         text = f"a vehicle has been under the gate for more than {_span(rules.lane.vehicle_stuck_seconds)}"
         yield _condition(EventKind.VEHICLE_STUCK, text, state.visits.since + rules.lane.vehicle_stuck_seconds)
-    for name, point in _inputs(rules, state):
+    for name, point, _ in (read(one, state) for one in rules.inputs if one.spec.held_by_vehicles):
         if point.is_on() and all_on_from(rules, state) is None:
             seconds, at = _stuck_at(rules, state, name, point)
             text = f"{name} has been on for more than {_span(seconds)}"
@@ -142,11 +142,10 @@ def _stuck_at(rules: LaneRules, state: LaneState, name: str, point: InputReading
 
 
 def _of_switches(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
-    if state.inputs.on_fire:
-        text = "the fire input is active, so the gate must be open"
-        yield _condition(EventKind.FIRE_INPUT, text, state.inputs.fire.since)
-    if rules.lane.key_switch is not None and state.inputs.key_switch.is_on():
-        yield _condition(EventKind.KEY_SWITCH_ON, "the key switch controls the gate", state.inputs.key_switch.since)
+    for one in rules.inputs:
+        trouble, reading = one.spec.trouble, state.inputs.reading(one.role, one.index)
+        if trouble is not None and (state.inputs.on_fire if one.spec.opens else reading.is_on()):
+            yield _condition(trouble.kind, trouble.text, reading.since)
     if state.orders.doubt:
         yield _condition(EventKind.SCHEDULE_DOUBTED, state.orders.doubt, state.orders.doubted_since + DOUBTED_SECONDS)
 
@@ -176,18 +175,6 @@ def _condition(kind: EventKind, text: str, since: float, *, subject: str = "") -
     return _Condition(Trouble(kind, subject, text), since)
 
 
-def _inputs(rules: LaneRules, state: LaneState) -> list[tuple[str, InputReading]]:
-    """Return every input that a vehicle can hold; fire input and key switch may stay on without limit."""
-    held = (*_arming_loops(rules, state), *obstructions(rules, state))
-    return [(name, point) for name, point, _ in held]
-
-
-def _arming_loops(rules: LaneRules, state: LaneState) -> Iterator[tuple[str, InputReading, PointRef]]:
-    yield "the arming loop", state.inputs.arming, rules.lane.arming
-    if rules.lane.far is not None:
-        yield "the far arming loop", state.inputs.far, rules.lane.far
-
-
 def _span(seconds: float) -> str:
     return f"{seconds / 60:g} minutes" if seconds >= 120 else f"{seconds:g} s"
 
@@ -199,7 +186,7 @@ def _is_wanted(lane: Transition) -> bool:
         or state.commands.flight
         or state.closing
         or state.reason_kept_open
-        or state.inputs.key_switch.is_on()
+        or any(state.inputs.reading(one.role, one.index).is_on() for one in lane.rules.inputs if one.spec.moves_gate)
     )
 
 
@@ -222,18 +209,19 @@ def why_unable(rules: LaneRules, state: LaneState, now: float) -> Iterator[LaneT
         yield LaneTrouble(ProblemKind.GATE_OFFLINE, text, device_id=rules.lane.gate)
     elif has(state, EventKind.POSITION_UNKNOWN):
         yield LaneTrouble(ProblemKind.GATE_POSITION_UNKNOWN, "the gate's position is not known: open it, then close it")
-    for name, loop, ref in _arming_loops(rules, state):
-        if loop.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
+    for one in rules.inputs:
+        name, point, ref = read(one, state)
+        if point.fresh(now, rules.policy.stale_seconds) is not PointState.UNKNOWN:
+            continue
+        if one.spec.waits:
             text = f"{name} is not known, so no card counts: check its device and its wiring"
             yield LaneTrouble(ProblemKind.ARMING_LOOP_UNKNOWN, text, name, ref.device)
-    if state.inputs.closing.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
-        text = "the closing loop is not known, so no passage is seen: check its device and its wiring"
-        yield LaneTrouble(ProblemKind.CLOSING_LOOP_UNKNOWN, text, device_id=rules.lane.closing.device)
-    if not rules.closes_itself:
-        for name, point, ref in points_that_forbid(rules, state)[1:]:
-            if point.fresh(now, rules.policy.stale_seconds) is PointState.UNKNOWN:
-                text = f"{name} is not known, so the gate stays open: check its device and its wiring"
-                yield LaneTrouble(ProblemKind.SAFETY_INPUT_UNKNOWN, text, name, ref.device)
+        elif one.role is Role.CLOSING:
+            text = f"{name} is not known, so no passage is seen: check its device and its wiring"
+            yield LaneTrouble(ProblemKind.CLOSING_LOOP_UNKNOWN, text, device_id=ref.device)
+        elif one.spec.forbids_close and not rules.closes_itself:
+            text = f"{name} is not known, so the gate stays open: check its device and its wiring"
+            yield LaneTrouble(ProblemKind.SAFETY_INPUT_UNKNOWN, text, name, ref.device)
 
 
 def lasting(state: LaneState) -> Iterator[LaneTrouble]:

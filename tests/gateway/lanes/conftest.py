@@ -15,6 +15,7 @@ from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.runtime.clock import Stamp
+from gateway.site import Role
 
 CARD = Card(7, "0007", holder="A. Driver", aliases=(text_alias("0007"),))
 WALL = 1_700_000_000_000_000
@@ -73,35 +74,28 @@ class Script:
             self.do(m.Ticked())
 
     def refresh(self) -> None:
-        self.do(m.InputReported(m.Role.ARMING, self.state.inputs.arming.state, self.at))
-        self.do(m.InputReported(m.Role.CLOSING, self.state.inputs.closing.state, self.at))
-        if self.rules.two_way:
-            self.do(m.InputReported(m.Role.FAR, self.state.inputs.far.state, self.at))
-        if self.rules.lane.fire is not None:
-            self.do(m.InputReported(m.Role.FIRE, self.state.inputs.fire.state, self.at))
-        if self.rules.lane.key_switch is not None:
-            self.do(m.InputReported(m.Role.KEY_SWITCH, self.state.inputs.key_switch.state, self.at))
-        for index, point in enumerate(self.state.inputs.safety):
-            self.do(m.InputReported(m.Role.SAFETY, point.state, self.at, index))
+        for one in self.rules.inputs:
+            state = self.state.inputs.reading(one.role, one.index).state
+            self.do(m.InputReported(one.role, state, self.at, one.index))
         self.do(m.GateReported(self.state.inputs.gate.position, self.at))
 
     def arming(self, state: PointState) -> None:
-        self.do(m.InputReported(m.Role.ARMING, state, self.at))
+        self.do(m.InputReported(Role.ARMING, state, self.at))
 
     def closing(self, state: PointState) -> None:
-        self.do(m.InputReported(m.Role.CLOSING, state, self.at))
+        self.do(m.InputReported(Role.CLOSING, state, self.at))
 
     def safety(self, state: PointState, index: int = 0) -> None:
-        self.do(m.InputReported(m.Role.SAFETY, state, self.at, index))
+        self.do(m.InputReported(Role.SAFETY, state, self.at, index))
 
     def far(self, state: PointState) -> None:
-        self.do(m.InputReported(m.Role.FAR, state, self.at))
+        self.do(m.InputReported(Role.FAR, state, self.at))
 
     def fire(self, state: PointState) -> None:
-        self.do(m.InputReported(m.Role.FIRE, state, self.at))
+        self.do(m.InputReported(Role.FIRE, state, self.at))
 
     def key_switch(self, state: PointState) -> None:
-        self.do(m.InputReported(m.Role.KEY_SWITCH, state, self.at))
+        self.do(m.InputReported(Role.KEY_SWITCH, state, self.at))
 
     def order(self, kind: OrderKind | None, reason: str = "market day") -> None:
         order = None if kind is None else Order(kind, "user:guard", reason)

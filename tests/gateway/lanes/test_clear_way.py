@@ -17,6 +17,7 @@ from gateway.lanes.machine.rules import PAUSE_SECONDS
 from gateway.lanes.machine.safety import is_close_near
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.snapshots import Phase
+from gateway.site import Role
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
 OPEN, CLOSE, STOP = GateAction.OPEN, GateAction.CLOSE, GateAction.STOP
@@ -396,7 +397,7 @@ def test_no_close_on_an_input_whose_device_did_not_answer(lane):
     under_the_gate(lane)
     lane.closing(OFF)
     lane.wait(0.9)
-    lane.do(m.InputMissed(m.Role.CLOSING, 1))
+    lane.do(m.InputMissed(Role.CLOSING, 1))
     lane.wait(2, refresh=False)
     assert lane.actions() == [OPEN]
     lane.wait(0.1)
@@ -412,7 +413,7 @@ def test_point_that_is_off_after_missed_polls_must_be_clear_for_longer(lane, bef
     lane.closing(before)
     lane.wait(0.2)
     for number in range(1, polls + 1):
-        lane.do(m.InputMissed(m.Role.CLOSING, number))
+        lane.do(m.InputMissed(Role.CLOSING, number))
     lane.closing(OFF)
     lane.wait(lane.rules.lane.clear_after_loss_seconds - 0.1)
     assert lane.actions() == [OPEN]
@@ -422,7 +423,7 @@ def test_point_that_is_off_after_missed_polls_must_be_clear_for_longer(lane, bef
 
 def test_detector_that_starts_with_a_vehicle_told_is_not_believed_when_it_goes_off(lane):
     under_the_gate(lane)
-    lane.do(m.InputMissed(m.Role.CLOSING, 1))
+    lane.do(m.InputMissed(Role.CLOSING, 1))
     lane.closing(ON)
     lane.wait(0.2)
     lane.closing(OFF)
@@ -447,7 +448,7 @@ def test_points_are_polled_closely_while_a_close_is_near(lane):
 
 def test_one_missed_poll_opens_no_closing_gate_again(lane):
     closing_gate(lane)
-    lane.do(m.InputMissed(m.Role.SAFETY, 1))
+    lane.do(m.InputMissed(Role.SAFETY, 1))
     lane.safety(OFF)
     lane.wait(1)
     assert lane.actions() == [OPEN, CLOSE]
@@ -455,9 +456,9 @@ def test_one_missed_poll_opens_no_closing_gate_again(lane):
 
 def test_two_missed_polls_in_a_row_open_a_closing_gate_again(lane):
     closing_gate(lane)
-    lane.do(m.InputMissed(m.Role.SAFETY, 1))
+    lane.do(m.InputMissed(Role.SAFETY, 1))
     assert lane.actions() == [OPEN, CLOSE]
-    lane.do(m.InputMissed(m.Role.SAFETY, 2))
+    lane.do(m.InputMissed(Role.SAFETY, 2))
     assert lane.actions() == [OPEN, CLOSE, OPEN]
 
 

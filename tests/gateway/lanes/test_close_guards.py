@@ -16,7 +16,7 @@ from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.safety import points_that_forbid, polled_near_a_close
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.points import lane_points
-from gateway.site import LaneSection, PointRef
+from gateway.site import LaneSection, PointRef, Role
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
 STALE, NEVER_STALE = 2.0, 60.0
@@ -46,7 +46,7 @@ def roles(lane):
     """Return the role of each input of the lane, and its place among those of the same role."""
     found = {}
     for point in lane_points(lane.rules, lane.state.inputs, lane.at, int)[1:]:
-        role = m.Role(point.role)
+        role = Role(point.role)
         index = sum(other is role for other, _ in found.values())
         found[PointRef(device=point.device_id, point=point.name)] = (role, index)
     return found

@@ -34,13 +34,12 @@ from gateway.domain.events import EventKind as E
 from gateway.domain.travels import TRAVEL_EVENTS, seconds_of
 from gateway.lanes import Lanes
 from gateway.lanes.grants import SiteGrants
-from gateway.lanes.machine.messages import Role
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.runner import LaneRunner
 from gateway.lanes.snapshots import Phase
 from gateway.runtime.clock import Stamp, SystemClock
 from gateway.runtime.supervision import Progress, Supervisor
-from gateway.site import Site
+from gateway.site import Role, Site
 from gateway.store import Entry, EventFilter, Store
 from gateway.store.cards.cards import CardRecord
 

@@ -24,14 +24,15 @@ from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.runtime.clock import Stamp
+from gateway.site import Role
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
 STALE = 5.0
 CLEAR, CLEAR_AFTER_LOSS = 1.0, 3.0
 FINAL = {CommandState.DONE, CommandState.REFUSED, CommandState.UNKNOWN}
-GUARDS = ((m.Role.CLOSING, 0), (m.Role.SAFETY, 0), (m.Role.SAFETY, 1), (m.Role.FIRE, 0), (m.Role.KEY_SWITCH, 0))
+GUARDS = ((Role.CLOSING, 0), (Role.SAFETY, 0), (Role.SAFETY, 1), (Role.FIRE, 0), (Role.KEY_SWITCH, 0))
 OBSTRUCTIONS = GUARDS[:3]
-INPUTS = (*GUARDS, (m.Role.ARMING, 0), (m.Role.FAR, 0))
+INPUTS = (*GUARDS, (Role.ARMING, 0), (Role.FAR, 0))
 often_off = st.sampled_from([OFF, OFF, ON, UNKNOWN])
 shapes = st.tuples(st.booleans(), st.booleans(), st.sampled_from(["momentary", "counted", "supervised"]))
 
@@ -44,9 +45,9 @@ class LaneLife(RuleBasedStateMachine):
         self.at = 100.0
         self.wishes = 0
         self.boots = 0
-        self.reported: dict[tuple[m.Role, int], tuple[PointState, float]] = {}
-        self.free_from: dict[tuple[m.Role, int], float] = {}
-        self.returned: dict[tuple[m.Role, int], float] = {}
+        self.reported: dict[tuple[Role, int], tuple[PointState, float]] = {}
+        self.free_from: dict[tuple[Role, int], float] = {}
+        self.returned: dict[tuple[Role, int], float] = {}
         self.may_close = False
         self.position = (GatePosition.UNKNOWN, 0.0)
         self.away = False
@@ -101,7 +102,7 @@ class LaneLife(RuleBasedStateMachine):
         if state is OFF and before is not OFF:
             self.free_from[which] = self.at
         self.reported[which] = (state, self.at)
-        if role is m.Role.FIRE and state is not UNKNOWN:
+        if role is Role.FIRE and state is not UNKNOWN:
             self.on_fire = state is ON
         self.do(m.InputReported(role, state, self.at, index))
 
@@ -136,15 +137,15 @@ class LaneLife(RuleBasedStateMachine):
     def vehicle_passes(self):
         """Let a vehicle with a card pass, as far as the lane lets it."""
         self.all_free()
-        self.point((m.Role.ARMING, 0), ON)
+        self.point((Role.ARMING, 0), ON)
         self.card(True)
         self.acknowledged()
         self.wait(0.5)
         self.gate(GatePosition.OPEN)
-        self.point((m.Role.CLOSING, 0), ON)
-        self.point((m.Role.ARMING, 0), OFF)
+        self.point((Role.CLOSING, 0), ON)
+        self.point((Role.ARMING, 0), OFF)
         self.wait(0.5)
-        self.point((m.Role.CLOSING, 0), OFF)
+        self.point((Role.CLOSING, 0), OFF)
 
     @rule(which=st.sampled_from(OBSTRUCTIONS), state=st.sampled_from([ON, UNKNOWN, OFF]), heard=st.booleans())
     def something_comes_while_it_closes(self, which, state, heard):
@@ -201,8 +202,8 @@ class LaneLife(RuleBasedStateMachine):
             return
         count = len(self.sent)
         if blinks and self.on_fire:
-            self.point((m.Role.FIRE, 0), OFF)
-            self.point((m.Role.FIRE, 0), ON)
+            self.point((Role.FIRE, 0), OFF)
+            self.point((Role.FIRE, 0), ON)
         if loses:
             self.lost()
             self.regained()
@@ -413,10 +414,10 @@ def test_a_gate_that_was_seen_closed_is_not_opened_for_what_comes_later():
     """Its open may be under way when the gate is seen closed: then the close is over, and only that open counts."""
     life = LaneLife()
     life.begin(shape=(False, False, "momentary"))
-    life.something_comes_while_it_closes(heard=False, state=ON, which=(m.Role.CLOSING, 0))
+    life.something_comes_while_it_closes(heard=False, state=ON, which=(Role.CLOSING, 0))
     life.gate(position=GatePosition.CLOSED)
     life.gate(position=GatePosition.UNKNOWN)
-    life.close_asked_for_with_one_point_not_free(state=OFF, which=(m.Role.CLOSING, 0))
+    life.close_asked_for_with_one_point_not_free(state=OFF, which=(Role.CLOSING, 0))
     life.teardown()
 
 

@@ -12,6 +12,7 @@ from gateway.lanes.machine.safety import why_not_close
 from gateway.lanes.machine.settings_change import why_not_changed
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.runtime.clock import Stamp
+from gateway.site import Role
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
 
@@ -132,7 +133,7 @@ def test_afterwards_nothing_is_known_and_no_close_is_sent(lane, action):
     lane.gate(GatePosition.OPEN)
     lane.wait(30, refresh=False)
     assert len(lane.sent) == sent
-    for role in (m.Role.ARMING, m.Role.CLOSING):
+    for role in (Role.ARMING, Role.CLOSING):
         lane.do(m.InputReported(role, OFF, lane.at))
     for index in range(len(lane.rules.lane.safety)):
         lane.safety(OFF, index)

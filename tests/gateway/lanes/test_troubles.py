@@ -14,7 +14,7 @@ from gateway.lanes.machine.state.inputs import Inputs
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.troubles import why_unable
 from gateway.runtime.clock import Stamp
-from gateway.site import PointRef
+from gateway.site import PointRef, Role
 
 NOW = m.Now(at=10.0, stamp=Stamp(micros=1, trusted=True))
 PHOTOCELL, FIRE, KEY_SWITCH = (PointRef(device=number, point="x") for number in (201, 202, 203))
@@ -25,8 +25,8 @@ def test_an_unknown_safety_input_is_told_with_its_own_device(is_read):
     rules = lane_rules(safety=(PHOTOCELL,), fire=FIRE, key_switch=KEY_SWITCH)
     inputs = Inputs()
     if is_read:
-        reading = m.InputReported(role=m.Role.SAFETY, index=0, state=PointState.UNKNOWN, at=1.0)
-        inputs = inputs.reported(reading, points=1, stale=2.0)
+        reading = m.InputReported(role=Role.SAFETY, index=0, state=PointState.UNKNOWN, at=1.0)
+        inputs = inputs.reported(reading, stale=2.0)
     state = replace(LaneState.at_start(NOW), inputs=inputs)
     told = {
         one.subject: one.device_id

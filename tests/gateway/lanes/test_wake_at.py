@@ -18,6 +18,7 @@ from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.runtime.clock import Stamp
+from gateway.site import Role
 
 GRID = 16
 """Steps a second: a power of two, so that both ways of stepping see exactly equal instants."""
@@ -25,7 +26,7 @@ GRID = 16
 points = st.sampled_from(list(PointState))
 waits = st.integers(0, 20 * GRID)
 happenings = st.one_of(
-    st.tuples(st.sampled_from([m.Role.ARMING, m.Role.CLOSING, m.Role.SAFETY, m.Role.FAR, m.Role.FIRE]), points),
+    st.tuples(st.sampled_from([Role.ARMING, Role.CLOSING, Role.SAFETY, Role.FAR, Role.FIRE]), points),
     st.tuples(st.just("gate"), st.sampled_from(list(GatePosition))),
     st.tuples(st.just("card"), st.booleans()),
     st.tuples(st.just("plate"), st.sampled_from(["AAA111", "AAA112", "ZZZ999"])),
@@ -89,7 +90,7 @@ class Player:
     def happen(self, what: object, value: object) -> None:
         at = self.step / GRID
         match what, value:
-            case m.Role() as role, PointState() as state:
+            case Role() as role, PointState() as state:
                 self.do(m.InputReported(role, state, at))
             case "gate", GatePosition() as position:
                 self.do(m.GateReported(position, at))
@@ -128,7 +129,7 @@ def test_stepping_from_wake_to_wake_says_the_same_as_stepping_finely(rules, stor
     assert exact.ticks <= 40 + 12 * len(story), "woken now and then, not all the time"
 
 
-NEAR, CLOSING = m.Role.ARMING, m.Role.CLOSING
+NEAR, CLOSING = Role.ARMING, Role.CLOSING
 STORIES = {
     "visits": [
         *[(0, (NEAR, PointState.ON)), (16, ("card", True)), (8, ("acknowledged", None))],
@@ -138,7 +139,7 @@ STORIES = {
     "readings": [(0, (NEAR, PointState.ON)), (16, ("plate", "AAA111"))],
     "orders": [(0, ("gate", GatePosition.CLOSED)), (16, ("order", OrderKind.HOLD_OPEN))],
     "closing": [
-        *[(0, (role, PointState.OFF)) for role in (NEAR, CLOSING, m.Role.FIRE)],
+        *[(0, (role, PointState.OFF)) for role in (NEAR, CLOSING, Role.FIRE)],
         *[(0, ("gate", GatePosition.OPEN)), (16, ("order", OrderKind.HOLD_OPEN)), (16, ("order", None))],
     ],
     "troubles": [(0, (CLOSING, PointState.ON))],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from types import MappingProxyType
 
 from drivers.contract import GatePosition, PointState
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import Side
+from gateway.site.roles import ROLES, Role
 
 NEVER = float("-inf")
 CHATTER_CHANGES = 24
@@ -102,6 +103,9 @@ class InputReading:
         return self.state is PointState.OFF
 
 
+_NOT_READ = InputReading()
+
+
 @dataclass(frozen=True, slots=True)
 class SeenGate:
     """The gate's position.
@@ -142,42 +146,53 @@ class Inputs:
     Attributes:
         gate: the gate's position.
         gate_lost: why the gate's controller is away, "" while it answers.
-        arming: the arming loop.
-        far: the arming loop on the other side of a two-way lane.
-        closing: the closing loop.
-        safety: the safety points in the site file's order; empty before the first reading of one.
-        fire: the fire input.
-        key_switch: the key switch.
+        points: the readings of its inputs, by role and place among those of the role; those not read yet are missing.
         on_fire: whether the fire input was on when its state was last known.
     """
 
     gate: SeenGate = field(default_factory=SeenGate)
     gate_lost: str = ""
-    arming: InputReading = field(default_factory=InputReading)
-    far: InputReading = field(default_factory=InputReading)
-    closing: InputReading = field(default_factory=InputReading)
-    safety: tuple[InputReading, ...] = ()
-    fire: InputReading = field(default_factory=InputReading)
-    key_switch: InputReading = field(default_factory=InputReading)
+    points: Mapping[tuple[Role, int], InputReading] = field(default_factory=lambda: MappingProxyType({}))
     on_fire: bool = False
+
+    @property
+    def arming(self) -> InputReading:
+        """The arming loop."""
+        return self.reading(Role.ARMING)
+
+    @property
+    def far(self) -> InputReading:
+        """The arming loop on the other side of a two-way lane."""
+        return self.reading(Role.FAR)
+
+    @property
+    def closing(self) -> InputReading:
+        """The closing loop."""
+        return self.reading(Role.CLOSING)
 
     def loop(self, side: Side) -> InputReading:
         """Return the arming loop of this side."""
         return self.arming if side is Side.NEAR else self.far
 
-    def safety_points(self, count: int) -> tuple[InputReading, ...]:
-        """Return the lane's `count` safety points in the site file's order; those not read yet are unknown."""
-        return (*self.safety, *[InputReading()] * (count - len(self.safety)))
+    def reading(self, role: Role, index: int = 0) -> InputReading:
+        """Return the reading of an input; one that was not read yet is unknown."""
+        return self.points.get((role, index), _NOT_READ)
 
-    def reported(self, event: m.InputReported, *, points: int, stale: float) -> Inputs:
-        """Return the inputs after a reading of one of them; `points` is the number of safety points."""
-        return self._changed(
-            event.role, event.index, points, lambda one: one.reported(event.state, event.at, stale=stale)
-        )
+    def reported(self, event: m.InputReported, *, stale: float) -> Inputs:
+        """Return the inputs after a reading of one of them.
 
-    def missed(self, event: m.InputMissed, *, points: int) -> Inputs:
+        A fire ends only when its input is seen off: the loss of the input is no all-clear.
+        """
+        reading = self.reading(event.role, event.index).reported(event.state, event.at, stale=stale)
+        inputs = self._with_point(event.role, event.index, reading)
+        if not ROLES[event.role].opens or event.state is PointState.UNKNOWN:
+            return inputs
+        return replace(inputs, on_fire=reading.is_on())
+
+    def missed(self, event: m.InputMissed) -> Inputs:
         """Return the inputs after a poll that was not answered."""
-        return self._changed(event.role, event.index, points, lambda one: replace(one, missed=event.in_a_row))
+        reading = replace(self.reading(event.role, event.index), missed=event.in_a_row)
+        return self._with_point(event.role, event.index, reading)
 
     def gate_reported(self, position: GatePosition, at: float) -> Inputs:
         """Return the inputs after a reading of the gate's position."""
@@ -195,30 +210,5 @@ class Inputs:
         """Return the inputs once the controller answers again; `at` is when, where that is known."""
         return replace(self, gate_lost="", gate=self.gate if at is None else self.gate.regained(at))
 
-    def _changed(
-        self, role: m.Role, index: int, safety_points: int, change: Callable[[InputReading], InputReading]
-    ) -> Inputs:
-        match role:
-            case m.Role.ARMING:
-                inputs = replace(self, arming=change(self.arming))
-            case m.Role.FAR:
-                inputs = replace(self, far=change(self.far))
-            case m.Role.CLOSING:
-                inputs = replace(self, closing=change(self.closing))
-            case m.Role.KEY_SWITCH:
-                inputs = replace(self, key_switch=change(self.key_switch))
-            case m.Role.FIRE:
-                inputs = self._with_fire(change(self.fire))
-            case m.Role.SAFETY:
-                points = [*self.safety_points(safety_points)]
-                if index < len(points):
-                    points[index] = change(points[index])
-                inputs = replace(self, safety=tuple(points))
-            case _:
-                assert_never(role)
-        return inputs
-
-    def _with_fire(self, fire: InputReading) -> Inputs:
-        """Return the inputs with the fire input. A fire ends only when it is seen off: its loss is no all-clear."""
-        on_fire = {PointState.ON: True, PointState.OFF: False}.get(fire.state, self.on_fire)
-        return replace(self, fire=fire, on_fire=on_fire)
+    def _with_point(self, role: Role, index: int, reading: InputReading) -> Inputs:
+        return replace(self, points=MappingProxyType({**self.points, (role, index): reading}))

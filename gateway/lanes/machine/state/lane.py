@@ -90,11 +90,9 @@ class LaneState:
         inputs, orders = self.inputs, self.orders
         match event:
             case m.InputReported():
-                return self.with_part(
-                    inputs.reported(event, points=len(rules.lane.safety), stale=rules.policy.stale_seconds)
-                )
+                return self.with_part(inputs.reported(event, stale=rules.policy.stale_seconds))
             case m.InputMissed():
-                return self.with_part(inputs.missed(event, points=len(rules.lane.safety)))
+                return self.with_part(inputs.missed(event))
             case m.GateReported():
                 return self.with_part(inputs.gate_reported(event.position, event.at))
             case m.GateLost():
