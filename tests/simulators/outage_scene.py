@@ -14,6 +14,7 @@ from typing import Any
 
 from forked import Field, Forked
 from free_ports import free_port
+from running_gateway import give_account
 from waiting import wait_until
 
 from simulation.demo.scene import write_site
@@ -66,6 +67,7 @@ class Scene:
         self.site = write_site(folder / "site", self.ready, port=port)
         self.site.write_text(self.site.read_text().replace("pull_seconds = 5", "pull_seconds = 1"))
         self.data = folder / "data"
+        give_account(self.data, "demo", "demo")
         self.log = folder / "gateway.log"
         self.gateway: Forked | None = None
         self.session = ""
