@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
+from gateway.central.push.search_attempts import NotYet, Unclear
 from gateway.domain.conflicts import Conflict
 from gateway.domain.events import Event, EventKind, Scalar
 from gateway.runtime.clock import Clock
-from gateway.store import Entry, Journal, OutboxRow
+from gateway.store import Entry, OutboxRow, Store
 
 log = structlog.get_logger(__name__)
 
@@ -43,10 +44,22 @@ class EventLimit:
 class OutboxEvents:
     """Events of the outbox. Every method raises StoreError."""
 
-    def __init__(self, *, journal: Journal, clock: Clock) -> None:
-        self._journal = journal
+    def __init__(self, *, store: Store, clock: Clock) -> None:
+        self._store = store
         self._clock = clock
         self._parked = EventLimit(monotonic=clock.monotonic, most=_MOST_PARKED_EVENTS)
+
+    async def not_known(self, row: OutboxRow, outcome: NotYet | Unclear) -> None:
+        """Put a row of unknown outcome off until the next search, or leave it to a person.
+
+        If it were sent again, it might be doubled; if it were counted as delivered, it might be lost.
+        """
+        rows = self._store.unknown_outcomes
+        if isinstance(outcome, NotYet):
+            next_at = self._clock.wall().micros + int(outcome.wait * 1_000_000)
+            await rows.look_later(row, reason=outcome.reason, next_at=next_at)
+        elif await rows.leave_to_a_person(row, reason=f"it may be at central: {outcome.reason}"):
+            await self.parked(row, f"it is not known whether central has it: {outcome.reason}")
 
     async def parked(self, row: OutboxRow, reason: str) -> None:
         """Record that a row is parked for a person; at most 20 such events an hour, with the number of the others."""
@@ -81,7 +94,7 @@ class OutboxEvents:
     async def _record(self, kind: EventKind, text: str, data: dict[str, Scalar]) -> None:
         stamp = self._clock.wall()
         event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
-        await self._journal.record(Entry(events=(event,)))
+        await self._store.journal.record(Entry(events=(event,)))
 
 
 def _named(row: OutboxRow) -> str:

@@ -22,15 +22,15 @@ from gateway.central.client.answers import CentralDenied, CentralFailed
 from gateway.central.client.connections import Upload
 from gateway.central.client.not_found import doubt
 from gateway.central.client.values import record_id
+from gateway.central.push.events import OutboxEvents
 from gateway.central.push.requests import answered_record, given_id
-from gateway.central.push.search_attempts import Absent, Found, NotYet, Outcome, Unclear
+from gateway.central.push.search_attempts import Absent, Found, Outcome
 from gateway.central.push.upstream import Upstream
 from gateway.domain.errors import CameraUnavailable, CentralRefused, CentralUnavailable, NotFoundError
-from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import FILE_LOST, Evidence, download_name
 from gateway.runtime.clock import iso_utc
 from gateway.runtime.supervision import Backoff
-from gateway.store import Entry, OutboxRow
+from gateway.store import OutboxRow
 
 log = structlog.get_logger(__name__)
 
@@ -119,6 +119,7 @@ class EvidenceSender:
         self._evidence = upstream.store.evidence
         self._outbox = upstream.store.outbox
         self._clock = upstream.clock
+        self._events = OutboxEvents(store=upstream.store, clock=upstream.clock)
         self._files = files
         self._looked_for_lost = -math.inf
         self._backoff = backoff or Backoff(first=5.0, longest=3600.0)
@@ -252,20 +253,13 @@ class EvidenceSender:
             await self._evidence.sent(row, central_id=row.stated_id)
             return False
         outcome = await self._at_central(row, going)
-        match outcome:
-            case Found():
-                self._looks.forget(row.id)
-                await self._evidence.sent(row, central_id=record_id(outcome.record))
-            case NotYet():
-                next_at = self._clock.wall().micros + int(outcome.wait * 1_000_000)
-                await self._store.unknown_outcomes.look_later(row, reason=outcome.reason, next_at=next_at)
-            case Unclear():
-                if await self._store.unknown_outcomes.leave_to_a_person(
-                    row, reason=f"it may be at central: {outcome.reason}"
-                ):
-                    await self._report_parked(row, f"it is not known whether central has it: {outcome.reason}")
-            case Absent():
-                return True
+        if isinstance(outcome, Absent):
+            return True
+        if isinstance(outcome, Found):
+            self._looks.forget(row.id)
+            await self._evidence.sent(row, central_id=record_id(outcome.record))
+        else:
+            await self._events.not_known(row, outcome)
         return False
 
     async def _at_central(self, row: OutboxRow, going: _Going) -> Outcome:
@@ -300,16 +294,4 @@ class EvidenceSender:
             await self._put_off(row, str(doubtful), at_central=False)
         else:
             await self._outbox.park(row, error=str(error))
-            await self._report_parked(row, str(error))
-
-    async def _report_parked(self, row: OutboxRow, reason: str) -> None:
-        log.warning("evidence_parked", evidence_id=row.record_id, error=reason)
-        now = self._clock.wall()
-        event = Event(
-            kind=EventKind.RECORD_PARKED,
-            date_at=now.micros,
-            clock_trusted=now.trusted,
-            description=f"evidence {row.record_id} waits for a person: {reason}",
-            data={"outbox_id": row.id, "kind": row.kind, "record_id": row.record_id},
-        )
-        await self._store.journal.record(Entry(events=(event,)))
+            await self._events.parked(row, str(error))

@@ -27,7 +27,7 @@ from gateway.central.push.events import OutboxEvents
 from gateway.central.push.own_records import Look
 from gateway.central.push.paused_operations import PausedOperations, action_of
 from gateway.central.push.requests import DeliveryRequest, answered_record, creates_among, delivery_request, given_id
-from gateway.central.push.search_attempts import Absent, Found, NotYet, Unclear
+from gateway.central.push.search_attempts import Absent, Found
 from gateway.central.push.unknown_outcomes import UnknownCreate
 from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND as CARD
@@ -97,7 +97,7 @@ class OutboxSender:
         self._outbox = upstream.store.outbox
         self._cards = upstream.cards
         self._clock = clock = upstream.clock
-        self._events = OutboxEvents(journal=upstream.store.journal, clock=clock)
+        self._events = OutboxEvents(store=upstream.store, clock=clock)
         self._conflicting_changes = ConflictingChanges(cards=upstream.cards, events=self._events)
         self._card_renamed = card_renamed
         self._row_backoff = row_backoff or Backoff(first=2.0, longest=300.0)
@@ -307,16 +307,12 @@ class OutboxSender:
             await self._delivered(row, request, {"success": True, "id": row.stated_id})
             return False
         outcome = await self._outcomes.judge(UnknownCreate(row, request.operation, request.body))
-        match outcome:
-            case Found():
-                await self._delivered(row, request, outcome.record)
-            case NotYet():
-                next_at = self._clock.wall().micros + int(outcome.wait * 1_000_000)
-                await self._store.unknown_outcomes.look_later(row, reason=outcome.reason, next_at=next_at)
-            case Unclear():
-                await self._ask_a_person(row, outcome.reason)
-            case Absent():
-                return True
+        if isinstance(outcome, Absent):
+            return True
+        if isinstance(outcome, Found):
+            await self._delivered(row, request, outcome.record)
+        else:
+            await self._events.not_known(row, outcome)
         return False
 
     async def _request_of(self, row: OutboxRow) -> DeliveryRequest | Resolved:
@@ -426,11 +422,6 @@ class OutboxSender:
             caller.refusal = refusal
         elif await self._outbox.park(row, error=str(refusal)):
             await self._events.parked(row, str(refusal))
-
-    async def _ask_a_person(self, row: OutboxRow, reason: str) -> None:
-        """Park a row of unknown outcome: if sent again, it may be doubled; if counted as delivered, it may be lost."""
-        if await self._store.unknown_outcomes.leave_to_a_person(row, reason=f"it may be at central: {reason}"):
-            await self._events.parked(row, f"it is not known whether central has it: {reason}")
 
     async def _on_acknowledged(self, row: OutboxRow) -> None:
         """Note that central accepted the row, or refused it for good, so that its operation works again."""
