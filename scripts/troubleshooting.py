@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway.domain.problems import ProblemKind
-from gateway.problems.problem import ADVICE
+from gateway.problems.advice import SEVERITY, meaning_of, steps_of, title_of
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "troubleshooting.md"
 _HEAD = """# Problems and what to do
@@ -25,10 +25,9 @@ def page() -> str:
 
 
 def _section(kind: ProblemKind) -> str:
-    advice = ADVICE[kind]
-    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(advice.steps, start=1))
-    severity = advice.severity.name.lower()
-    return f"## {advice.title}\n\n`{kind.value}`, {severity}. {advice.means}\n\n{steps}\n"
+    steps = "\n".join(f"{number}. {step}" for number, step in enumerate(steps_of(kind), start=1))
+    severity = SEVERITY[kind].name.lower()
+    return f"## {title_of(kind)}\n\n`{kind.value}`, {severity}. {meaning_of(kind)}\n\n{steps}\n"
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ from gateway.site.trial_files import AtStart, TrialFiles
 from gateway.store import Entry, Store
 from gateway.support.bundle import SupportBundle
 from gateway.support.masking import Masking
+from gateway.texts import text
 
 if TYPE_CHECKING:
     from gateway.web.app import Interface
@@ -233,9 +234,9 @@ class Services:
     def _crowded(self) -> tuple[CrowdedListener, ...]:
         """Return the listeners of the site that had no room for somebody in the last minute."""
         crowds = {
-            "the page and the interface": self.interface.crowd(),
-            **{f"plate cameras ({name})": one.crowd for name, one in self._field.field.listeners.items()},
-            "viewers by RTSP": self._recording.rtsp_crowd(),
+            text("listener.page"): self.interface.crowd(),
+            **{text("listener.plates", listener=name): one.crowd for name, one in self._field.field.listeners.items()},
+            text("listener.viewers"): self._recording.rtsp_crowd(),
         }
         return tuple(CrowdedListener(name, crowd) for name, crowd in crowds.items() if crowd is not None)
 

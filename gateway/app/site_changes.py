@@ -33,7 +33,7 @@ _TAKES_BACK = frozenset({ProblemKind.INTERFACE_NOT_SERVED, ProblemKind.INPUTS_AL
 def hindrances(verdict: Verdict, interface: ServedInterface) -> dict[tuple[str, ...], str]:
     """Return what keeps lanes or the interface from working, for which a change is taken back: sentences by keys."""
     found = {
-        one.key: f"{one.name}: {one.text}" if one.part is Part.LANE and not one.lanes else one.sentence
+        one.key: f"{one.name}: {one.text}" if one.part is Part.LANE and not one.lanes else str(one.sentence)
         for one in verdict.problems
         if one.lanes or one.kind in _TAKES_BACK
     }

@@ -143,4 +143,4 @@ class Readiness:
             f"{recording} of {len(self.site.cameras)} cameras recording"
         )
         verdict = self.verdict()
-        return "; ".join((text, verdict.headline, *verdict.not_ready[:_MOST_NAMED]))
+        return "; ".join((text, str(verdict.headline), *map(str, verdict.not_ready[:_MOST_NAMED])))

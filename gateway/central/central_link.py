@@ -14,6 +14,7 @@ from gateway.central.runner import Sync
 from gateway.domain.central_status import CentralNotice, CentralStatus
 from gateway.domain.problems import ProblemKind
 from gateway.runtime.clock import WallTimes, iso_utc
+from gateway.texts import Words, text
 
 log = structlog.get_logger(__name__)
 
@@ -31,7 +32,7 @@ class CentralLink:
     sync: Sync
     made_at: float
     wall_times: WallTimes
-    password_in: str
+    password_in: Words
 
     def snapshot(self) -> CentralStatus:
         """Return the state of the link now. Never waits."""
@@ -121,34 +122,32 @@ def notices(
     unreadable_events: int,
     restored_at: int | None = None,
     backlog: str = "",
-    password_in: str = "",
+    password_in: Words = "",
 ) -> Iterator[CentralNotice]:
     """Yield what a technician should know about central and the last pull."""
     if restored_at is not None:
-        text = (
-            f"central was set back to an older state, seen {iso_utc(restored_at)}: what this site sent since then is"
-            " gone there; run edge-gateway sync reconcile"
+        yield CentralNotice(
+            ProblemKind.CENTRAL_RESTORED, text("problem.central_restored.text", at=iso_utc(restored_at))
         )
-        yield CentralNotice(ProblemKind.CENTRAL_RESTORED, text)
     if backlog:
         yield CentralNotice(ProblemKind.CENTRAL_BACKLOG_FULL, backlog)
     if state.sign_in_refused:
-        where = f"; its password is in {password_in}" if password_in else ""
-        yield CentralNotice(ProblemKind.CENTRAL_SIGN_IN_REFUSED, f"{state.sign_in_refused}{where}")
+        refused: Words = state.sign_in_refused
+        if password_in:
+            refused = text("problem.central_sign_in_refused.password_in", why=refused, where=password_in)
+        yield CentralNotice(ProblemKind.CENTRAL_SIGN_IN_REFUSED, refused)
     for operation, said in state.not_permitted:
-        text = f"central does not permit {operation} to the gateway's account{f' ({said})' if said else ''}"
-        yield CentralNotice(ProblemKind.CENTRAL_NOT_PERMITTED, text, subject=operation)
+        denied = text("problem.central_not_permitted.text", operation=operation)
+        if said:
+            denied = text("problem.central_not_permitted.said", operation=operation, said=said)
+        yield CentralNotice(ProblemKind.CENTRAL_NOT_PERMITTED, denied, subject=operation)
     if state.clock_offset is not None and state.clock_offset.exceeds(clock_alert_seconds):
         yield CentralNotice(ProblemKind.CENTRAL_CLOCK_DIFFERS, state.clock_offset.sentence())
     if state.reachable and state.slow_answers:
-        text = f"most answers of central take more than {state.slow_answers:g} s"
-        yield CentralNotice(ProblemKind.CENTRAL_SLOW, text)
+        yield CentralNotice(ProblemKind.CENTRAL_SLOW, text("problem.central_slow.text", seconds=state.slow_answers))
     if unreadable_events:
-        text = (
-            f"{unreadable_events:,} of central's events were not carried out:"
-            " their ids or their devices' cannot be read"
-        )
-        yield CentralNotice(ProblemKind.CENTRAL_COMMANDS_UNREADABLE, text)
+        lost = text("problem.central_commands_unreadable.text", count=unreadable_events)
+        yield CentralNotice(ProblemKind.CENTRAL_COMMANDS_UNREADABLE, lost)
     if report is not None:
         yield from _of_pull(report, state)
 
@@ -165,17 +164,17 @@ def _of_pull(report: PullReport, state: CentralState) -> Iterator[CentralNotice]
         yield CentralNotice(ProblemKind.CENTRAL_LIST_INCOMPLETE, "; ".join(own))
     cards = report.cards
     held_back = (
-        (cards.held_back, "access cards"),
-        (report.devices_held_back, "devices"),
-        (report.cameras_held_back, "cameras"),
+        (cards.held_back, "access cards", "cards"),
+        (report.devices_held_back, "devices", "devices"),
+        (report.cameras_held_back, "cameras", "cameras"),
     )
-    for count, noun in held_back:
+    for count, subject, noun in held_back:
         if count:
-            text = f"{count:,} {noun} are missing on central's list; they stay until the next list lacks them too"
-            yield CentralNotice(ProblemKind.CENTRAL_LIST_SHRANK, text, subject=noun)
+            shrank = text(f"problem.central_list_shrank.{noun}", count=count)
+            yield CentralNotice(ProblemKind.CENTRAL_LIST_SHRANK, shrank, subject=subject)
     if cards.without_credential:
-        text = f"{cards.without_credential:,} access cards have no number, tag or plate that a reader could read"
-        yield CentralNotice(ProblemKind.CARDS_UNREADABLE, text, subject="credentials")
+        unreadable = text("problem.cards_unreadable.credentials", count=cards.without_credential)
+        yield CentralNotice(ProblemKind.CARDS_UNREADABLE, unreadable, subject="credentials")
     if cards.unread:
-        text = f"{cards.unread:,} access cards are suspended: their status or dates cannot be read"
-        yield CentralNotice(ProblemKind.CARDS_UNREADABLE, text, subject="dates")
+        unreadable = text("problem.cards_unreadable.dates", count=cards.unread)
+        yield CentralNotice(ProblemKind.CARDS_UNREADABLE, unreadable, subject="dates")

@@ -6,17 +6,18 @@ from dataclasses import dataclass
 
 from gateway.domain.problems import ProblemKind
 from gateway.domain.wall_time import WallMicros
+from gateway.texts import Words
 
 
 @dataclass(frozen=True, slots=True)
 class CentralNotice:
-    """Something that a technician should know about central: its kind, and a sentence.
+    """Something that a technician should know about central: its kind, and words for people.
 
     `subject` tells notices of one kind apart, "" if there can only be one.
     """
 
     kind: ProblemKind
-    text: str
+    text: Words
     subject: str = ""
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from gateway.domain.events import EventKind, RecordedEvent
+from gateway.texts import Text, text
 
 TRAVEL_EVENTS = (EventKind.GATE_OPENED, EventKind.GATE_CLOSED)
 TRAVEL_SECONDS = "travel_seconds"
@@ -57,7 +58,7 @@ class SlowGate:
 
     lane_id: str
     kind: EventKind
-    why: str
+    why: Text
 
 
 def slow_gates(events: Sequence[RecordedEvent]) -> Iterator[SlowGate]:
@@ -84,17 +85,18 @@ def normal_band(seconds: Sequence[float]) -> Band | None:
     return Band(low=ordered[math.floor(0.05 * last)], middle=median(ordered), high=ordered[math.ceil(0.95 * last)])
 
 
-def why_slow(seconds: Sequence[float]) -> str:
-    """Return in words that the last travels, the newest at the end, are slower than those before; "" if they are not.
+def why_slow(seconds: Sequence[float]) -> Text | None:
+    """Return in words that the last travels, the newest at the end, are slower than those before; None if they are not.
 
     The median of the last five is compared: one vehicle under the arm, or one late poll, makes no slow gate.
     """
     if len(seconds) <= _RECENT:
-        return ""
+        return None
     band = normal_band(seconds[:-_RECENT])
     if band is None:
-        return ""
+        return None
     now = median(seconds[-_RECENT:])
     if now <= max(band.high, band.middle * _SLOWER, band.middle + _SLACK_SECONDS):
-        return ""
-    return f"its last {_RECENT} took {now:.1f} s; {band.middle:.1f} s is normal, up to {band.high:.1f} s"
+        return None
+    took, normal, high = (round(value, 1) for value in (now, band.middle, band.high))
+    return text("gate.slower", count=_RECENT, now=took, normal=normal, high=high)

@@ -298,7 +298,7 @@ class CommandsDown:
             ended = await self.tried()
             if not ended.confirmed:
                 return final(state="refused", detail=f"the change took itself back: {ended.why}")
-            unseen = [reader.sentence() for reader in ended.unseen]
+            unseen = [str(reader.words) for reader in ended.unseen]
         said = "; ".join((*done.sentences(), *unseen)) or "nothing is different in the site file"
         result = _BACK.dump_python(list(back), mode="json")
         given = _EDITS.dump_json(_EDITS.validate_python(result))

@@ -120,10 +120,10 @@ class Heartbeat:
             version=self.version,
             site=self.site_name,
             ready=not verdict.not_ready,
-            headline=verdict.headline,
+            headline=str(verdict.headline),
             problem_count=len(verdict.problems),
             problems=tuple(
-                ProblemTold(kind=one.kind.value, severity=one.severity.name.lower(), text=one.sentence)
+                ProblemTold(kind=one.kind.value, severity=one.severity.name.lower(), text=str(one.sentence))
                 for one in verdict.problems[:_MOST_PROBLEMS]
             ),
             last_event=newest[0].id if newest else 0,

@@ -55,8 +55,8 @@ class CommandDesk:
 def site_snapshot(lanes: Lanes, verdict: Verdict) -> JsonValue:
     """Return the lanes, the devices and the problems as JSON values."""
     return {
-        "headline": verdict.headline,
-        "problems": [{"kind": one.kind.value, "text": one.sentence} for one in verdict.problems],
+        "headline": str(verdict.headline),
+        "problems": [{"kind": one.kind.value, "text": str(one.sentence)} for one in verdict.problems],
         "lanes": _LANES.dump_python(lanes.lanes(), mode="json"),
         "devices": _DEVICES.dump_python(lanes.devices(), mode="json"),
     }

@@ -283,7 +283,7 @@ class Intake:
         runner = self._by_gate.get(report.device_id)
         if runner is not None:
             runner.post(m.GateLost(reason=report.reason))
-        self._tell(EventKind.DEVICE_LOST, self._devices[report.device_id].away, report.device_id)
+        self._tell(EventKind.DEVICE_LOST, str(self._devices[report.device_id].away), report.device_id)
 
     def _still_lost(self, report: LossExplained) -> None:
         """Show the newest reason for a loss that was reported before."""

@@ -207,7 +207,7 @@ class Lanes:
                 continue
             if (earlier := before.get(lane.id)) is not None:
                 gate = self._intake.device(lane.gate)
-                runner.follow(earlier, gate_lost=gate.away if gate.online is False else "")
+                runner.follow(earlier, gate_lost=str(gate.away) if gate.online is False else "")
             self._begin(runner)
         self._changing = frozenset()
         self._elsewhere = CardsElsewhere()
@@ -377,7 +377,7 @@ class Lanes:
     def _refusal(self, runner: LaneRunner, action: GateAction) -> str:
         device = self._intake.device(runner.rules.lane.gate)
         if device.online is not True:
-            return device.away
+            return str(device.away)
         if action is GateAction.OPEN:
             return runner.locked_down
         if action is GateAction.STOP:

@@ -9,6 +9,7 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.problems import ProblemKind
 from gateway.domain.wall_time import WallMicros
+from gateway.texts import Text, Words, text
 
 
 class Phase(StrEnum):
@@ -93,22 +94,24 @@ class DeviceSnapshot:
     has_read: bool = False
 
     @property
-    def away(self) -> str:
+    def away(self) -> Text:
         """One sentence for people: the device is away, or it answers but is of no use."""
-        what = "cannot be used" if self.answers else "does not answer"
-        return f"{self.name} {what}" + (f": {self.detail}" if self.detail else "")
+        state = "useless" if self.answers else "silent"
+        if self.detail:
+            return text(f"device.away_for.{state}", device=self.name, why=self.detail)
+        return text(f"device.away.{state}", device=self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class LaneTrouble:
-    """Something wrong with a lane: its kind, a sentence for people, and which input or device where there are several.
+    """Something wrong with a lane: its kind, words for people, and which input or device where there are several.
 
     Attributes:
         device_id: the device to blame, None where it is not one device's.
     """
 
     kind: ProblemKind
-    text: str
+    text: Words
     subject: str = ""
     device_id: int | None = None
 

@@ -150,10 +150,10 @@ def verdict_state(verdict: Verdict, *, site_name: str, version: str) -> dict[str
         "site": site_name,
         "version": version,
         "ready": not verdict.not_ready,
-        "headline": verdict.headline,
+        "headline": str(verdict.headline),
         "problem_count": len(verdict.problems),
         "problems": [
-            {"kind": one.kind.value, "severity": one.severity.name.lower(), "text": one.sentence}
+            {"kind": one.kind.value, "severity": one.severity.name.lower(), "text": str(one.sentence)}
             for one in verdict.problems[:_MOST_PROBLEMS]
         ],
     }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gateway.domain.problems import ProblemKind
 from gateway.problems.problem import Problem, gateway_problem, listed
 from gateway.store.accounts.accounts import StoredAccount
+from gateway.texts import text
 
 _WEIGHTY = frozenset({"*", "can_control_devices", "can_edit_settings", "can_edit_access_cards"})
 """Permissions with which an account can open gates, change the site or let people in."""
@@ -47,8 +48,8 @@ def weak_accounts(stored: Iterable[StoredAccount], *, guessable: Mapping[str, st
 def problems_of_accounts(weak: WeakAccounts) -> Iterator[Problem]:
     """Yield one problem for all accounts of each kind. With another account it is a new problem to acknowledge."""
     if names := weak.guessable:
-        text = f"accounts with a password that is guessed first: {listed(names)}"
-        yield gateway_problem(ProblemKind.ACCOUNT_GUESSABLE, text, listed(names))
+        said = text("problem.account_guessable.text", names=listed(names))
+        yield gateway_problem(ProblemKind.ACCOUNT_GUESSABLE, said, str(listed(names)))
     if names := weak.single_factor:
-        text = f"accounts that may open gates or change the site, by a password alone: {listed(names)}"
-        yield gateway_problem(ProblemKind.ACCOUNT_SINGLE_FACTOR, text, listed(names))
+        said = text("problem.account_single_factor.text", names=listed(names))
+        yield gateway_problem(ProblemKind.ACCOUNT_SINGLE_FACTOR, said, str(listed(names)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from gateway.domain.problems import ProblemKind
 from gateway.problems.problem import Problem, gateway_problem
+from gateway.texts import text
 
 _HOUR = 3600 * 1_000_000
 
@@ -39,10 +40,10 @@ def problems_of_backups(last: LastBackup | None, *, now: int, overdue_hours: flo
     if last is None:
         return
     if last.kind is not None:
-        yield gateway_problem(last.kind, f"the last backup failed: {last.why}", since=last.failing_since)
+        yield gateway_problem(last.kind, text("problem.backup_failed.text", why=last.why), since=last.failing_since)
         return
     hours = (now - last.good_at) / _HOUR
     if overdue_hours and hours > overdue_hours:
-        age = f"{hours:.0f} hours" if hours < 48 else f"{hours / 24:.0f} days"
+        age = text("span.hours", count=round(hours)) if hours < 48 else text("span.days", count=round(hours / 24))
         due = last.good_at + int(overdue_hours * _HOUR)
-        yield gateway_problem(ProblemKind.BACKUP_OVERDUE, f"the last good backup is {age} old", since=due)
+        yield gateway_problem(ProblemKind.BACKUP_OVERDUE, text("problem.backup_overdue.text", span=age), since=due)

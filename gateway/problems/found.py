@@ -15,15 +15,16 @@ from gateway.domain.silent_readers import SilentReader
 from gateway.domain.travels import SlowGate
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
 from gateway.problems.accounts import WeakAccounts, problems_of_accounts
+from gateway.problems.advice import steps_of_device
 from gateway.problems.backups import LastBackup, problems_of_backups
 from gateway.problems.cameras import problem_of_worker, problems_of_camera
-from gateway.problems.line_advice import steps_of_device
 from gateway.problems.lines import SiteLine, cause_of, is_garbled, problem_of_line, problems_beside
 from gateway.problems.machine import MachineState, problems_of_machine, size
 from gateway.problems.problem import Part, Problem, Verdict, gateway_problem
 from gateway.recording import CameraSnapshot, RestartingWorker
 from gateway.recording.forecast import StorageForecast
 from gateway.runtime.machine_state import DATA_FOLDER, MEDIA_FOLDER
+from gateway.texts import Text, Words, text
 
 _OSDP = "osdp-reader"
 """The driver of OSDP readers. One that answers but is offline has no secure channel or another key, for sure."""
@@ -40,7 +41,7 @@ _NEARLY_FULL = 0.05
 class CrowdedListener:
     """A port that had no room for somebody in the last minute: for whom it is, and the crowd."""
 
-    name: str
+    name: Words
     crowd: Crowd
 
 
@@ -156,7 +157,7 @@ def _of_slow_gates(site: SiteState) -> Iterator[Problem]:
                 part=Part.LANE,
                 id=lane.lane_id,
                 name=lane.name,
-                text=f"{lane.name}: the gate {_MOVES[slow.kind]} more slowly than it used to: {slow.why}",
+                text=text(f"problem.gate_slower.{_MOVES[slow.kind]}", lane=lane.name, why=slow.why),
                 subject=_MOVES[slow.kind],
             )
 
@@ -165,11 +166,9 @@ def _of_silent_readers(site: SiteState) -> Iterator[Problem]:
     devices = {device.device_id: device for device in site.devices if device.online}
     for silent in site.silent_readers:
         if (device := devices.get(silent.device_id)) is not None:
-            span = "1 day" if silent.days == 1 else f"{silent.days} days"
-            text = (
-                f"{device.name} has read nothing for {span}; it usually reads {silent.a_day:.0f} cards or plates a day"
-            )
-            yield _device(ProblemKind.READER_SILENT, device, text)
+            span, usual = text("span.days", count=silent.days), round(silent.a_day)
+            said = text("problem.reader_silent.text", device=device.name, span=span, count=usual)
+            yield _device(ProblemKind.READER_SILENT, device, said)
 
 
 def _of_field(site: SiteState, hindered: Mapping[int, list[str]]) -> Iterator[Problem]:
@@ -194,12 +193,13 @@ def _of_field(site: SiteState, hindered: Mapping[int, list[str]]) -> Iterator[Pr
 
 def _of_store(site: SiteState) -> Iterator[Problem]:
     if site.store_failing:
-        text = f"nothing can be recorded: {site.store_failing}{_room_left(site)}"
-        yield gateway_problem(ProblemKind.STORE_FAILING, text)
+        said = _with_room_left(text("problem.store_failing.text", why=site.store_failing), site)
+        yield gateway_problem(ProblemKind.STORE_FAILING, said)
     elif site.store_damaged:
-        yield gateway_problem(ProblemKind.STORE_DAMAGED, f"part of a database cannot be read: {site.store_damaged}")
+        said = text("problem.store_damaged.text", why=site.store_damaged)
+        yield gateway_problem(ProblemKind.STORE_DAMAGED, said)
     if site.cards_lost:
-        yield gateway_problem(ProblemKind.CARDS_LOST, f"the card list was lost: {site.cards_lost}")
+        yield gateway_problem(ProblemKind.CARDS_LOST, text("problem.cards_lost.text", why=site.cards_lost))
 
 
 def _of_gateway(site: SiteState) -> Iterator[Problem]:
@@ -208,54 +208,60 @@ def _of_gateway(site: SiteState) -> Iterator[Problem]:
         yield gateway_problem(ProblemKind.INTERFACE_NOT_SERVED, site.interface_fault)
     for port in site.crowded:
         crowd = port.crowd
-        text = (
-            f"the port for {port.name} is full: {crowd.places} connections are of {crowd.address}"
+        said = (
+            text("problem.port_full.by_one", port=port.name, count=crowd.places, address=crowd.address)
             if crowd.address
-            else f"the port for {port.name} is full: {crowd.places} connections are of many addresses"
+            else text("problem.port_full.by_many", port=port.name, count=crowd.places)
         )
-        yield gateway_problem(ProblemKind.PORT_FULL, text, subject=port.name)
+        yield gateway_problem(ProblemKind.PORT_FULL, said, subject=str(port.name))
     if not site.clock_trusted:
-        yield gateway_problem(ProblemKind.CLOCK_NOT_SET, "the clock is not set by a time server")
+        yield gateway_problem(ProblemKind.CLOCK_NOT_SET, text("problem.clock_not_set.text"))
     yield from problems_of_machine(site.machine)
     yield from problems_of_backups(site.backup, now=site.now, overdue_hours=site.backup_overdue_hours)
     if site.storage is not None and site.storage.short:
         media = site.machine.disks.room.get(MEDIA_FOLDER)
         now_free = site.storage.free_bytes if media is None else media.free  # the forecast is made once a minute
         cap, free, floor = map(size, (site.storage.cap_bytes, now_free, site.storage.floor_bytes))
-        limits = f"it may take {cap}; {free} of its disk are free; {floor} must stay free"
-        yield gateway_problem(ProblemKind.FOOTAGE_AT_RISK, f"storage: {site.storage.text}; {limits}")
+        said = text("problem.footage_at_risk.text", why=site.storage.text, cap=cap, free=free, floor=floor)
+        yield gateway_problem(ProblemKind.FOOTAGE_AT_RISK, said)
     if site.certificate_fault and not site.interface_fault:
         yield gateway_problem(ProblemKind.CERTIFICATE_UNUSABLE, site.certificate_fault)
     if site.certificate_ends is not None and site.certificate_ends < site.now + _CERTIFICATE_SECONDS * _SECOND:
         left = (site.certificate_ends - site.now) / _SECOND
-        text = f"the certificate of the interface ends in {_span(left)}" if left > 0 else "the certificate has ended"
-        yield gateway_problem(ProblemKind.CERTIFICATE_ENDS, text)
+        over = text("problem.certificate_ends.over")
+        said = text("problem.certificate_ends.soon", span=_span(left)) if left > 0 else over
+        yield gateway_problem(ProblemKind.CERTIFICATE_ENDS, said)
     yield from problems_of_accounts(site.weak_accounts)
     for name, why in site.disabled_webhooks:
-        yield gateway_problem(ProblemKind.WEBHOOK_DISABLED, f"nothing is sent to {name}: {why}", subject=name)
+        said = text("problem.webhook_disabled.text", webhook=name, why=why)
+        yield gateway_problem(ProblemKind.WEBHOOK_DISABLED, said, subject=name)
     for name, why in site.failing_webhooks:
-        yield gateway_problem(ProblemKind.WEBHOOK_FAILING, f"what is sent to {name} does not arrive: {why}", name)
+        said = text("problem.webhook_failing.text", webhook=name, why=why)
+        yield gateway_problem(ProblemKind.WEBHOOK_FAILING, said, subject=name)
     for notice in site.site_notices:
         yield gateway_problem(ProblemKind.SITE_FILE_NOTICE, notice, subject=notice)
 
 
-def _room_left(site: SiteState) -> str:
-    """Return what is free on a disk of the databases that is nearly full, and what takes it; "" for any other."""
+def _with_room_left(said: Text, site: SiteState) -> Text:
+    """Add what is free on a disk of the databases that is nearly full, and what takes it; nothing for any other."""
     rooms = site.machine.disks.room
     room = rooms.get(DATA_FOLDER)
     if room is None or room.free > _NEARLY_FULL * room.total:
-        return ""
-    words = f"; {size(room.free)} of {size(room.total)} are free; databases take {size(room.databases)}"
+        return said
+    free, total, databases = size(room.free), size(room.total), size(room.databases)
+    said = text("problem.store_failing.room", said=said, free=free, total=total, databases=databases)
     media = rooms.get(MEDIA_FOLDER)
     if media is None or media.device != room.device or site.storage is None:
-        return words
-    return f"{words}; footage takes {size(site.storage.footage_bytes)}"
+        return said
+    return text("problem.store_failing.footage", said=said, footage=size(site.storage.footage_bytes))
 
 
-def _span(seconds: float) -> str:
+def _span(seconds: float) -> Text:
     if seconds < 2 * _HOUR:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / _HOUR:.0f} hours" if seconds < 48 * _HOUR else f"{seconds / (24 * _HOUR):.0f} days"
+        return text("span.minutes", count=round(seconds / 60))
+    if seconds < 48 * _HOUR:
+        return text("span.hours", count=round(seconds / _HOUR))
+    return text("span.days", count=round(seconds / (24 * _HOUR)))
 
 
 def _of_lane(lane: LaneSnapshot, trouble: LaneTrouble, *, stops: bool) -> Problem:
@@ -272,71 +278,68 @@ def _of_lane(lane: LaneSnapshot, trouble: LaneTrouble, *, stops: bool) -> Proble
 
 def _of_device(device: DeviceSnapshot, lanes: tuple[str, ...], *, is_gate: bool, is_garbled: bool) -> Iterator[Problem]:
     if device.tampered:
-        text = f"{device.name}: its housing is open"
-        yield _device(ProblemKind.DEVICE_TAMPERED, device, text)
+        yield _device(ProblemKind.DEVICE_TAMPERED, device, text("problem.device_tampered.text", device=device.name))
     if device.online is True:
         if device.refusals.in_a_row >= _REFUSED_IN_A_ROW:
             yield _device(ProblemKind.MESSAGES_REFUSED, device, _refused(device))
         return
-    kind, text = ProblemKind.DEVICE_OFFLINE, device.away
+    kind, said = ProblemKind.DEVICE_OFFLINE, device.away
     if device.online is None:
-        kind, text = ProblemKind.DEVICE_NOT_SEEN, f"{device.name} has not answered yet"
+        kind, said = ProblemKind.DEVICE_NOT_SEEN, text("problem.device_not_seen.text", device=device.name)
     elif is_garbled:
-        kind, text = ProblemKind.UNIT_GARBLED, f"what {device.name} answers cannot be understood"
+        kind, said = ProblemKind.UNIT_GARBLED, text("problem.unit_garbled.text", device=device.name)
     elif device.answers:
         kind = ProblemKind.READER_NOT_SECURE if device.kind == _OSDP else ProblemKind.DEVICE_UNUSABLE
     elif is_gate:
         kind = ProblemKind.GATE_OFFLINE
-    yield replace(_device(kind, device, text), lanes=lanes, since=device.since)
+    yield replace(_device(kind, device, said), lanes=lanes, since=device.since)
 
 
-def _refused(device: DeviceSnapshot) -> str:
-    refusals = device.refusals
-    text = f"{device.name}: the last {refusals.in_a_row} messages were refused: {refusals.reason}"
-    return f"{text}; it said: {refusals.said}" if refusals.said else text
+def _refused(device: DeviceSnapshot) -> Text:
+    name, count, why, said = device.name, device.refusals.in_a_row, device.refusals.reason, device.refusals.said
+    if said:
+        return text("problem.messages_refused.said", device=name, count=count, why=why, said=said)
+    return text("problem.messages_refused.text", device=name, count=count, why=why)
 
 
-def _device(kind: ProblemKind, device: DeviceSnapshot, text: str) -> Problem:
+def _device(kind: ProblemKind, device: DeviceSnapshot, text: Words) -> Problem:
     return Problem(kind=kind, part=Part.DEVICE, id=str(device.device_id), name=device.name, text=text)
 
 
 def _of_central(site: SiteState, central: CentralStatus) -> Iterator[Problem]:
     if central.reachable is False:
-        text = f"central does not answer: {central.error}" if central.error else "central does not answer"
+        said = text("problem.central_offline.text")
+        if central.error:
+            said = text("problem.central_offline.reason", why=central.error)
         if waiting := site.waiting_records:
-            text += "; 1 record waits for it" if waiting == 1 else f"; {waiting:,} records wait for it"
-        yield _central(ProblemKind.CENTRAL_OFFLINE, text, since=central.since)
+            said = text("problem.central_offline.waiting", said=said, count=waiting)
+        yield _central(ProblemKind.CENTRAL_OFFLINE, said, since=central.since)
     age = 0.0 if central.pulled_at is None else (site.now - central.pulled_at) / _SECOND
     if central.reachable and age > site.list_old_seconds:
-        yield _central(ProblemKind.CENTRAL_LIST_OLD, f"the last pull ended {_span(age)} ago")
+        yield _central(ProblemKind.CENTRAL_LIST_OLD, text("problem.central_list_old.text", span=_span(age)))
     for notice in central.notices:
         yield _central(notice.kind, notice.text, subject=notice.subject)
     if refused := site.refused_records:
-        text = f"{refused:,} records were refused by central, and wait for a person"
-        one = "1 record was refused by central, and waits for a person"
-        yield _central(ProblemKind.RECORDS_REFUSED, one if refused == 1 else text)
+        yield _central(ProblemKind.RECORDS_REFUSED, text("problem.records_refused.text", count=refused))
 
 
 def _of_fleet(fleet: FleetStatus) -> Iterator[Problem]:
-    kinds = {
-        ConnectionState.AWAY: (ProblemKind.FLEET_AWAY, "the fleet's server does not answer"),
-        ConnectionState.REFUSED: (ProblemKind.FLEET_REFUSES, "the fleet refuses this gateway"),
-    }
+    kinds = {ConnectionState.AWAY: ProblemKind.FLEET_AWAY, ConnectionState.REFUSED: ProblemKind.FLEET_REFUSES}
     if fleet.state in kinds:
-        kind, text = kinds[fleet.state]
-        text = f"{text}: {fleet.reason}" if fleet.reason else text
-        yield Problem(kind=kind, part=Part.FLEET, id="", name="Fleet", text=text, since=fleet.since)
+        why = fleet.reason
+        said = text(f"fleet.for.{fleet.state}", why=why) if why else text(f"fleet.state.{fleet.state}")
+        yield Problem(kind=kinds[fleet.state], part=Part.FLEET, id="", name="Fleet", text=said, since=fleet.since)
 
 
 def _of_broker(broker: BrokerStatus) -> Iterator[Problem]:
-    kinds = {
-        ConnectionState.AWAY: (ProblemKind.MQTT_AWAY, "the MQTT broker does not answer"),
-        ConnectionState.REFUSED: (ProblemKind.MQTT_REFUSES, "the MQTT broker refuses"),
-    }
-    if broker.state in kinds:
-        kind, text = kinds[broker.state]
-        yield gateway_problem(kind, f"{text}: {broker.reason}", since=broker.since)
+    match broker.state:
+        case ConnectionState.AWAY:
+            said = text("problem.mqtt_away.text", why=broker.reason)
+            yield gateway_problem(ProblemKind.MQTT_AWAY, said, since=broker.since)
+        case ConnectionState.REFUSED:
+            said = text("problem.mqtt_refuses.text", why=broker.reason)
+            yield gateway_problem(ProblemKind.MQTT_REFUSES, said, since=broker.since)
 
 
-def _central(kind: ProblemKind, text: str, *, since: int = 0, subject: str = "") -> Problem:
+def _central(kind: ProblemKind, text: Words, *, since: int = 0, subject: str = "") -> Problem:
     return Problem(kind=kind, part=Part.CENTRAL, id="", name="Central", text=text, since=since, subject=subject)

@@ -12,8 +12,9 @@ from drivers.bus.line_quality import LineFault, LineQuality, UnitFault, UnitQual
 from drivers.contract import Cause
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import DeviceSnapshot
-from gateway.problems.line_advice import steps_of_line
+from gateway.problems.advice import steps_of_line
 from gateway.problems.problem import Part, Problem
+from gateway.texts import Text, text
 
 _SINGLE_TOO = {LineFault.GARBLED: ProblemKind.LINE_GARBLED, LineFault.ECHOES: ProblemKind.LINE_ECHOES}
 _LINE_KINDS = {LineFault.DOWN: ProblemKind.LINE_DOWN, LineFault.SILENT: ProblemKind.LINE_SILENT, **_SINGLE_TOO}
@@ -60,24 +61,21 @@ def problem_of_line(
         part=Part.LINE,
         id=line.name,
         name=line.name,
-        text=f"{_words(line.quality, fault)}; on it: {names}",
+        text=text("line.with_devices", said=_words(line.quality, fault), devices=names),
         lanes=tuple(dict.fromkeys(lane for device in own for lane in hindered.get(device.device_id, ()))),
         since=min(device.since for device in own),
         told_steps=steps_of_line(line.quality, fault),
     )
 
 
-def _words(quality: LineQuality, fault: LineFault) -> str:
+def _words(quality: LineQuality, fault: LineFault) -> Text:
     match fault:
         case LineFault.DOWN:
-            return f"line {quality.name} is down: {quality.down_reason}"
-        case LineFault.ECHOES:
-            return f"line {quality.name} sends back what is sent on it, and no unit answers"
-        case LineFault.GARBLED:
-            cause = f": {quality.violation}" if quality.violation else ""
-            return f"what comes on line {quality.name} cannot be understood{cause}"
+            return text("line.down", line=quality.name, why=quality.down_reason or "")
+        case LineFault.GARBLED if quality.violation:
+            return text("line.garbled_for", line=quality.name, why=quality.violation)
         case _:
-            return f"no unit answers on line {quality.name}"
+            return text(f"line.fault.{fault}", line=quality.name)
 
 
 def problems_beside(line: SiteLine, devices: Mapping[int, DeviceSnapshot]) -> Iterator[Problem]:
@@ -88,7 +86,7 @@ def problems_beside(line: SiteLine, devices: Mapping[int, DeviceSnapshot]) -> It
             part=Part.LINE,
             id=line.name,
             name=line.name,
-            text=f"something comes on line {line.name} that the gateway has not asked for",
+            text=text("problem.line_disturbed.text", line=line.name),
         )
     if line.quality.fault is LineFault.ECHOES and any(devices[number].online for number in line.device_ids):
         yield Problem(
@@ -96,7 +94,7 @@ def problems_beside(line: SiteLine, devices: Mapping[int, DeviceSnapshot]) -> It
             part=Part.LINE,
             id=line.name,
             name=line.name,
-            text=f"line {line.name} sends back what is sent on it before each answer, and its settings do not say so",
+            text=text("problem.line_echoes.before_answers", line=line.name),
         )
     for unit in line.quality.units:
         kind = None if unit.fault is None else _BESIDE_KINDS.get(unit.fault)
@@ -108,16 +106,16 @@ def problems_beside(line: SiteLine, devices: Mapping[int, DeviceSnapshot]) -> It
                     part=Part.DEVICE,
                     id=str(number),
                     name=device.name,
-                    text=f"{device.name} {_unit_words(unit)}",
+                    text=_unit_words(device, unit),
                     line=line.name,
                 )
 
 
-def _unit_words(unit: UnitQuality) -> str:
+def _unit_words(device: DeviceSnapshot, unit: UnitQuality) -> Text:
     if unit.fault is UnitFault.SLOW and unit.reply_seconds is not None:
-        took, allowed = unit.reply_seconds * 1000, unit.allowed_seconds * 1000
-        return f"answers slowly: after {took:.0f} ms, of {allowed:.0f} ms that its profile allows"
-    return f"fell silent {unit.losses} times within its last 100 requests"
+        took, allowed = round(unit.reply_seconds * 1000), round(unit.allowed_seconds * 1000)
+        return text("problem.unit_slow.text", device=device.name, took=took, allowed=allowed)
+    return text("problem.unit_unreliable.text", device=device.name, count=unit.losses)
 
 
 def cause_of(lines: tuple[SiteLine, ...], device_id: int) -> Cause | None:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from gateway.domain.problems import ProblemKind
 from gateway.problems.problem import Problem, gateway_problem
 from gateway.runtime.loop_watch import LongHold
-from gateway.runtime.machine_state import DiskFacts, Memory
+from gateway.runtime.machine_state import DATA_FOLDER, MEDIA_FOLDER, DiskFacts, Memory
+from gateway.texts import Text, text
 
 _MEGABYTE = 1_000_000
+_FOLDERS = {DATA_FOLDER: "data", MEDIA_FOLDER: "media"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,37 +37,37 @@ class MachineState:
 def problems_of_machine(machine: MachineState) -> Iterator[Problem]:
     """Yield the problems of disks, memory, processor and clock."""
     for folder in machine.disks.read_only:
-        yield gateway_problem(ProblemKind.DISK_READ_ONLY, f"the disk of the {folder} is read-only", folder)
+        yield gateway_problem(ProblemKind.DISK_READ_ONLY, text(f"problem.disk_read_only.{_FOLDERS[folder]}"), folder)
     for disk, wear in machine.disks.worn.items():
-        yield gateway_problem(ProblemKind.DISK_WORN, f"the disk {disk} wears out: {wear}", disk)
+        yield gateway_problem(ProblemKind.DISK_WORN, text("problem.disk_worn.text", disk=disk, why=wear), disk)
     if machine.slow_commits:
-        yield gateway_problem(
-            ProblemKind.DISK_SLOW, f"most records take more than {machine.slow_commits:g} s to reach the disk"
-        )
+        said = text("problem.disk_slow.text", seconds=machine.slow_commits)
+        yield gateway_problem(ProblemKind.DISK_SLOW, said)
     if (memory := machine.memory_high) is not None:
-        whose = "the gateway's unit may have" if memory.of_unit else "this machine has"
-        limit = memory.limit // _MEGABYTE
-        text = f"less than a fifth of the {limit:,} MB of memory that {whose} is left"
-        yield gateway_problem(ProblemKind.MEMORY_HIGH, text)
+        whose = "unit" if memory.of_unit else "machine"
+        said = text(f"problem.memory_high.{whose}", limit=memory.limit // _MEGABYTE)
+        yield gateway_problem(ProblemKind.MEMORY_HIGH, said)
     if (hold := machine.loop_held) is not None:
         yield gateway_problem(ProblemKind.LOOP_HELD, _held_by(hold))
     if step := machine.clock_step:
         where = "ahead" if step > 0 else "back"
-        yield gateway_problem(ProblemKind.CLOCK_STEPPED, f"the clock was set {where} by {_span(abs(step))}")
+        yield gateway_problem(ProblemKind.CLOCK_STEPPED, text(f"problem.clock_stepped.{where}", span=_span(abs(step))))
 
 
-def size(count: int) -> str:
+def size(count: int) -> Text:
     """Return bytes in words: "12 MB", "1.3 GB"."""
     if count < 1000 * _MEGABYTE:
-        return f"{count / _MEGABYTE:.0f} MB"
-    return f"{count / (1000 * _MEGABYTE):,.1f} GB"
+        return text("size.mb", amount=round(count / _MEGABYTE))
+    return text("size.gb", amount=round(count / (1000 * _MEGABYTE), 1))
 
 
-def _held_by(hold: LongHold) -> str:
+def _held_by(hold: LongHold) -> Text:
     if not hold.busy:
-        return "the gateway waits for this machine for more than half a second again and again"
-    return "the gateway is busy for more than half a second again and again" + (f": {hold.task}" if hold.task else "")
+        return text("problem.loop_held.waits")
+    return text("problem.loop_held.task", task=hold.task) if hold.task else text("problem.loop_held.busy")
 
 
-def _span(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
+def _span(seconds: float) -> Text:
+    if seconds < 120:
+        return text("span.seconds", count=round(seconds))
+    return text("span.minutes", count=round(seconds / 60))

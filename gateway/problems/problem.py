@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 
 from gateway.domain.events import Severity
 from gateway.domain.problems import ProblemKind
 from gateway.domain.wall_time import WallMicros
-from gateway.problems.central_advice import CENTRAL_ADVICE
-from gateway.problems.gateway_advice import GATEWAY_ADVICE
-from gateway.problems.lane_advice import LANE_ADVICE
+from gateway.problems.advice import SEVERITY, meaning_of, steps_of, title_of
+from gateway.texts import Text, Words, text
 
 _MOST_NAMED = 3
-
-ADVICE = MappingProxyType({**LANE_ADVICE, **GATEWAY_ADVICE, **CENTRAL_ADVICE})
-"""The advice for every kind of problem."""
 
 
 class Part(StrEnum):
@@ -55,7 +50,7 @@ class Problem:
         part: the kind of part that has it.
         id: the id of that lane, line, device or camera; "" for central, the fleet and the gateway.
         name: the part's name for people.
-        text: the problem in one sentence.
+        text: the problem in one sentence; in the words of others where nothing is to be added to them.
         subject: what distinguishes problems of one kind and part, such as an input; "" if there can only be one.
         lanes: the names of the lanes that cannot work because of it.
         line: the line of its device, "" for none or if it is not a device's problem.
@@ -68,18 +63,23 @@ class Problem:
     part: Part
     id: str
     name: str
-    text: str
+    text: Words
     subject: str = ""
     lanes: tuple[str, ...] = ()
     line: str = ""
-    told_steps: tuple[str, ...] = ()
+    told_steps: tuple[Text, ...] = ()
     since: WallMicros = 0
     acknowledged: Acknowledgement | None = None
 
     @property
-    def sentence(self) -> str:
+    def sentence(self) -> Words:
         """The problem in one sentence, with the lanes that it stops."""
-        return f"{listed(self.lanes)} cannot work: {self.text}" if self.lanes else self.text
+        return text("problem.cannot_work", lanes=listed(self.lanes), why=self.text) if self.lanes else self.text
+
+    @property
+    def names_its_part(self) -> bool:
+        """True if the text has the part's name already."""
+        return isinstance(self.text, Text) and self.name in self.text.names()
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -89,24 +89,23 @@ class Problem:
     @property
     def severity(self) -> Severity:
         """The severity: an alarm if it stops a lane, else that of its kind."""
-        return Severity.ALARM if self.lanes else ADVICE[self.kind].severity
+        return Severity.ALARM if self.lanes else SEVERITY[self.kind]
 
     @property
-    def title(self) -> str:
+    def title(self) -> Text:
         """The name of its kind for people."""
-        return ADVICE[self.kind].title
+        return title_of(self.kind)
 
     @property
-    def means(self) -> str:
+    def means(self) -> Text:
         """The consequences for drivers."""
-        if not self.lanes:
-            return ADVICE[self.kind].means
-        return f"{listed(self.lanes)} cannot work. {ADVICE[self.kind].means}"
+        means = meaning_of(self.kind)
+        return text("problem.stops", lanes=listed(self.lanes), means=means) if self.lanes else means
 
     @property
-    def steps(self) -> tuple[str, ...]:
+    def steps(self) -> tuple[Text, ...]:
         """The steps to take, in order."""
-        return self.told_steps or ADVICE[self.kind].steps
+        return self.told_steps or steps_of(self.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,36 +116,35 @@ class Verdict:
     lanes: int
 
     @property
-    def not_ready(self) -> tuple[str, ...]:
+    def not_ready(self) -> tuple[Words, ...]:
         """The sentences of the problems because of which the site is not ready; empty if it is."""
         return tuple(problem.sentence for problem in self.problems if problem.lanes or problem.kind in _STOPS_SITE)
 
     @property
-    def headline(self) -> str:
+    def headline(self) -> Text:
         """The verdict in a few words."""
         stopped = {lane for problem in self.problems for lane in problem.lanes}
-        count = len(self.problems)
-        problems = f"{count} problem{'s' if count > 1 else ''}"
+        problems = text("verdict.problems", count=len(self.problems))
         if stopped:
-            return f"{len(stopped)} of {self.lanes} lanes cannot work, {problems}"
-        if count:
+            return text("verdict.stopped", count=len(stopped), lanes=self.lanes, problems=problems)
+        if self.problems:
             return problems
         if not self.lanes:
-            return "No lane yet"
-        return "The lane works" if self.lanes == 1 else f"All {self.lanes} lanes work"
+            return text("verdict.no_lane")
+        return text("verdict.lane_works") if self.lanes == 1 else text("verdict.all_work", lanes=self.lanes)
 
 
 _STOPS_SITE = frozenset({ProblemKind.STORE_FAILING, ProblemKind.INTERFACE_NOT_SERVED, ProblemKind.DEVICE_NOT_SEEN})
 """Kinds of problems with which the site is not ready although they stop no lane."""
 
 
-def listed(names: tuple[str, ...]) -> str:
+def listed(names: tuple[str, ...]) -> Words:
     """Join names for people: the first three, and the number of the rest ("A, B, C and 2 more")."""
-    shown = names[:_MOST_NAMED]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+    shown = ", ".join(names[:_MOST_NAMED])
+    more = len(names) - _MOST_NAMED
+    return text("list.more", names=shown, count=more) if more > 0 else shown
 
 
-def gateway_problem(kind: ProblemKind, text: str, subject: str = "", *, since: WallMicros = 0) -> Problem:
+def gateway_problem(kind: ProblemKind, text: Words, subject: str = "", *, since: WallMicros = 0) -> Problem:
     """Return a problem of the gateway itself."""
     return Problem(kind=kind, part=Part.GATEWAY, id="", name="Gateway", text=text, subject=subject, since=since)

@@ -187,7 +187,7 @@ class ProblemWatch:
             first_at = now if seen is None else seen.first_at
             told = seen is not None and seen.told
             if not told and problem.kind not in _TOLD_BY_OWNER and now >= first_at + _LASTS_SECONDS:
-                self._record(EventKind.PROBLEM_BEGAN, problem.text, problem)
+                self._record(EventKind.PROBLEM_BEGAN, str(problem.text), problem)
                 told = True
             self._seen[key] = _Seen(problem, first_at, told)
 

@@ -373,7 +373,7 @@ class RunningSite:
                 await self._return(trial, f"taken back by {word.by.removeprefix('user:')}", by=word.by)
             elif now >= trial.ends:
                 why = f"within {TRIAL_SECONDS:g} s nobody confirmed it"
-                missed = [reader.why_back() for reader in awaited if reader.is_missed]
+                missed = [str(reader.why_back) for reader in awaited if reader.is_missed]
                 if is_good and not missed and not trial.asks_person:
                     await self._keep(trial, by="")
                 else:
@@ -389,7 +389,7 @@ class RunningSite:
         outcome = Outcome(confirmed=True, why=why, unseen=trial.unseen())
         self._over(trial, outcome)
         self._lasts(trial.after)
-        unseen = (reader.sentence() for reader in outcome.unseen)
+        unseen = (str(reader.words) for reader in outcome.unseen)
         self._tell(Step.CONFIRMED, "; ".join((f"the change of the site file is kept: {why}", *unseen)), by)
         log.info("site_file_confirmed", why=why)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gateway.domain.errors import ConfigError
 from gateway.runtime.durable_files import sync_folder
+from gateway.texts import Text, text
 
 _MAX_BYTES = 65_535
 """The longest password that MQTT carries (1.5.6 there); no other use takes more."""
@@ -43,15 +44,15 @@ class Secrets:
         self._report(secret)
         return secret
 
-    def how_changed(self, name: str) -> str:
+    def how_changed(self, name: str) -> Text:
         """Tell a person where the secret is, and what puts another one in force. Never raises."""
         credentials = self._environ.get("CREDENTIALS_DIRECTORY")
         if credentials and (Path(credentials) / name).exists():
-            return f"the credential {name} of systemd: change that, then restart the gateway"
+            return text("secret.in_credential", name=name)
         variable = _variable(name)
         if variable in self._environ:
-            return f"the environment variable {variable}: change that, then restart the gateway"
-        return f"the file {self._folder / name}: change that, then run edge-gateway reload"
+            return text("secret.in_variable", name=variable)
+        return text("secret.in_file", path=str(self._folder / name))
 
     def _find(self, name: str) -> str:
         credentials = self._environ.get("CREDENTIALS_DIRECTORY")

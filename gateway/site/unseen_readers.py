@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gateway.texts import Text, text
+
 
 class Proof(StrEnum):
     """The sign by which a reader shows that it works."""
@@ -33,19 +35,15 @@ class UnseenReader:
     is_regular: bool
     is_missed: bool
 
-    def sentence(self) -> str:
-        """Say what is missing, and how to see it."""
-        match self.proof:
-            case Proof.ANSWER:
-                return f"{self.name} has not answered since the change: check its line and its address"
-            case Proof.CARD:
-                return f"{self.name} is not yet seen to read: hold a card to it"
-            case Proof.PLATE:
-                return f"{self.name} is not yet seen to read: let a vehicle come before it"
+    @property
+    def words(self) -> Text:
+        """The sign that is missing, and how to see it."""
+        return text(f"unseen.{self.proof}", reader=self.name)
 
-    def why_back(self) -> str:
-        """Say why the change is taken back because of it."""
-        return f"{self.name} has read nothing while vehicles waited; before the change it was read regularly"
+    @property
+    def why_back(self) -> Text:
+        """The reason to take the change back because of it."""
+        return text("unseen.missed", reader=self.name)
 
 
 UnseenReaders = Callable[[], tuple[UnseenReader, ...]]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -41,6 +41,11 @@ class Text:
         """Return the English sentence."""
         return _filled(english()[self.key], dict(self.arguments))
 
+    def names(self) -> frozenset[str]:
+        """Return the names and the words of others that stand in its places, and in those of the texts there."""
+        own = {one for _, one in self.arguments if isinstance(one, str)}
+        return frozenset(own).union(*(one.names() for _, one in self.arguments if isinstance(one, Text)))
+
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
         """Serialise as the English sentence."""
@@ -68,6 +73,31 @@ def has_key(words: Words, key: str) -> bool:
 def keyed(words: Words) -> str | dict[str, Any]:
     """Return words for the page: those of others as they are, a text with its key, arguments and English sentence."""
     return {**_shown(words), "english": str(words)} if isinstance(words, Text) else words
+
+
+def texts_in(value: object) -> Any:
+    """Return the texts in a value's fields and items for the page, by name and in order; None if it has none."""
+    if isinstance(value, Text):
+        return keyed(value)
+    if isinstance(value, tuple):
+        found = [texts_in(one) for one in value]
+        return found if any(one is not None for one in found) else None
+    if not is_dataclass(value) or isinstance(value, type):
+        return None
+    told = ((name, texts_in(getattr(value, name))) for name in _with_texts(type(value)))
+    return {name: found for name, found in told if found is not None} or None
+
+
+@cache
+def _with_texts(kind: type) -> tuple[str, ...]:
+    """Return the names of a dataclass's fields that may have a text, in themselves or in what they hold."""
+    return tuple(name for name, hint in get_type_hints(kind).items() if _may_have_text(hint))
+
+
+def _may_have_text(hint: object) -> bool:
+    if isinstance(hint, type) and is_dataclass(hint):
+        return hint is Text or bool(_with_texts(hint))
+    return any(map(_may_have_text, get_args(hint)))
 
 
 @cache

@@ -110,7 +110,7 @@ def _of_file(found: Reloaded) -> Answer:
 
 def _of_trial(end: Outcome, *, run: str) -> Answer:
     unseen = tuple(
-        ReaderUnseen(device_id=one.device_id, name=one.name, proof=one.proof.value, text=one.sentence())
+        ReaderUnseen(device_id=one.device_id, name=one.name, proof=one.proof.value, text=str(one.words))
         for one in end.unseen
     )
     return Answer(confirmed=end.confirmed, why=end.why, unseen=unseen, run=run)

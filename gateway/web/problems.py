@@ -8,6 +8,7 @@ from gateway.domain.problems import ProblemKind as K
 from gateway.domain.writes import JsonObject
 from gateway.problems.problem import Part, Problem, Verdict
 from gateway.runtime.clock import iso_utc
+from gateway.texts import keyed
 
 _FETCHED_AGAIN = frozenset({K.CENTRAL_LIST_INCOMPLETE, K.CENTRAL_LIST_OLD, K.CENTRAL_LIST_SHRANK, K.CARDS_UNREADABLE})
 _OF_SITE_FILE = frozenset({K.SITE_FILE_NOTICE})
@@ -24,17 +25,28 @@ def problem_fields(problem: Problem) -> JsonObject:
         "id": problem.id,
         "name": problem.name,
         "subject": problem.subject,
-        "title": problem.title,
-        "text": problem.text,
+        "title": str(problem.title),
+        "text": str(problem.text),
         "lanes": list(problem.lanes),
         "since": iso_utc(problem.since),
         "severity": problem.severity.name.lower(),
-        "means": problem.means,
-        "steps": list(problem.steps),
+        "means": str(problem.means),
+        "steps": [str(step) for step in problem.steps],
         "action": _action(problem),
         "acknowledged_by": "" if said is None else said.by,
         "acknowledged_at": None if said is None else iso_utc(said.at),
         "silent_until": iso_utc(said.silent_until) if said is not None and said.silent_until else None,
+    }
+
+
+def problem_texts(problem: Problem) -> JsonObject:
+    """Return the texts of a problem for the page, which makes its own language of them."""
+    return {
+        "title": keyed(problem.title),
+        "text": keyed(problem.text),
+        "means": keyed(problem.means),
+        "steps": [keyed(step) for step in problem.steps],
+        "names_part": problem.names_its_part,
     }
 
 
@@ -63,4 +75,4 @@ def _way(problem: Problem) -> tuple[str, str] | None:
 
 def verdict_fields(verdict: Verdict) -> JsonObject:
     """Return `headline`, the verdict in a few words, and `problems`, the worst first."""
-    return {"headline": verdict.headline, "problems": [problem_fields(problem) for problem in verdict.problems]}
+    return {"headline": str(verdict.headline), "problems": [problem_fields(problem) for problem in verdict.problems]}

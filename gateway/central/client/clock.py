@@ -9,6 +9,7 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 
 from gateway.runtime.clock import Stamp
+from gateway.texts import Text, text
 
 _DATE_SECONDS = 1.0  # a Date is cut to whole seconds
 _MOST_DOUBT = 5.0
@@ -39,10 +40,10 @@ class ClockOffset:
         """Return whether the clocks certainly differ by more than this many seconds."""
         return abs(self.seconds) - self.doubt > limit
 
-    def sentence(self) -> str:
+    def sentence(self) -> Text:
         """Describe the offset in a sentence."""
-        way = "ahead of" if self.seconds > 0 else "behind"
-        return f"central's clock is {_length(abs(self.seconds))} {way} this machine's"
+        way = "ahead" if self.seconds > 0 else "behind"
+        return text(f"problem.central_clock_differs.{way}", span=_length(abs(self.seconds)))
 
 
 def _length(seconds: float) -> str:

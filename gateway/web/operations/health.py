@@ -69,12 +69,12 @@ class Health(Family):
         error = {} if ready else {"error": "not ready"}
         told: JsonObject = {}
         if caller.may(SIGNED_IN):
-            told = {"not_ready": list(verdict.not_ready), **verdict_fields(verdict)}
+            told = {"not_ready": list(map(str, verdict.not_ready)), **verdict_fields(verdict)}
         return as_json({"success": ready, **error, **told}, status=200 if ready else 503)
 
     def _reasons(self, caller: Caller) -> dict[str, list[str]]:
         """Return the reasons for not being ready; nothing for callers without a session."""
-        return {"not_ready": list(self.verdict().not_ready)} if caller.may(SIGNED_IN) else {}
+        return {"not_ready": list(map(str, self.verdict().not_ready))} if caller.may(SIGNED_IN) else {}
 
     def _release(self, caller: Caller) -> dict[str, str]:
         """Return the version; nothing for callers without a session, who might look up its vulnerabilities."""

@@ -72,4 +72,4 @@ def _told(kind: EventKind, events: Iterable[RecordedEvent]) -> Travels:
     timed = [event for event in events if event.type == kind and f'"{TRAVEL_SECONDS}"' in event.data]
     seconds = seconds_of(kind, timed)
     travels = (Travel(at=event.date_at, seconds=json.loads(event.data)[TRAVEL_SECONDS]) for event in timed)
-    return Travels(travels=tuple(travels), band=normal_band(seconds), slow=why_slow(seconds))
+    return Travels(travels=tuple(travels), band=normal_band(seconds), slow=str(why_slow(seconds) or ""))

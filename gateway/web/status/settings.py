@@ -20,6 +20,7 @@ from gateway.site.edits import EDITABLE, Edit, edited
 from gateway.site.running_site import Reloaded, RunningSite
 from gateway.site.shown_file import ShownFault, ShownFile, shown_file
 from gateway.site.unseen_readers import UnseenReader
+from gateway.texts import keyed
 from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
@@ -74,6 +75,7 @@ class UnseenShown(AnswerPart):
     name: str
     proof: str
     text: str
+    said: JsonObject
 
 
 class TrialShown(AnswerPart):
@@ -252,7 +254,13 @@ def _digest(text: bytes) -> str:
 
 def _unseen(readers: Iterable[UnseenReader]) -> tuple[UnseenShown, ...]:
     return tuple(
-        UnseenShown(device_id=one.device_id, name=one.name, proof=one.proof.value, text=one.sentence())
+        UnseenShown(
+            device_id=one.device_id,
+            name=one.name,
+            proof=one.proof.value,
+            text=str(one.words),
+            said={"text": keyed(one.words)},
+        )
         for one in readers
     )
 

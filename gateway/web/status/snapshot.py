@@ -26,6 +26,7 @@ from gateway.recording import CameraSnapshot
 from gateway.recording.forecast import StorageForecast
 from gateway.runtime.clock import iso_utc
 from gateway.store import Books
+from gateway.texts import Words
 from gateway.web.answers import OutboxBooks
 from gateway.web.auth.callers import Caller
 from gateway.web.operation import (
@@ -139,7 +140,7 @@ class GatewayState:
     version: str
     started_at: WallMicros
     ready: bool
-    headline: str
+    headline: Words
     store_failing: str
     clock_trusted: bool
 

@@ -12,6 +12,8 @@ from weakref import WeakKeyDictionary
 
 from pydantic import TypeAdapter
 
+from gateway.texts import texts_in
+from gateway.web.problems import problem_texts
 from gateway.web.status.snapshot import Snapshot
 
 _HINTS = get_type_hints(Snapshot, include_extras=True)
@@ -43,9 +45,9 @@ class SnapshotJson:
     def of(cls, snapshot: Snapshot) -> SnapshotJson:
         """Serialise a snapshot."""
         return cls(
-            {name: adapter.dump_json(getattr(snapshot, name)) for name, adapter in _WHOLE.items()},
+            {name: _with_said(name, adapter, getattr(snapshot, name)) for name, adapter in _WHOLE.items()},
             {
-                name: {_KEYS[name](row): adapter.dump_json(row) for row in getattr(snapshot, name)}
+                name: {_KEYS[name](row): _with_said(name, adapter, row) for row in getattr(snapshot, name)}
                 for name, adapter in _ROWS.items()
             },
         )
@@ -71,6 +73,12 @@ class SnapshotJson:
         return text
 
 
+def _with_said(name: str, adapter: TypeAdapter[Any], value: Any) -> bytes:
+    """Serialise a value, with its texts as `said`, for the page to make its language of them."""
+    row, said = adapter.dump_json(value), problem_texts(value) if name == "problems" else texts_in(value)
+    return b'%b,"said":%b}' % (row[:-1], _TEXTS.dump_json(said)) if said and row.endswith(b"}") else row
+
+
 def _difference(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes | None:
     put = [row for key, row in after.items() if before.get(key) != row]
     keys = None if list(before) == list(after) else _STRINGS.dump_json(list(after))
@@ -84,3 +92,4 @@ def _members(values: Mapping[str, bytes]) -> bytes:
 
 
 _STRINGS = TypeAdapter(list[str])
+_TEXTS = TypeAdapter(dict[str, Any])

@@ -87,7 +87,7 @@ async def test_a_reader_that_only_speaks_for_cards_is_told_until_it_has_read_one
     assert done.on_trial
     (unseen,) = house.site_file.trial.unseen()
     assert (unseen.device_id, unseen.name, unseen.proof) == (READER, "Reader entry", "card")
-    assert unseen.sentence() == "Reader entry is not yet seen to read: hold a card to it"
+    assert str(unseen.words) == "Reader entry is not yet seen to read: hold a card to it"
     await house.sees(lambda: house.device(READER).online)
     desk.read(b"990011")
     await house.sees(lambda: not house.site_file.trial.unseen())
@@ -159,7 +159,7 @@ async def test_a_polled_reader_is_shown_by_its_answer(house, tmp_path):
         house.edit("serial:/dev/no-such-port-entry", f"serial:{terminal.path}")
         await house.site_file.reload(by="user:chief", asks_person=True)
         (unseen,) = house.site_file.trial.unseen()
-        assert unseen.sentence() == "Reader entry has not answered since the change: check its line and its address"
+        assert str(unseen.words) == "Reader entry has not answered since the change: check its line and its address"
         far_end.behave(0)
         await house.sees(lambda: not house.site_file.trial.unseen())
         assert house.site_file.take_back(by="user:chief")

@@ -153,7 +153,7 @@ async def test_wrong_credentials_are_denied_once_and_central_is_then_left_alone(
     told_in = "the file /etc/edge-gateway/secrets/central: change that, then run edge-gateway reload"
     (notice,) = notices(client.state, None, clock_alert_seconds=60, unreadable_events=0, password_in=told_in)
     assert notice.kind is K.CENTRAL_SIGN_IN_REFUSED
-    assert notice.text == f"{results[0]}; its password is in {told_in}"
+    assert str(notice.text) == f"{results[0]}; its password is in {told_in}"
 
 
 class Later(SystemClock):

@@ -158,7 +158,7 @@ class Site:
             wall_times=WallTimes(SystemClock()),
             password_in="",
         )
-        return tuple(notice.text for notice in link.snapshot().notices)
+        return tuple(str(notice.text) for notice in link.snapshot().notices)
 
     async def has_all_once(self):
         """Central holds every camera event, entry and file of the site, each once."""

@@ -221,7 +221,7 @@ async def test_what_is_passed_over_is_counted_for_as_long_as_central_lists_it(co
 
 def test_what_is_passed_over_is_a_notice():
     (said,) = notices(CentralState(), None, clock_alert_seconds=30, unreadable_events=1200)
-    assert said.text.startswith("1,200 of central's events were not carried out")
+    assert str(said.text).startswith("1,200 of central's events were not carried out")
 
 
 async def test_events_that_do_not_come_in_time_are_asked_for_fewer_at_once(central, connect, commands, gates, tell):

@@ -168,7 +168,7 @@ async def test_a_refresh_that_central_breaks_off_goes_on_by_itself_until_all_was
         await until(lambda: down.report is not first and link.snapshot().progress.endswith("still to come"))
         shown = link.snapshot()
         assert (shown.refreshing, shown.progress) == (True, "access cards: still to come")
-        assert any("database is unavailable" in notice.text for notice in shown.notices)
+        assert any("database is unavailable" in str(notice.text) for notice in shown.notices)
         central.faults = Faults()
         await until(lambda: not link.snapshot().refreshing)
     assert (down.report.anew, down.report.cards.changed) == (True, 40)
@@ -217,7 +217,7 @@ async def test_a_technician_is_told_what_is_wrong_once(central, connect, store, 
     )
     async with running(sync.run()):
         await until(lambda: sum(request.path == "/v1/camera/list" for request in central.requests) >= 4)
-        notices = [notice.text for notice in link.snapshot().notices]
+        notices = [str(notice.text) for notice in link.snapshot().notices]
     assert any("does not permit POST /v1/camera/list" in text and "can_view_cameras" in text for text in notices)
     assert sum("can_view_cameras" in text for text in notices) == 1
     assert any("5 min" in text and "s behind this machine's" in text for text in notices)

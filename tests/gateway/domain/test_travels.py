@@ -35,12 +35,12 @@ def test_a_band_holds_all_but_the_rarest_travels():
 
 def test_a_young_gate_has_no_band_and_is_not_slow():
     assert normal_band(STEADY[:29]) is None
-    assert why_slow((*STEADY[:29], *[9.0] * 5)) == ""
-    assert why_slow(()) == ""
+    assert why_slow((*STEADY[:29], *[9.0] * 5)) is None
+    assert why_slow(()) is None
 
 
 def test_a_gate_that_became_slower_is_told_with_its_normal_times():
-    assert why_slow((*STEADY, *[4.6] * 5)) == "its last 5 took 4.6 s; 3.2 s is normal, up to 3.3 s"
+    assert str(why_slow((*STEADY, *[4.6] * 5))) == "its last 5 took 4.6 s; 3.2 s is normal, up to 3.3 s"
 
 
 @pytest.mark.parametrize(
@@ -49,10 +49,10 @@ def test_a_gate_that_became_slower_is_told_with_its_normal_times():
     ids=["as ever", "twice held up", "polled late", "faster"],
 )
 def test_a_gate_is_not_slow_by_a_few_travels_or_a_little(last):
-    assert why_slow((*STEADY, *last)) == ""
+    assert why_slow((*STEADY, *last)) is None
 
 
 def test_a_gate_that_always_varied_is_slow_only_beyond_that():
     varied = tuple(2.0 + (number % 5) for number in range(50))
-    assert why_slow((*varied, *[6.0] * 5)) == ""
-    assert why_slow((*varied, *[6.5] * 5)) != ""
+    assert why_slow((*varied, *[6.0] * 5)) is None
+    assert why_slow((*varied, *[6.5] * 5)) is not None

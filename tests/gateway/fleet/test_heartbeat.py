@@ -59,7 +59,7 @@ async def test_a_heartbeat_tells_how_the_gateway_is_and_each_change(server, brok
         store.changes.bump()
         second = await until(lambda: told(watcher))
         assert second["ready"] is False
-        assert second["problems"] == [{"kind": "gate_offline", "severity": "alarm", "text": PROBLEM.sentence}]
+        assert second["problems"] == [{"kind": "gate_offline", "severity": "alarm", "text": str(PROBLEM.sentence)}]
         await watcher.stop()
 
 

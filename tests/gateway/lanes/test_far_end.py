@@ -22,6 +22,7 @@ from gateway.domain.problems import ProblemKind
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.snapshots import LaneTrouble
 from gateway.runtime.clock import SystemClock, TrustedTime
+from gateway.texts import text as words
 from simulation.far_ends.barrier import Wish
 from simulation.far_ends.modbus_far_end import Misbehaviour
 
@@ -206,9 +207,8 @@ async def test_lane_whose_gate_or_readers_are_away_is_unable(far_end, tmp_path):
     async with alive(tmp_path, barrier=barrier, port=port) as lane:
         await lane.sees(lambda shown: not shown.unable)
         lane.lanes.report(DeviceLost(READER, "unplugged", time.monotonic()))
-        assert lane.shown().unable == (
-            LaneTrouble(ProblemKind.READERS_OFFLINE, "Reader does not answer: unplugged", "Reader", READER),
-        )
+        away = words("device.away_for.silent", device="Reader", why="unplugged")
+        assert lane.shown().unable == (LaneTrouble(ProblemKind.READERS_OFFLINE, away, "Reader", READER),)
         lane.lanes.report(DeviceConnected(READER, time.monotonic()))
         assert lane.shown().unable == ()
         modbus.misbehave(1, Misbehaviour(deaf=True))

@@ -54,11 +54,11 @@ def test_a_guessable_password_counts_until_it_is_changed_or_its_account_is_disab
 
 def test_each_is_one_problem_that_another_account_makes_anew():
     first, second = problems_of_accounts(WeakAccounts(single_factor=("ada", "bo"), guessable=("tech",)))
-    assert (first.kind, first.text) == (
+    assert (first.kind, str(first.text)) == (
         K.ACCOUNT_GUESSABLE,
         "accounts with a password that is guessed first: tech",
     )
-    assert (second.kind, second.text) == (
+    assert (second.kind, str(second.text)) == (
         K.ACCOUNT_SINGLE_FACTOR,
         "accounts that may open gates or change the site, by a password alone: ada, bo",
     )

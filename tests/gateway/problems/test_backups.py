@@ -13,7 +13,9 @@ DAY = 24 * HOUR
 
 
 def found(last, *, now=NOW, overdue_hours=30.0):
-    return [(one.kind, one.text, one.since) for one in problems_of_backups(last, now=now, overdue_hours=overdue_hours)]
+    return [
+        (one.kind, str(one.text), one.since) for one in problems_of_backups(last, now=now, overdue_hours=overdue_hours)
+    ]
 
 
 def test_nothing_is_expected_before_the_first_backup():

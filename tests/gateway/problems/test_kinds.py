@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from gateway.domain.problems import ProblemKind as K
-from gateway.problems.problem import ADVICE
+from gateway.problems.advice import SEVERITY, meaning_of, steps_of, title_of
 
 _TESTS = Path(__file__).parents[2]
 _AT_A_SITE = ("system/test_site_faults.py", "system/test_gateway_faults.py")
@@ -62,9 +62,9 @@ def test_every_kind_is_made_at_a_site_or_says_why_not():
 
 
 def test_every_kind_has_its_advice():
-    assert set(ADVICE) == set(K)
-    for advice in ADVICE.values():
-        assert advice.title
-        assert advice.means.endswith(".")
-        assert all(step.endswith((".", "`.")) for step in advice.steps), advice
-        assert advice.steps
+    assert set(SEVERITY) == set(K)
+    for kind in K:
+        assert str(title_of(kind))
+        assert str(meaning_of(kind)).endswith(".")
+        assert all(str(step).endswith((".", "`.")) for step in steps_of(kind)), kind
+        assert steps_of(kind)

@@ -25,7 +25,7 @@ def test_credentials_come_before_the_environment_and_that_before_the_file(tmp_pa
     environ["CREDENTIALS_DIRECTORY"] = str(tmp_path / "credentials")
     found.append(Secrets(folder=folder, environ=environ))
     assert [one.get("central-password") for one in found] == ["from file", "from environment", "from systemd"]
-    assert [one.how_changed("central-password") for one in found] == [
+    assert [str(one.how_changed("central-password")) for one in found] == [
         f"the file {folder / 'central-password'}: change that, then run edge-gateway reload",
         "the environment variable EDGE_GATEWAY_SECRET_CENTRAL_PASSWORD: change that, then restart the gateway",
         "the credential central-password of systemd: change that, then restart the gateway",

@@ -15,9 +15,8 @@ from gateway.domain.events import EventKind
 from gateway.domain.footage import WHY_AWAY, WHY_MISSING
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import CommandSnapshot
-from gateway.problems.line_advice import BY_CAUSE, ON_NETWORK
-from gateway.problems.problem import ADVICE, Part, Problem
-from gateway.texts import english
+from gateway.problems.problem import Part, Problem
+from gateway.texts import english, text
 from gateway.web.status.page_files import STATIC
 from tests.gateway.web.setups.site import BROKER, fleet_seen
 
@@ -63,12 +62,9 @@ async def gateway(open_gateway):
         yield opened
 
 
-def test_events_problems_and_missing_footage_have_their_french():
+def test_events_and_missing_footage_have_their_french():
     known = english_sentences()
     wanted = {kind.label for kind in EventKind} | set(WHY_MISSING.values()) | set(WHY_AWAY.values())
-    for advice in ADVICE.values():
-        wanted |= {advice.title, advice.means, *advice.steps}
-    wanted |= {step for steps in (*BY_CAUSE.values(), *ON_NETWORK.values()) for step in steps}
     assert sorted(wanted - known) == []
 
 
@@ -96,6 +92,38 @@ async def test_what_happened_is_told_in_french(gateway, browser_page):
         await expect(step.first.locator("code")).to_have_text("edge-gateway discover")
         await expect(page.locator("#events")).to_contain_text("carte 0042")
         await expect(page.locator("#events")).not_to_contain_text("expired")
+
+
+@in_one_loop
+async def test_a_problem_is_told_by_its_key_with_names_as_they_are(open_gateway, browser_page):
+    """A device is called as an entry of the page is, and what it said itself is looked up."""
+    away = text("device.away_for.silent", device="Events", why="it hung up")
+    refused = text("problem.records_refused.text", count=12345)
+    one = text("problem.records_refused.text", count=1)
+    async with open_gateway() as gateway, browser_page(language="fr", tolerate=("409", "503")) as page:
+        gateway.problems += [
+            Problem(
+                kind=ProblemKind.GATE_OFFLINE,
+                part=Part.DEVICE,
+                id="101",
+                name="Events",
+                text=away,
+                lanes=tuple("ABCDE"),
+            ),
+            Problem(kind=ProblemKind.RECORDS_REFUSED, part=Part.CENTRAL, id="", name="Central", text=refused),
+            Problem(kind=ProblemKind.RECORDS_REFUSED, part=Part.CENTRAL, id="", name="Central", text=one, subject="x"),
+        ]
+        await sign_in(page, gateway)
+        told = page.locator("#problems > li")
+        await expect(told.nth(0).locator(".problem-text")).to_have_text("Events ne répond pas : il a raccroché")
+        await expect(told.nth(0).locator(".problem-name")).to_be_hidden()
+        await expect(told.nth(0).locator(".problem-means")).to_contain_text("A, B, C et 2 autres hors service. Aucun")
+        await expect(told.nth(0).locator("li").first).to_contain_text("Vérifiez l'alimentation de la commande")
+        await expect(told.nth(1).locator(".problem-text")).to_have_text(
+            re.compile("^12\u202f345 données ont été refusées")
+        )
+        await expect(told.nth(2).locator(".problem-text")).to_have_text(re.compile("^1 donnée a été refusée"))
+        await expect(page.locator("#pill-gateway")).to_have_text("5 voies sur 1 hors service, 3 problèmes")
 
 
 @in_one_loop

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import StoreError
 from gateway.domain.problems import ProblemKind
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Part, Problem, gateway_problem
 from gateway.store import Entry, Webhook
 from tests.gateway.web.setups.site import START
 
@@ -115,12 +115,8 @@ async def test_the_gateway_itself_is_counted(gateway):
 
 async def test_a_sentence_with_figures_makes_no_series_of_its_own(gateway):
     for count in (3, 4):
-        text = f"{count} access cards are missing on central's list"
-        gateway.problems.append(
-            Problem(
-                kind=ProblemKind.CENTRAL_LIST_SHRANK, part=Part.CENTRAL, id="", name="Central", text=text, subject=text
-            )
-        )
+        notice = f"{count} devices are not in force"
+        gateway.problems.append(gateway_problem(ProblemKind.SITE_FILE_NOTICE, notice, subject=notice))
     _, metrics = await scraped(gateway)
     (problem,) = [dict(name[1:]) for name in metrics if name[0] == "edge_gateway_problem"]
     assert problem["subject"] == ""

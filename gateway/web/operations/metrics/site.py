@@ -9,6 +9,7 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
 from drivers.bus.line_quality import REPLY_BOUNDS
 from gateway.domain.footage import CameraCondition
+from gateway.domain.problems import ProblemKind
 from gateway.domain.server_lines import BrokerStatus, ConnectionState, FleetStatus
 from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
@@ -49,7 +50,7 @@ def _labels(problem: Problem) -> Labels:
         "part": problem.part.value,
         "id": problem.id,
         "name": problem.name,
-        "subject": "" if problem.subject == problem.text else problem.subject,
+        "subject": "" if problem.kind is ProblemKind.SITE_FILE_NOTICE else problem.subject,
         "severity": problem.severity.name.lower(),
     }
 

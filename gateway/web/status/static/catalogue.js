@@ -15,13 +15,15 @@ const UNBROKEN = / (?=[:;!?»])|(?<=«) /g; // where a language has a space befo
 export class Catalogue {
   constructor(english, sentences, language) {
     this.language = language;
+    this.sentences = sentences; // by key
+    this.plurals = new Intl.PluralRules(language);
     this.whole = new Map();
     this.known = new Map(); // what was looked up lately: parts of a text are asked for again and again
     this.forms = new Map(); // by their first word, "" for those that begin with a place; the most telling form first
     this.given = new Map(); // names that people gave, by the part of the page that has heard of them
     this.names = new Set(); // all of them
     for (const [key, text] of Object.entries(english)) {
-      if (sentences[key]) this.add(text, sentences[key].replace(UNBROKEN, "\u00a0"));
+      for (const [english, own] of pairs(text, sentences[key])) this.add(english, unbroken(own));
     }
     for (const forms of this.forms.values()) forms.sort(byTelling);
   }
@@ -47,6 +49,19 @@ export class Catalogue {
     const unwritten = new Set([...english.matchAll(NAMED)].map(([, name]) => name));
     if (!this.forms.has(first)) this.forms.set(first, []);
     this.forms.get(first).push({ letters, length: bare.length, text, names, unwritten, pattern: new RegExp(`^${source}$`, "su") });
+  }
+
+  // The sentence of a text that has its key; undefined for a key that this language lacks. A place that is called "why"
+  // has the words of others, which `translated` looks up; a text has a key of its own; any other is a name or a number.
+  say({ key, arguments: places }, translated) {
+    const forms = this.sentences[key];
+    const sentence = typeof forms === "object" ? forms[this.plurals.select(places.count)] ?? forms.other : forms;
+    return sentence && unbroken(sentence).replace(PLACE, (_, name) => {
+      const one = places[name];
+      if (typeof one === "number") return one.toLocaleString(this.language);
+      if (typeof one === "object") return this.say(one, translated) ?? one.key;
+      return name === "why" ? translated(one) : one;
+    });
   }
 
   // What stands for a text, null when nothing does.
@@ -132,6 +147,14 @@ export class Catalogue {
     const digits = { minimumFractionDigits: decimals.length, maximumFractionDigits: decimals.length };
     return Number(amount.replaceAll(",", "")).toLocaleString(this.language, digits) + share;
   }
+}
+
+const unbroken = (text) => text.replace(UNBROKEN, "\u00a0");
+
+// An English sentence with the one of this language, for each plural form that both have.
+function pairs(english, own) {
+  if (typeof english === "string") return own ? [[english, own]] : [];
+  return Object.keys(english).map((form) => [english[form], own?.[form] ?? own?.other]).filter(([, text]) => text);
 }
 
 const isPerson = (place) => place.startsWith("who");

@@ -4,6 +4,7 @@ import { toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { LivePicture } from "./live_picture.js";
 import { clock, lasting, seconds } from "./time.js";
+import { say } from "./words.js";
 
 const CONDITIONS = {
   starting: ["Starting", "busy"], recording: ["Recording", "good"], unreachable: ["Unreachable", "bad"],
@@ -138,9 +139,10 @@ function showCentral({ central, user }) {
   setText(byId("central-detail"), parts.filter(Boolean).join(" · "));
   const fetched = central.pulled_at ? `${central.pulled}, fetched ${clock(central.pulled_at)}` : "Nothing fetched yet";
   setText(byId("central-fetched"), central.progress ? `Fetching ${central.progress} …` : fetched);
-  keyed(byId("central-notices"), central.notices, {
-    key: (notice) => notice.text,
-    create: (notice) => make("li", "", notice.text),
+  const notices = central.notices.map(({ text }, place) => say(central.said?.notices?.[place]?.text ?? text));
+  keyed(byId("central-notices"), notices, {
+    key: (notice) => notice,
+    create: (notice) => make("li", "", notice),
     update: () => {},
   });
   byId("central-notices").hidden = central.notices.length === 0;

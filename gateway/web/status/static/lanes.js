@@ -4,6 +4,7 @@ import { asked, confirmed, toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { showFollowed } from "./followed.js";
 import { clock, lasting, seconds } from "./time.js";
+import { say } from "./words.js";
 
 const PHASES = {
   idle: ["Idle", ""], armed: ["Vehicle waiting", "busy"], deciding: ["Deciding", "busy"], opening: ["Opening", "busy"],
@@ -67,7 +68,8 @@ export function createLane(lane) {
 
 // What is wrong with a lane, a sentence each; what it says twice, once.
 export function wrongWith(lane) {
-  return [...new Set([...lane.unable, ...lane.troubles].map((trouble) => trouble.text))];
+  const words = ["unable", "troubles"].flatMap((list) => lane[list].map(({ text }, place) => say(lane.said?.[list]?.[place]?.text ?? text)));
+  return [...new Set(words)];
 }
 
 export function updateLane(node, lane, { user, demo }) {

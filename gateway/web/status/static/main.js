@@ -25,7 +25,7 @@ import { setUpLog, showLog } from "./log.js";
 import { setUpReceivers, showReceivers } from "./receivers.js";
 import { setUpTrends, showTrends } from "./trends.js";
 import { comeBack, setUpViews, show } from "./views.js";
-import { followDocument, keepNames } from "./words.js";
+import { followDocument, keepNames, spoken } from "./words.js";
 import { ageWall, forgetWall, setUpWall, showWall } from "./wall.js";
 
 const FIRST_LANES = 12;
@@ -129,7 +129,7 @@ function inTouch(yes) {
 
 function showBar({ gateway, central, problems, user }) {
   setText(byId("site"), gateway.site);
-  setText(byId("pill-gateway"), gateway.headline);
+  setText(byId("pill-gateway"), spoken(gateway, "headline"));
   const colour = gateway.ready && problems.every((problem) => problem.severity === "notice") ? "good" : "warn";
   setClass(byId("pill-gateway"), `pill ${gateway.ready ? colour : "bad"}`);
   byId("pill-zone").hidden = otherZone() === "";

@@ -3,6 +3,7 @@ import { Refused, post } from "./api.js";
 import { toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, makeStep, setClass, setText } from "./dom.js";
 import { clock, lasting, seconds } from "./time.js";
+import { say, spoken } from "./words.js";
 
 const MOST_SHOWN = 5;
 const COLOURS = { alarm: "bad", warning: "warn", notice: "" };
@@ -80,16 +81,16 @@ function update(node, problem, user) {
   button.hidden = !problem.action?.post || !user.edit_settings;
   if (!go.hidden) go.href = problem.action.show;
   for (const way of [go, button]) setText(way, problem.action?.label ?? "");
-  setText(node.querySelector(".problem-title"), problem.title);
+  setText(node.querySelector(".problem-title"), spoken(problem, "title"));
   const name = node.querySelector(".problem-name");
-  name.hidden = problem.id === "" || problem.text.includes(problem.name); // of no part, or named already
+  name.hidden = problem.id === "" || problem.said.names_part; // of no part, or named already
   setText(name.lastElementChild, problem.name);
-  setText(node.querySelector(".problem-text"), problem.text);
-  setText(node.querySelector(".problem-means"), problem.means);
+  setText(node.querySelector(".problem-text"), spoken(problem, "text"));
+  setText(node.querySelector(".problem-means"), spoken(problem, "means"));
   const since = node.querySelector(".problem-since");
   since.dateTime = problem.since;
   since.title = `since ${clock(problem.since)}`;
-  keyed(node.querySelector(".problem-steps"), problem.steps, {
+  keyed(node.querySelector(".problem-steps"), problem.said.steps.map(say), {
     key: (step) => step,
     create: makeStep,
     update: () => {},

@@ -5,6 +5,7 @@ import { toast } from "./dialogs.js";
 import { byId, keyed, make, setText } from "./dom.js";
 import { collected, fill } from "./settings_forms.js";
 import { onComeBack, onEnter, permit } from "./views.js";
+import { spoken } from "./words.js";
 
 const LOOK = 1000;
 let known = null; // the settings as they came last
@@ -152,7 +153,7 @@ function showTrial(trial) {
   keyed(byId("settings-trial-unseen"), trial.unseen, {
     key: ({ device_id }) => device_id,
     create: () => make("li", "fault"),
-    update: (row, { text }) => setText(row, text),
+    update: (row, reader) => setText(row, spoken(reader, "text")),
   });
   byId("settings-keep").hidden = !trial.asks_person;
   if (appeared) byId("settings-keep").focus();
@@ -165,7 +166,7 @@ async function look() {
     if (!entered) return;
     if (now.trial !== null) return showTrial(now.trial);
     toast(now.last.confirmed ? "The change is kept." : `The change was taken back: ${now.last.why}.`, !now.last.confirmed);
-    for (const { text } of now.last.unseen) toast(text, true);
+    for (const reader of now.last.unseen) toast(spoken(reader, "text"), true);
     await load();
   } catch (error) {
     if (!(error instanceof Refused)) throw error;

@@ -4,6 +4,7 @@ import { addressOf, decisionOf, showScene, stateOf, wrongWith } from "./lanes.js
 import { LivePicture } from "./live_picture.js";
 import { clock, now } from "./time.js";
 import { onEnter } from "./views.js";
+import { spoken } from "./words.js";
 
 const MOST_EVENTS = 40; // more than fit; the rest is cut off
 const LANE_SHAPE = 1.9; // width to height of the tiles that look best
@@ -31,7 +32,7 @@ export function showWall(snapshot) {
   const { gateway, problems, user, lanes, cameras } = snapshot;
   const events = user.view_events ? snapshot.events.slice(0, MOST_EVENTS) : [];
   setText(byId("wall-site"), gateway.site);
-  setText(byId("wall-verdict"), gateway.headline);
+  setText(byId("wall-verdict"), spoken(gateway, "headline"));
   setClass(byId("wall-verdict"), `pill ${gateway.ready ? (problems.length ? "warn" : "good") : "bad"}`);
   keyed(byId("wall-lanes"), lanes, { key: (lane) => lane.lane_id, create: createLane, update: updateLane });
   keyed(byId("wall-cameras"), cameras, {

@@ -29,9 +29,29 @@ export function translated(text) {
   const [, before, words, behind] = /^(\s*)(.*?)(\s*)$/s.exec(text);
   const found = catalogue.find(words.replace(/\s+/g, " "));
   const shown = found === null ? text : before + found + behind;
+  keep(shown);
+  return shown;
+}
+
+function keep(shown) {
   if (made.size >= MOST_KEPT) made.clear();
   made.add(shown);
+}
+
+// A text of the gateway in the reader's language: by its key. Words of others are looked up.
+export function say(words) {
+  if (typeof words === "string") return translated(words);
+  const shown = catalogue?.say(words, translated) ?? words.english;
+  keep(shown);
   return shown;
+}
+
+// A row's text with this name.
+export const spoken = (row, name) => say(row.said?.[name] ?? row[name]);
+
+// Whether a text has this name or number in one of its places.
+export function mentions(words, name) {
+  return Object.values(words?.arguments ?? {}).some((one) => one === name || mentions(one, name));
 }
 
 // Names that people gave, as of devices: sentences have them as they are. `part`: the part of the page that has them.
