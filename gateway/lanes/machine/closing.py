@@ -7,6 +7,8 @@ half-way is not: a person, or its own safety, may have stopped it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from drivers.contract import GatePosition
 from gateway.domain.commands import Command, GateAction
 from gateway.domain.events import EventKind
@@ -16,7 +18,7 @@ from gateway.lanes.machine.rules import CLOSE_TRIES, PAUSE_SECONDS, LaneRules
 from gateway.lanes.machine.safety import clears_at, obstructions, points_that_forbid, what_forbids, why_not_close
 from gateway.lanes.machine.state.closing import Closing
 from gateway.lanes.machine.state.lane import LaneState
-from gateway.lanes.machine.transition import LANE, Transition
+from gateway.lanes.machine.transition import AT_EACH_STEP, LANE, Due, Transition, View, look_again
 from gateway.lanes.snapshots import Phase
 
 _REPORT_AFTER = 2.0
@@ -152,40 +154,42 @@ def overtaken(lane: Transition) -> None:
         lane.put(job.close_overtaken(lane.now.at))
 
 
-def watch(lane: Transition) -> None:
-    """Close when it is safe, show what delays it, and alert a person when the gate does not close."""
+def due(lane: View) -> Iterator[Due]:
+    """Yield what a gate that is to be closed needs: a close once that is safe, an open, or an alert after its time."""
+    if lane.state.closing is not None:
+        yield AT_EACH_STEP, _follow
     job = lane.state.closing
     if job is None:
         return
-    if reopening.watch(lane, job):
+    if job.sent and not lane.state.stop.is_in_force:
+        if _is_left_to_device(lane.rules, job):
+            yield job.since + _DEVICE_CLOSES_WITHIN, _not_closed_by_device
+        else:
+            yield job.since + lane.rules.lane.closing_seconds, _timed_out
+    for moment in _changes_at(lane.rules, lane.state, job):
+        yield moment, look_again
+
+
+def _follow(lane: Transition) -> None:
+    """Close when it is safe, show what delays it, and open again a gate that closes onto something."""
+    job = lane.state.closing
+    if job is None or reopening.watch(lane, job):
         return
     if lane.state.stop.is_in_force:
         reopening.follow(lane, job)
-    elif job.sent:
-        _watch_sent(lane, job)
-    else:
+    elif not job.sent:
         _watch_waiting(lane, job)
 
 
-def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
-    """Return when `watch` has something to do."""
-    job = state.closing
-    if job is None:
-        return ()
-    of_reopening = reopening.deadlines(rules, state, job)
+def _changes_at(rules: LaneRules, state: LaneState, job: Closing) -> Iterator[float]:
+    """Yield when time alone changes what `_follow` does."""
+    yield from reopening.changes_at(rules, state, job)
     if job.sent:
-        return (
-            job.since + (_DEVICE_CLOSES_WITHIN if _is_left_to_device(rules, job) else rules.lane.closing_seconds),
-            *of_reopening,
-        )
-    remembered = tuple(grant.until for grant in state.visits.granted_before)
-    return (job.not_before, job.since + _REPORT_AFTER, *of_reopening, *remembered, *_safe_from(rules, state))
-
-
-def _safe_from(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
-    """Return when a close may become safe by time alone: inputs no longer chatter, or points were off long enough."""
-    quiet = (point.chatters_until() for _, point, _ in points_that_forbid(rules, state))
-    return (*quiet, *(clears_at(rules, state, point) for _, point, _ in obstructions(rules, state)))
+        return
+    yield from (job.not_before, job.since + _REPORT_AFTER)
+    yield from (grant.until for grant in state.visits.granted_before)
+    yield from (point.chatters_until() for _, point, _ in points_that_forbid(rules, state))
+    yield from (clears_at(rules, state, point) for _, point, _ in obstructions(rules, state))
 
 
 def _end_right_of_way(lane: Transition, command: Command) -> None:
@@ -248,13 +252,14 @@ def _watch_waiting(lane: Transition, waiting: Closing) -> None:
     commands_in_flight.send(lane, lane.command(GateAction.CLOSE), now + lane.rules.policy.command_seconds)
 
 
-def _watch_sent(lane: Transition, job: Closing) -> None:
-    if _is_left_to_device(lane.rules, job):
-        if lane.now.at >= job.since + _DEVICE_CLOSES_WITHIN:
-            lane.drop_closing()
-            lane.note("the gate has not closed by itself")
-    elif lane.now.at >= job.since + lane.rules.lane.closing_seconds:
-        _again(lane, job, f"not seen closed within {lane.rules.lane.closing_seconds:g} s")
+def _not_closed_by_device(lane: Transition) -> None:
+    lane.drop_closing()
+    lane.note("the gate has not closed by itself")
+
+
+def _timed_out(lane: Transition) -> None:
+    if lane.state.closing is not None:
+        _again(lane, lane.state.closing, f"not seen closed within {lane.rules.lane.closing_seconds:g} s")
 
 
 def _again(lane: Transition, job: Closing, reason: str) -> None:

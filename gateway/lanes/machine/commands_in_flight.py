@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+
 from drivers.contract import GatePosition
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.state.closing import Closing
 from gateway.lanes.machine.state.commands import InFlight, Superseded
-from gateway.lanes.machine.state.lane import LaneState
-from gateway.lanes.machine.transition import Transition
+from gateway.lanes.machine.transition import Due, Transition, View
 
 _MOVED = {
     GateAction.OPEN: frozenset({GatePosition.OPENING, GatePosition.OPEN}),
@@ -155,13 +157,17 @@ def why_not_moved(lane: Transition) -> str:
     return "its controller acknowledged the command, but the gate did not move (locked?)"
 
 
-def watch(lane: Transition) -> None:
-    """Give up commands whose time has passed without a movement."""
+def due(lane: View) -> Iterator[Due]:
+    """Yield when commands without a movement are given up."""
     for one in lane.state.commands.superseded:
-        if lane.now.at >= one.give_up_at:
-            superseded_ended(lane, one.command.command_id, sent=True)
+        yield one.give_up_at, partial(superseded_ended, command_id=one.command.command_id, sent=True)
+    if lane.state.commands.flight is not None:
+        yield lane.state.commands.flight.give_up_at, _timed_out
+
+
+def _timed_out(lane: Transition) -> None:
     flight = lane.state.commands.flight
-    if flight is None or lane.now.at < flight.give_up_at:
+    if flight is None:
         return
     taken = flight.acknowledged_at is not None
     reason = "acknowledged, but the gate did not move (locked?)" if taken else "no answer from the controller"
@@ -170,12 +176,6 @@ def watch(lane: Transition) -> None:
     if not lane.state.troubles.unmoved:  # which says it until it is over
         lane.note(reason)
     _give_up(lane, flight, reason)
-
-
-def deadlines(state: LaneState) -> tuple[float, ...]:
-    """Return when `watch` has something to do."""
-    superseded = tuple(one.give_up_at for one in state.commands.superseded)
-    return superseded if state.commands.flight is None else (state.commands.flight.give_up_at, *superseded)
 
 
 def _away(reason: str) -> str:

@@ -22,6 +22,7 @@ that was left open is closed once every closing point has been seen off for long
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from drivers.contract import GatePosition, PointState
@@ -41,7 +42,7 @@ from gateway.lanes.machine import (
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules, Side
 from gateway.lanes.machine.state.lane import LaneState
-from gateway.lanes.machine.transition import Transition
+from gateway.lanes.machine.transition import Due, Transition, View
 from gateway.lanes.snapshots import Phase
 from gateway.site import ROLES, Role
 
@@ -58,13 +59,9 @@ def handle(rules: LaneRules, state: LaneState, event: m.LaneEvent, now: m.Now) -
     """Handle one event. Deterministic: equal arguments give an equal step."""
     lane = Transition(rules, state, now)
     _take(lane, event)
-    visits.watch(lane)
-    readings.watch(lane)
-    commands_in_flight.watch(lane)
-    stopping.watch(lane)
-    orders.watch(lane)
-    closing.watch(lane)
-    troubles.watch(lane)
+    for at, act in _due(lane):
+        if at <= now.at:
+            act(lane)
     return Step(state=lane.finish(), commands=tuple(lane.commands))
 
 
@@ -73,16 +70,22 @@ def wake_at(rules: LaneRules, state: LaneState) -> float | None:
 
     It is always later than the last step, which handled every deadline until then.
     """
-    moments = (
-        *commands_in_flight.deadlines(state),
-        *visits.deadlines(rules, state),
-        *readings.deadlines(rules, state),
-        *orders.deadlines(state),
-        *stopping.deadlines(rules, state),
-        *closing.deadlines(rules, state),
-        *troubles.deadlines(rules, state),
-    )
+    moments = (at for at, _ in _due(View(rules, state)))
     return min((moment for moment in moments if state.looked_at < moment < float("inf")), default=None)
+
+
+def _due(lane: View) -> Iterator[Due]:
+    """Yield every action that the state asks for, with its instant.
+
+    Each is found only after the actions before it were performed, so that it follows from the state after them.
+    """
+    yield from visits.due(lane)
+    yield from readings.due(lane)
+    yield from commands_in_flight.due(lane)
+    yield from stopping.due(lane)
+    yield from orders.due(lane)
+    yield from closing.due(lane)
+    yield from troubles.due(lane)
 
 
 def _take(lane: Transition, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 (one branch per event)

@@ -7,15 +7,16 @@ open: a gate that is not seen open gets the command again after a pause; without
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import closing, commands_in_flight, reopening, stopping
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import OPEN_TRIES, PAUSE_SECONDS
-from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.orders import Order, ReasonToStayOpen
-from gateway.lanes.machine.transition import Transition
+from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View
 from gateway.lanes.snapshots import Phase
 
 _RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
@@ -60,22 +61,27 @@ def fire_reported(lane: Transition, event: m.InputReported) -> None:
         _changed(lane, was_open_for=was_open_for, order=lane.state.orders.in_force)
 
 
-def watch(lane: Transition) -> None:
+def due(lane: View) -> Iterator[Due]:
+    """Yield the next open of a gate that must be kept open; until then no close may begin."""
+    if not lane.state.reason_kept_open:
+        return
+    if not lane.state.stop.is_in_force:
+        yield AT_EACH_STEP, closing.drop_unsent
+    yield lane.state.orders.opens.not_before, _keep_open
+
+
+def _keep_open(lane: Transition) -> None:
     """Open a gate that must be kept open and is not.
 
     If a close that the gateway sent moves the gate, or may still move an open one, `reopening` undoes it.
     """
     state, now = lane.state, lane.now.at
-    if not state.reason_kept_open:
-        return
-    if not state.stop.is_in_force:
-        closing.drop_unsent(lane)
     if state.inputs.gate_lost or not reopening.may_keep_open(lane):
         return
     position, is_undone = state.inputs.gate.position, lane.state.closing is not None
     if position in _ON_ITS_WAY or (position is GatePosition.CLOSING and is_undone):
         return
-    if now < state.orders.opens.not_before or _is_opening(lane):
+    if _is_opening(lane):
         return
     opens = state.orders.opens
     if lane.rules.has_position and opens.tries >= OPEN_TRIES and not state.troubles.unmoved:
@@ -99,11 +105,6 @@ def not_sent(lane: Transition) -> None:
     """Retry soon when the first open was not sent: a line that was reset is back in a moment."""
     if lane.state.reason_kept_open:
         lane.put(lane.state.orders.not_sent(soon=lane.now.at + _SOON))
-
-
-def deadlines(state: LaneState) -> tuple[float, ...]:
-    """Return when `watch` has something to do."""
-    return (state.orders.opens.not_before,) if state.reason_kept_open else ()
 
 
 def _why_open_until_now(lane: Transition) -> ReasonToStayOpen | None:

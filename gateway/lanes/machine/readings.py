@@ -5,16 +5,18 @@ Only a vehicle on an arming loop may ask, and only from its own side of a two-wa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from drivers.contract import GatePosition, PointState
 from gateway.domain.credentials import Credential
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import answers, visits
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.rules import LaneRules, Side
-from gateway.lanes.machine.state.lane import LaneState
+from gateway.lanes.machine.rules import Side
+from gateway.lanes.machine.state.inputs import NEVER
 from gateway.lanes.machine.state.readings import AwaitedPin, EarlyCard
 from gateway.lanes.machine.state.visits import Visit
-from gateway.lanes.machine.transition import Transition
+from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View
 from gateway.lanes.snapshots import Phase
 
 _LONGEST_PIN = 16
@@ -128,56 +130,46 @@ def _read_while_one_passes(lane: Transition, reading: m.PlateRead) -> None:
         lane.put(readings.voted(votes))
 
 
-def watch(lane: Transition) -> None:
-    """Handle early cards and plates, plates due for a decision, and PINs and second credentials that timed out."""
-    _watch_early(lane)
-    _watch_early_plates(lane)
-    _watch_second(lane)
-    state, now = lane.state, lane.now.at
-    if state.visits.phase is not Phase.ARMED or state.visits.present is None:
+def due(lane: View) -> Iterator[Due]:
+    """Yield the ends of the waits for a vehicle, a PIN and a second credential, and plates due for a decision."""
+    if lane.state.readings.early is not None:
+        yield AT_EACH_STEP, _follow_early
+    if lane.state.readings.early is not None:
+        yield lane.state.readings.early.until, _drop_early
+    if lane.state.visits.phase is Phase.IDLE and lane.state.readings.votes.readings:
+        oldest = min(reading.at for reading in lane.state.readings.votes.readings)
+        yield oldest + lane.rules.lane.plate_early_seconds, _drop_early_plates
+    if lane.state.visits.phase is not Phase.ARMED:
         return
-    awaited = state.readings.awaited_pin
-    if awaited is not None:
-        if now >= awaited.until:
-            lane.put(lane.state.readings.awaiting_pin(None))
-            why = f"no PIN within {lane.rules.lane.pin_seconds:g} s"
-            answers.denied(lane, state.visits.present, why, reason="pin_missing")
-        return
-    best = state.readings.votes.best()
-    if (
-        best is None
-        or now < state.readings.votes.due
-        or not _stands(lane, state.visits.present.side)
-        or lane.rules.lane.pin
-    ):
-        return  # where a PIN is required, a plate alone opens nothing; a blocked plate still stops the card
-    if _is_suppressed(lane):
+    if lane.state.readings.second_until is not None:
+        yield lane.state.readings.second_until, _second_timed_out
+    if lane.state.readings.awaited_pin is not None:
+        yield lane.state.readings.awaited_pin.until, _pin_timed_out
+    else:
+        yield max(lane.state.readings.votes.due, _suppressed_until(lane)), _decide_by_plate
+
+
+def _pin_timed_out(lane: Transition) -> None:
+    lane.put(lane.state.readings.awaiting_pin(None))
+    if lane.state.visits.present is not None:
+        why = f"no PIN within {lane.rules.lane.pin_seconds:g} s"
+        answers.denied(lane, lane.state.visits.present, why, reason="pin_missing")
+
+
+def _decide_by_plate(lane: Transition) -> None:
+    """Decide on the best plate. Where a PIN is required, a plate alone opens nothing, but if blocked stops the card."""
+    state, best = lane.state, lane.state.readings.votes.best()
+    present = state.visits.present
+    if best is None or present is None or not _stands(lane, present.side) or lane.rules.lane.pin:
         return
     credential = Credential(plate=best.plate)
-    visit = state.visits.present.asking(credential, best.camera_id)
+    visit = present.asking(credential, best.camera_id)
     lane.put(state.readings.voted(state.readings.votes.asked_on(best)))
     if state.locked_down:
         lane.put(state.visits.with_present(visit))
         answers.denied_locked(lane, visit)
     else:
         _ask(lane, visit, credential)
-
-
-def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
-    """Return when `watch` has something to do."""
-    early = (state.readings.early.until,) if state.readings.early is not None else ()
-    if state.visits.phase is Phase.IDLE:
-        early = (*early, *(reading.at + rules.lane.plate_early_seconds for reading in state.readings.votes.readings))
-    second = (state.readings.second_until,) if state.readings.second_until is not None else ()
-    if state.visits.phase is not Phase.ARMED:
-        return early
-    if state.inputs.closing.is_on() and state.readings.votes.readings:
-        early = (*early, state.inputs.closing.since + rules.lane.stuck_seconds)
-    return (
-        *early,
-        *second,
-        state.readings.awaited_pin.until if state.readings.awaited_pin is not None else state.readings.votes.due,
-    )
 
 
 def _presented(lane: Transition, visit: Visit, reader_id: int, credential: Credential) -> None:
@@ -205,17 +197,19 @@ def _presented_unless_suppressed(lane: Transition, visit: Visit, reader_id: int,
 
 
 def _is_suppressed(lane: Transition) -> bool:
-    """Return whether a vehicle was on the closing loop, behind the closed gate, before this one came.
+    return lane.now.at < _suppressed_until(lane)
+
+
+def _suppressed_until(lane: View) -> float:
+    """Return until when no reading opens the gate: a vehicle was on the closing loop, behind the closed gate, before.
 
     If the gate opened for this one, the other would come out. A closing loop that counts as stuck shows no vehicle.
     """
-    state, rules = lane.state, lane.rules
-    if rules.two_way or state.inputs.gate.position is not GatePosition.CLOSED or not state.inputs.closing.is_on():
-        return False
-    return (
-        state.inputs.closing.since < state.inputs.arming.since
-        and lane.now.at < state.inputs.closing.since + rules.lane.stuck_seconds
-    )
+    inputs = lane.state.inputs
+    was_there = inputs.closing.is_on() and inputs.closing.since < inputs.arming.since
+    if lane.rules.two_way or inputs.gate.position is not GatePosition.CLOSED or not was_there:
+        return NEVER
+    return inputs.closing.since + lane.rules.lane.stuck_seconds
 
 
 def _may_come(lane: Transition, reader_id: int) -> bool:
@@ -233,7 +227,8 @@ def _hold(lane: Transition, early: EarlyCard) -> None:
     lane.put(lane.state.readings.holding(early))
 
 
-def _watch_early(lane: Transition) -> None:
+def _follow_early(lane: Transition) -> None:
+    """Give a card to the vehicle that it waited for, or drop it because of an intruder."""
     early = lane.state.readings.early
     if early is None:
         return
@@ -244,38 +239,33 @@ def _watch_early(lane: Transition) -> None:
             _presented_unless_suppressed(lane, visit, early.reader_id, early.credential)
             return
     intruder = lane.state.intruders.present
-    if lane.now.at >= early.until or (intruder is not None and not intruder.shut):
-        lane.put(lane.state.readings.holding(None))
+    if intruder is not None and not intruder.shut:
+        _drop_early(lane)
+
+
+def _drop_early(lane: Transition) -> None:
+    early = lane.state.readings.early
+    lane.put(lane.state.readings.holding(None))
+    if early is not None:
         _ignored(lane, early.reader_id, _why_nobody_stands(lane), early.credential)
 
 
-def _watch_early_plates(lane: Transition) -> None:
+def _drop_early_plates(lane: Transition) -> None:
     """Drop plates whose vehicle did not come onto the arming loop in time."""
-    state = lane.state
-    if state.visits.phase is not Phase.IDLE or not state.readings.votes.readings:
-        return
-    votes = state.readings.votes.recent(since=lane.now.at - lane.rules.lane.plate_early_seconds)
-    if votes.readings == state.readings.votes.readings:
-        return
-    gone = state.readings.votes.readings[: len(state.readings.votes.readings) - len(votes.readings)]
-    lane.put(state.readings.voted(votes))
-    if not votes.readings:
+    before = lane.state.readings.votes
+    votes = before.recent(since=lane.now.at - lane.rules.lane.plate_early_seconds)
+    gone = before.readings[: len(before.readings) - len(votes.readings)]
+    lane.put(lane.state.readings.voted(votes))
+    if gone and not votes.readings:
         _plate_ignored(lane, max(gone, key=lambda one: one.confidence), _why_nobody_stands(lane))
 
 
-def _watch_second(lane: Transition) -> None:
+def _second_timed_out(lane: Transition) -> None:
     """Deny a visit whose second credential did not come in time. A new first one may follow."""
-    state = lane.state
-    if (
-        state.readings.second_until is None
-        or state.visits.phase is not Phase.ARMED
-        or lane.now.at < state.readings.second_until
-    ):
-        return
-    lane.put(state.readings.awaiting_second(None))
-    if state.visits.present is not None:
+    lane.put(lane.state.readings.awaiting_second(None))
+    if lane.state.visits.present is not None:
         why = f"no second card or plate within {lane.rules.lane.second_seconds:g} s"
-        answers.denied(lane, state.visits.present, why, reason="second_missing")
+        answers.denied(lane, lane.state.visits.present, why, reason="second_missing")
 
 
 def _ask(lane: Transition, visit: Visit, credential: Credential, *, pin: str = "") -> None:

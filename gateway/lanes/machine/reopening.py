@@ -180,8 +180,8 @@ def stop_failed(lane: Transition) -> None:
         lane.put(job.open_due(min(job.reopen_at, lane.now.at)))
 
 
-def deadlines(rules: LaneRules, state: LaneState, job: Closing) -> tuple[float, ...]:
-    """Return when `watch` or `follow` has something to do."""
+def changes_at(rules: LaneRules, state: LaneState, job: Closing) -> tuple[float, ...]:
+    """Return when time alone changes what `watch` and `follow` do."""
     if job.reopening:
         return (job.reopen_at,)
     if not job.ours:

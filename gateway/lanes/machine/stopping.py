@@ -8,6 +8,8 @@ the gate or gives the lane an order, when a vehicle is let in, when a fire begin
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from drivers.contract import GatePosition
 from gateway.domain.commands import Command, GateAction
 from gateway.domain.events import EventKind
@@ -15,7 +17,7 @@ from gateway.lanes.machine import commands_in_flight, reopening
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.lane import LaneState
-from gateway.lanes.machine.transition import Transition
+from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View
 from gateway.lanes.snapshots import Phase
 
 _SAME_FIRE_SECONDS = 10.0
@@ -105,27 +107,33 @@ def follow_gate(lane: Transition, position: GatePosition, *, before: GatePositio
         ended(lane, "the gate is closed")
 
 
-def watch(lane: Transition) -> None:
-    """Give up stops without an answer, and send the open that a failed stop had replaced."""
+def due(lane: View) -> Iterator[Due]:
+    """Yield what follows from the outcome of commands, and when a gate whose stop is in force has come to rest."""
+    yield AT_EACH_STEP, _give_up_unanswered
+    if lane.state.stop.by:
+        yield _watched_until(lane.rules, lane.state), Transition.drop_closing
+    yield AT_EACH_STEP, _lift_for_good
+    yield AT_EACH_STEP, _open_after_all
+
+
+def _give_up_unanswered(lane: Transition) -> None:
+    """Give up a stop without an answer; the gate's position may show that it worked."""
     state, stop = lane.state, lane.state.stop.asked
-    if stop is not None and not stop.given_up and state.commands.under_way(stop.command_id) is None:
-        lane.put(state.stop.given_up(stop))
-        if state.inputs.gate.position is GatePosition.STOPPED:
-            acknowledged(lane)
-        elif state.inputs.gate.position is not GatePosition.UNKNOWN:
-            lane.put(lane.state.stop.dropped())
-    if lane.state.stop.by and lane.now.at >= _watched_until(lane.rules, lane.state):
-        lane.drop_closing()
+    if stop is None or stop.given_up or state.commands.under_way(stop.command_id) is not None:
+        return
+    lane.put(state.stop.given_up(stop))
+    if state.inputs.gate.position is GatePosition.STOPPED:
+        acknowledged(lane)
+    elif state.inputs.gate.position is not GatePosition.UNKNOWN:
+        lane.put(lane.state.stop.dropped())
+
+
+def _lift_for_good(lane: Transition) -> None:
+    """Tell that a stop is over once the command that ended it has been sent."""
     one = lane.state.stop.lifted
     if one is not None and not lane.state.commands.is_unreported(one.command_id):
         lane.put(lane.state.stop.lifted_for_good())
         lane.tell(EventKind.STOP_ENDED, _ended_sentence(one.by, one.why), by=one.by)
-    _open_after_all(lane)
-
-
-def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
-    """Return when `watch` has something to do."""
-    return (_watched_until(rules, state),) if state.stop.by else ()
 
 
 def _ended_sentence(by: str, why: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from gateway.domain.commands import Command, CommandState, GateAction
@@ -20,12 +21,19 @@ LANE = "lane"
 """The source of commands that a lane makes by itself."""
 
 
-class Transition:
+class View:
+    """The rules and the state of a lane, without the present moment: what becomes due, and when, follows from these."""
+
+    def __init__(self, rules: LaneRules, state: LaneState) -> None:
+        self.rules = rules
+        self.state = state
+
+
+class Transition(View):
     """The state under construction. Each module of the machine puts its new parts of the state into it."""
 
     def __init__(self, rules: LaneRules, state: LaneState, now: m.Now) -> None:
-        self.rules = rules
-        self.state = state
+        super().__init__(rules, state)
         self.now = now
         self.commands: list[m.LaneCommand] = []
 
@@ -192,6 +200,15 @@ class Transition:
             )
             for camera_id in self.rules.lane.cameras
         )
+
+
+Due = tuple[float, Callable[[Transition], None]]
+"""An action of the machine, and the instant (monotonic seconds) from which each step performs it."""
+AT_EACH_STEP = float("-inf")
+
+
+def look_again(_: Transition) -> None:
+    """Do nothing: a step at this instant is enough, since an action of each step then finds something else."""
 
 
 def named(credential: Credential | None) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 
 from drivers.contract import GatePosition, PointState
@@ -19,7 +20,7 @@ from gateway.lanes.machine.safety import obstructions, read
 from gateway.lanes.machine.state.inputs import NEVER, InputReading
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.troubles import Trouble
-from gateway.lanes.machine.transition import Transition
+from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View, look_again
 from gateway.lanes.snapshots import LaneTrouble, Phase
 from gateway.site import Role
 
@@ -48,15 +49,20 @@ class _Condition:
     until: float = _FOREVER
 
 
-def watch(lane: Transition) -> None:
+def due(lane: View) -> Iterator[Due]:
+    """Yield the record of troubles that have begun or are over, and when time alone begins or ends one."""
+    conditions = tuple(_conditions(lane.rules, lane.state))
+    known = {one.key for one in lane.state.troubles.present}
+    yield AT_EACH_STEP, partial(_record, conditions)
+    for one in conditions:
+        yield one.until if one.trouble.key in known else one.since, look_again
+
+
+def _record(conditions: tuple[_Condition, ...], lane: Transition) -> None:
     """Record the troubles that have begun and those that are over."""
     now, before = lane.now.at, lane.state.troubles.present
-    present = {
-        (one.trouble.kind, one.trouble.subject): one.trouble
-        for one in _conditions(lane.rules, lane.state)
-        if one.since <= now < one.until
-    }
-    known = {(one.kind, one.subject): one for one in before}
+    present = {one.trouble.key: one.trouble for one in conditions if one.since <= now < one.until}
+    known = {one.key: one for one in before}
     for key, trouble in present.items():
         if key not in known:
             filmed = lane.now.stamp.micros if trouble.kind is EventKind.FORCED_OPEN else None
@@ -68,15 +74,6 @@ def watch(lane: Transition) -> None:
     troubles = tuple(known.get(key, trouble) for key, trouble in present.items())
     if troubles != before:
         lane.put(lane.state.troubles.with_present(troubles))
-
-
-def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
-    """Return when `watch` has something to do."""
-    known = {(one.kind, one.subject) for one in state.troubles.present}
-    return tuple(
-        one.until if (one.trouble.kind, one.trouble.subject) in known else one.since
-        for one in _conditions(rules, state)
-    )
 
 
 def has(state: LaneState, kind: EventKind) -> bool:

@@ -15,7 +15,7 @@ from gateway.lanes.machine.rules import LEAVING_SECONDS, WAITED_SECONDS, LaneRul
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.plates import Votes
 from gateway.lanes.machine.state.visits import Leaving, Visit
-from gateway.lanes.machine.transition import LANE, Transition, named
+from gateway.lanes.machine.transition import LANE, Due, Transition, View, named
 from gateway.lanes.snapshots import Phase
 
 _GAP_SECONDS = 0.3
@@ -229,39 +229,36 @@ def closed_before_passing(lane: Transition) -> None:
     lane.rest()
 
 
-def watch(lane: Transition) -> None:
-    """End openings that take too long, the wait at an open gate without a vehicle, and the time to leave a loop."""
-    state, now = lane.state, lane.now.at
-    if state.visits.phase is Phase.OPENING and now >= state.visits.since + lane.rules.lane.opening_seconds:
-        if lane.state.stop.by:
-            not_opened(lane, f"stopped by {lane.state.stop.by}")
-        else:
-            is_slow = lane.state.inputs.gate.position is GatePosition.OPENING
-            late = f"not seen open within {lane.rules.lane.opening_seconds:g} s"
-            reason = late if is_slow else commands_in_flight.why_not_moved(lane) or late
-            slowly = f"the gate moves, but is not open after {lane.rules.lane.opening_seconds:g} s"
-            text = slowly if is_slow else f"the gate did not open: {reason}"
-            lane.put(lane.state.troubles.gate_unmoved(text, is_slow=is_slow))
-            not_opened(lane, reason, text=text)
-    elif state.visits.phase is Phase.OPEN and now >= _given_up_at(lane.rules, state):
-        _give_up(lane)
+def due(lane: View) -> Iterator[Due]:
+    """Yield the ends of an opening, of the wait at an open gate without a vehicle, and of the time to leave a loop."""
+    since, phase = lane.state.visits.since, lane.state.visits.phase
+    if phase is Phase.OPENING:
+        yield since + lane.rules.lane.opening_seconds, _opening_timed_out
+    elif phase is Phase.OPEN:
+        yield _given_up_at(lane.rules, lane.state), _give_up
+    if lane.state.visits.leaving is not None:
+        yield lane.state.visits.leaving.until, _left_loop
+
+
+def _opening_timed_out(lane: Transition) -> None:
+    if lane.state.stop.by:
+        not_opened(lane, f"stopped by {lane.state.stop.by}")
+        return
+    is_slow = lane.state.inputs.gate.position is GatePosition.OPENING
+    late = f"not seen open within {lane.rules.lane.opening_seconds:g} s"
+    reason = late if is_slow else commands_in_flight.why_not_moved(lane) or late
+    slowly = f"the gate moves, but is not open after {lane.rules.lane.opening_seconds:g} s"
+    text = slowly if is_slow else f"the gate did not open: {reason}"
+    lane.put(lane.state.troubles.gate_unmoved(text, is_slow=is_slow))
+    not_opened(lane, reason, text=text)
+
+
+def _left_loop(lane: Transition) -> None:
+    """End the time to leave the loop. If the loop is still on, another vehicle has come."""
     leaving = lane.state.visits.leaving
-    if leaving is not None and now >= leaving.until:
-        lane.put(lane.state.visits.with_leaving(None))
-        if lane.state.inputs.loop(leaving.side).is_on():
-            arrived(lane, leaving.side)
-
-
-def deadlines(rules: LaneRules, state: LaneState) -> tuple[float, ...]:
-    """Return when `watch` has something to do."""
-    moments: list[float] = []
-    if state.visits.phase is Phase.OPENING:
-        moments.append(state.visits.since + rules.lane.opening_seconds)
-    elif state.visits.phase is Phase.OPEN:
-        moments.append(_given_up_at(rules, state))
-    if state.visits.leaving is not None:
-        moments.append(state.visits.leaving.until)
-    return tuple(moments)
+    lane.put(lane.state.visits.with_leaving(None))
+    if leaving is not None and lane.state.inputs.loop(leaving.side).is_on():
+        arrived(lane, leaving.side)
 
 
 def _open(lane: Transition, visit: Visit) -> None:

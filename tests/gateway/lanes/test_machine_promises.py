@@ -23,6 +23,7 @@ from gateway.lanes.machine import closing, commands_in_flight, machine, readings
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.orders import Order, OrderKind
+from gateway.lanes.machine.transition import AT_EACH_STEP
 from gateway.runtime.clock import Stamp
 from gateway.site import Role
 
@@ -469,15 +470,15 @@ def late_is_sent():
 
 
 def replayed():
-    settled = commands_in_flight.watch
+    due = commands_in_flight.due
 
     def stubborn(lane):
         flight = lane.state.commands.flight
-        settled(lane)
+        yield from due(lane)
         if flight is not None and lane.state.commands.flight is None:
-            commands_in_flight.send(lane, flight.command, lane.now.at + 5)
+            yield AT_EACH_STEP, lambda lane: commands_in_flight.send(lane, flight.command, lane.now.at + 5)
 
-    return commands_in_flight, "watch", stubborn
+    return commands_in_flight, "due", stubborn
 
 
 def sent_to_nobody():

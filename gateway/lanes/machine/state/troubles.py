@@ -15,6 +15,11 @@ class Trouble:
     subject: str
     text: str
 
+    @property
+    def key(self) -> tuple[EventKind, str]:
+        """Its identity while it lasts."""
+        return self.kind, self.subject
+
 
 @dataclass(frozen=True, slots=True)
 class Troubles:
