@@ -22,6 +22,7 @@ from gateway.domain.fleet_seen import FleetSeen
 from gateway.domain.writes import RecordWriter
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
+from gateway.lanes.grants import SiteGrants
 from gateway.lanes.incidents import Incidents
 from gateway.lanes.presence import Areas
 from gateway.lines.site_lines import SiteLines
@@ -39,17 +40,29 @@ from gateway.web.auth.admission import Admission
 from gateway.web.auth.authentication import Authentication
 from gateway.web.auth.central_sign_in import CentralAccounts
 from gateway.web.auth.external_sign_in import ExternalSignIn
-from gateway.web.catalogue import OPERATIONS
+from gateway.web.catalogue import OPERATIONS, PUBLIC
 from gateway.web.families import Route
-from gateway.web.http.forwarded import TRUSTED_PROXIES, is_trusted
-from gateway.web.http.public_address import HOST_NAMES, PUBLIC_URL, served_names
+from gateway.web.http.addresses import HOST_NAMES, PUBLIC_URL, TRUSTED_PROXIES, is_trusted, served_names
+from gateway.web.http.dates import Moments
 from gateway.web.http.server import BOUNDS, assembled
-from gateway.web.http.times import Moments
-from gateway.web.legacy.routes import legacy_routes
-from gateway.web.legacy.webhooks import WebhookActions
+from gateway.web.legacy.access import LegacyAccess
+from gateway.web.legacy.devices import LegacyDevices
+from gateway.web.legacy.video import LegacyVideo
+from gateway.web.legacy.webhooks import LegacyWebhooks, WebhookActions
 from gateway.web.local_commands import LocalCommands
+from gateway.web.operations.camera_events.handlers import CameraEventsFamily
+from gateway.web.operations.cameras.handlers import Cameras
 from gateway.web.operations.cameras.open_views import OpenViews
-from gateway.web.operations.routes import camera_routes, v1_routes
+from gateway.web.operations.cameras.whep import Whep
+from gateway.web.operations.cards.handlers import CardsFamily
+from gateway.web.operations.description import Description
+from gateway.web.operations.devices import Devices
+from gateway.web.operations.entries.handlers import EntriesFamily
+from gateway.web.operations.events import EventsFamily
+from gateway.web.operations.evidence import EvidenceFamily
+from gateway.web.operations.health import Health
+from gateway.web.operations.metrics.handler import Metrics
+from gateway.web.operations.session import Auth
 from gateway.web.relayed.ids import RelayedIds
 from gateway.web.relayed.relay import Relay, Relayed
 from gateway.web.spreadsheets import Spreadsheets
@@ -234,34 +247,93 @@ class Interface:
         return Spreadsheets(folder=self.data / "spreadsheets")
 
     def _v1_routes(self) -> tuple[Route, ...]:
+        store, release = self.store, _release()
         moments = Moments(clock=self.clock, central_status=self._central_status, zone=self._zone)
         return (
-            *v1_routes(
-                site=self.site,
-                site_file=self.site_file,
-                site_state=self.site_state,
+            *Health(verdict=self.verdict, version=release).routes(),
+            *Metrics(
+                state=self.site_state,
                 verdict=self.verdict,
-                store=self.store,
-                lanes=self.lanes,
+                lanes=self.lanes.figures,
+                store=store,
+                loop=self.loop,
                 has_central=self.central is not None,
+                version=release,
+            ).routes(),
+            *Description(operations=PUBLIC, release=release).routes(),
+            *Auth(sign_in=self._auth.sign_in, sessions=self._auth.sessions).routes(),
+            *Devices(
+                devices=store.devices,
+                pending_writes=store.pending_writes,
+                lanes=self.lanes,
+                writes=self.writes,
+                places=places_of(self.site),
+                clock=self.clock,
+                site_file=self.site_file,
+            ).routes(),
+            *EntriesFamily(
+                site=self.site,
+                cards=store.cards,
+                devices=store.devices,
+                entries=store.entries,
+                pending_writes=store.pending_writes,
                 writes=self.writes,
                 clock=self.clock,
                 moments=moments,
-                loop=self.loop,
-                auth=self._auth,
                 spreadsheets=self._spreadsheets,
-                release=_release(),
-            ),
-            *camera_routes(
+            ).routes(),
+            *CardsFamily(
+                cards=store.cards,
+                devices=store.devices,
+                journal=store.journal,
+                pending_writes=store.pending_writes,
+                writes=self.writes,
+                clock=self.clock,
+                site=lambda: self.site if self.site_file is None else self.site_file.running.site,
+                spreadsheets=self._spreadsheets,
+            ).routes(),
+            *EventsFamily(events=store.events, zone=self._zone).routes(),
+            *self._camera_routes(moments),
+        )
+
+    def _camera_routes(self, moments: Moments) -> tuple[Route, ...]:
+        store, viewers = self.store, self._auth.viewers
+        return (
+            *Cameras(
+                cameras=store.cameras,
+                pending_writes=store.pending_writes,
+                recording=self.recording,
+                viewers=viewers,
+                writes=self.writes,
+            ).routes(),
+            *Whep(
+                viewing=self.recording.viewing,
+                viewers=viewers,
+                views=self._views,
+                ice_servers=self.site.live.ice_servers,
+                monotonic=self.clock.monotonic,
+            ).routes(),
+            *CameraEventsFamily(
                 site=self.site,
-                store=self.store,
+                camera_events=store.camera_events,
+                evidence=store.evidence,
+                journal=store.journal,
+                pending_writes=store.pending_writes,
                 recording=self.recording,
                 writes=self.writes,
                 clock=self.clock,
                 moments=moments,
-                viewers=self._auth.viewers,
-                views=self._views,
-            ),
+                viewers=viewers,
+            ).routes(),
+            *EvidenceFamily(
+                evidence=store.evidence,
+                camera_events=store.camera_events,
+                journal=store.journal,
+                files=self.recording.evidence_files,
+                writes=self.writes,
+                makers=viewers.makers,
+                clock=self.clock,
+            ).routes(),
         )
 
     def _page_routes(self) -> tuple[Route, ...]:
@@ -305,15 +377,29 @@ class Interface:
         )
 
     def _legacy_routes(self) -> tuple[Route, ...]:
-        return legacy_routes(
-            site=self.site,
-            store=self.store,
-            lanes=self.lanes,
-            recording=self.recording,
-            viewers=self._auth.viewers,
-            writes=self.writes,
-            webhooks=self.webhooks,
-            clock=self.clock,
+        store = self.store
+        grants = SiteGrants(site=self.site, grants=store.grants, clock=self.clock)
+        return (
+            *LegacyAccess(granting=grants, lanes=self.lanes).routes(),
+            *LegacyDevices(
+                devices=store.devices,
+                pending_writes=store.pending_writes,
+                registered_devices=store.registered_devices,
+                lanes=self.lanes,
+                writes=self.writes,
+                clock=self.clock,
+                places=places_of(self.site),
+                stands_alone=self.site.central is None,
+            ).routes(),
+            *LegacyVideo(
+                site=self.site,
+                camera_events=store.camera_events,
+                segments=store.segments,
+                recording=self.recording,
+                viewers=self._auth.viewers,
+                clock=self.clock,
+            ).routes(),
+            *LegacyWebhooks(actions=self.webhooks).routes(),
         )
 
     def _relayed_routes(self) -> tuple[Route, ...]:

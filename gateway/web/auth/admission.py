@@ -18,6 +18,7 @@ from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.families import Route
+from gateway.web.http.addresses import refuse_foreign_host
 from gateway.web.http.bodies import path_id
 from gateway.web.http.envelope import as_json, failure
 from gateway.web.http.errors import (
@@ -28,7 +29,6 @@ from gateway.web.http.errors import (
     refusal_of,
     second_factor_missing,
 )
-from gateway.web.http.public_address import refuse_foreign_host
 from gateway.web.operation import EVERYTHING, LEGACY_PREFIX, Operation
 
 log = structlog.get_logger(__name__)

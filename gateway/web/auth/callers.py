@@ -7,7 +7,7 @@ from enum import Enum
 
 from aiohttp import web
 
-from gateway.web.http.public_address import is_own_origin, is_secure
+from gateway.web.http.addresses import is_own_origin, is_secure
 from gateway.web.operation import Rule
 
 COOKIE = "session"

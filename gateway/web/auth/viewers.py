@@ -11,7 +11,7 @@ from gateway.web.auth.callers import NOBODY, Caller, Carrier
 from gateway.web.auth.link_makers import LinkMakers
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.view_tokens import TOKEN, Issued, View, ViewTokens
-from gateway.web.http.public_address import public_origin
+from gateway.web.http.addresses import public_origin
 from gateway.web.operation import Rule
 
 

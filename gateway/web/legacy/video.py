@@ -19,10 +19,10 @@ from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.families import Family, operation
+from gateway.web.http.addresses import public_origin
 from gateway.web.http.bodies import path_id
 from gateway.web.http.dates import asked_period
 from gateway.web.http.files import MP4, as_file, in_time
-from gateway.web.http.public_address import public_origin
 from gateway.web.legacy.answers import (
     LegacyAnswer,
     Line,

@@ -40,9 +40,9 @@ from gateway.web.http.bodies import (
     WriteBody,
     Yes,
 )
+from gateway.web.http.dates import refuse_late
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
-from gateway.web.http.sent_at import refuse_late
 from gateway.web.operation import CONTROL_DEVICES, VIEW_DEVICES, needs
 from gateway.web.operations.records import Record, central_record, sync_state, text_of
 
@@ -225,17 +225,15 @@ class Devices(Family):
                 raise RequestRefused(409, f"{name}: the site file says what it is for device {known.id}")
         return {name: value for name, value in body.items() if name not in _OF_THE_SITE_FILE}
 
-    @operation("POST", "/v1/device/open", CONTROL_DEVICES, "device", purpose="Open a gate", answer=CommandAnswer)
-    async def _open(self, wanted: ById, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("POST", "/v1/device/open", CONTROL_DEVICES, "device", purpose="Open a gate")
+    async def _open(self, wanted: ById, request: web.Request, caller: Caller) -> CommandAnswer:
         return await self._command(wanted.id, GateAction.OPEN, request, caller)
 
-    @operation("POST", "/v1/device/close", CONTROL_DEVICES, "device", purpose="Close a gate", answer=CommandAnswer)
-    async def _close(self, wanted: ById, request: web.Request, caller: Caller) -> web.StreamResponse:
+    @operation("POST", "/v1/device/close", CONTROL_DEVICES, "device", purpose="Close a gate")
+    async def _close(self, wanted: ById, request: web.Request, caller: Caller) -> CommandAnswer:
         return await self._command(wanted.id, GateAction.CLOSE, request, caller)
 
-    async def _command(
-        self, device_id: int, action: GateAction, request: web.Request, caller: Caller
-    ) -> web.StreamResponse:
+    async def _command(self, device_id: int, action: GateAction, request: web.Request, caller: Caller) -> CommandAnswer:
         """Command a gate. Success means that the command was given, not that the gate moved.
 
         A failing disk does not prevent a command; `recorded` is false then. The gate's position and the events show
@@ -247,10 +245,8 @@ class Devices(Family):
             known = await self.devices.get(device_id)
         except StoreError:  # the gate has its command already
             known = None
-        return success(
-            device=self._record(known) if known else {"id": device_id},
-            command=command_record(command),
-        )
+        device: Record = self._record(known) if known else {"id": device_id}
+        return CommandAnswer(device=CommandedDevice.model_validate(device), command=command_record(command))
 
     async def _known(self, device_id: int) -> KnownRecord:
         return await known_device(self.devices, self.pending_writes, device_id)

@@ -28,12 +28,10 @@ from gateway.web.answers import Answer
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.link_makers import LinkMakers, maker_of
 from gateway.web.families import Family, operation
+from gateway.web.http.addresses import address_of, public_origin
 from gateway.web.http.bodies import Body, Id, Text, path_id, validated
-from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import as_guarded_file
-from gateway.web.http.forwarded import address_of
-from gateway.web.http.public_address import public_origin
 from gateway.web.http.uploads import Form, UploadPlaces, receive_form
 from gateway.web.operation import ADMINISTRATORS, MULTIPART, OPEN, VIEW_FOOTAGE, needs
 
@@ -181,9 +179,8 @@ class EvidenceFamily(Family):
         purpose="Upload evidence",
         body=EvidenceUpload,
         body_type=MULTIPART,
-        answer=EvidenceAnswer,
     )
-    async def _upload(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def _upload(self, request: web.Request, caller: Caller) -> EvidenceAnswer:
         await self._writes.admit()
         async with self._places.one(), self._files.receive() as incoming:
             form = await receive_form(request, incoming, before_file=self._refuse_early)
@@ -202,7 +199,7 @@ class EvidenceFamily(Family):
                 kept = await incoming.keep(camera_event, labels)
             except TooMany as error:
                 raise RequestRefused(409, "this camera event has as much evidence as it may have") from error
-        return success(evidence=evidence_record(kept))
+        return EvidenceAnswer(evidence=evidence_record(kept))
 
     async def _refuse_early(self, form: Form) -> None:
         """Refuse an unknown camera event before the file is received, if `id` precedes the file in the form."""
@@ -215,13 +212,12 @@ class EvidenceFamily(Family):
         VIEW_FOOTAGE,
         "access",
         purpose="Create an evidence access link, or take links back",
-        answer=EvidenceAccessAnswer,
     )
-    async def _access(self, wanted: EvidenceAccessBody, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def _access(self, wanted: EvidenceAccessBody, request: web.Request, caller: Caller) -> EvidenceAccessAnswer:
         evidence = await self._evidence(path_id(request))
         now = self._clock.wall()
         if wanted.revoke:
-            return success(access=await self._revoked(evidence, wanted.link_id, caller, now))
+            return EvidenceAccessAnswer(access=await self._revoked(evidence, wanted.link_id, caller, now))
         token = secrets.token_urlsafe(32)
         until = now.micros + wanted.minutes * _MINUTE
         draft = EvidenceLink(0, evidence.id, caller.username, now.micros, until, maker=maker_of(caller))
@@ -243,7 +239,7 @@ class EvidenceFamily(Family):
             token=token,
             expires_at=iso_utc(until),
         )
-        return success(access=access)
+        return EvidenceAccessAnswer(access=access)
 
     async def _revoked(self, evidence: Evidence, link_id: int | None, caller: Caller, now: Stamp) -> EvidenceAccess:
         only = None if caller.may(ADMINISTRATORS) else (caller.username, maker_of(caller))

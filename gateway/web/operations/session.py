@@ -13,10 +13,10 @@ from gateway.web.auth.callers import COOKIE, Caller, Carrier, from_foreign_page,
 from gateway.web.auth.sessions import Sessions
 from gateway.web.auth.sign_in import SignIn
 from gateway.web.families import Family, operation
+from gateway.web.http.addresses import address_of
 from gateway.web.http.bodies import Body
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
-from gateway.web.http.forwarded import address_of
 from gateway.web.operation import HALF_SIGNED_IN, OPEN
 from gateway.web.register.passwords import LONGEST_PASSWORD
 
@@ -96,11 +96,10 @@ class Auth(Family):
         HALF_SIGNED_IN,
         "mfa_enabled",
         purpose="Prove the second factor by its current code",
-        answer=MfaAnswer,
         refuses=(429,),
     )
-    async def _mfa(self, wanted: MfaBody, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def _mfa(self, wanted: MfaBody, request: web.Request, caller: Caller) -> MfaAnswer:
         if not (wanted.token or wanted.code):
             raise RequestRefused(400, "token: is missing")
         await self.sign_in.prove(caller, wanted.token or wanted.code, address=address_of(request))
-        return success(mfa_enabled=True)
+        return MfaAnswer(mfa_enabled=True)

@@ -20,8 +20,8 @@ from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, Id, Text
+from gateway.web.http.dates import refuse_late
 from gateway.web.http.errors import RequestRefused
-from gateway.web.http.sent_at import refuse_late
 from gateway.web.operation import CONTROL_DEVICES, EDIT_ENTRIES
 from gateway.web.operations.devices import CommandRecord, command_record
 

@@ -30,12 +30,11 @@ from gateway.web.auth.view_tokens import View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import ById, SentChange, path_id
-from gateway.web.http.dates import asked_period
-from gateway.web.http.envelope import success, success_listed
+from gateway.web.http.dates import Moments, asked_period
+from gateway.web.http.envelope import success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import JPEG, MP4, as_file, as_playlist, in_time
 from gateway.web.http.segments import as_segment
-from gateway.web.http.times import Moments
 from gateway.web.operation import VIEW_FOOTAGE, ViewKind, needs
 from gateway.web.operations.camera_events.models import (
     CameraEventAnswer,
@@ -132,11 +131,10 @@ class CameraEventsFamily(Family):
         VIEW_FOOTAGE,
         "event",
         purpose="One camera event by the site's id or central's",
-        answer=CameraEventAnswer,
         reads=True,
     )
-    async def _get(self, wanted: ById, request: web.Request, caller: Caller) -> web.StreamResponse:
-        return success(event=await self._shown(await self._known(wanted.id), request, caller))
+    async def _get(self, wanted: ById, request: web.Request, caller: Caller) -> CameraEventAnswer:
+        return CameraEventAnswer(event=await self._shown(await self._known(wanted.id), request, caller))
 
     @operation(
         "PUT",
@@ -144,9 +142,8 @@ class CameraEventsFamily(Family):
         needs("can_add_camera_events"),
         "event",
         purpose="Mark a moment of a camera, so that its footage is kept",
-        answer=CameraEventAnswer,
     )
-    async def _create(self, wanted: NewCameraEvent, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def _create(self, wanted: NewCameraEvent, request: web.Request, caller: Caller) -> CameraEventAnswer:
         names = {camera.camera_id: camera.name for camera in self._recording.cameras()}
         name = names.get(wanted.camera_id)
         if name is None:
@@ -172,7 +169,9 @@ class CameraEventsFamily(Family):
             clock_trusted=event.clock_trusted,
         )
         recorded = await self._journal.record(Entry(events=(event,), moments=(moment,)))
-        return success(event=await self._shown(await self._known(recorded.camera_event_ids[0]), request, caller))
+        return CameraEventAnswer(
+            event=await self._shown(await self._known(recorded.camera_event_ids[0]), request, caller)
+        )
 
     @operation(
         "PATCH",
@@ -180,11 +179,10 @@ class CameraEventsFamily(Family):
         needs("can_edit_camera_events"),
         "event",
         purpose="Change what a camera event says",
-        answer=CameraEventAnswer,
     )
     async def _change(
         self, change: SentChange[ChangedCameraEvent], request: web.Request, caller: Caller
-    ) -> web.StreamResponse:
+    ) -> CameraEventAnswer:
         known = await self._known(change.id)
         shown = (await self._shown(known, request, caller)).model_dump(mode="json")
         sent = change.to(shown).fields
@@ -194,7 +192,7 @@ class CameraEventsFamily(Family):
             text = f"{caller.username} changed camera event {known.id}: {', '.join(said)}."
             before = {f"{name}_before": getattr(known, name) for name in said}
             await self._tell(EventKind.CAMERA_EVENT_CHANGED, known, caller, text, before)
-        return success(event=await self._shown(await self._known(known.id), request, caller))
+        return CameraEventAnswer(event=await self._shown(await self._known(known.id), request, caller))
 
     @operation(
         "DELETE",
@@ -202,9 +200,8 @@ class CameraEventsFamily(Family):
         needs("can_delete_camera_events"),
         "event",
         purpose="Delete a camera event; its footage is held no longer",
-        answer=CameraEventAnswer,
     )
-    async def _delete(self, wanted: ById, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def _delete(self, wanted: ById, request: web.Request, caller: Caller) -> CameraEventAnswer:
         """Delete a camera event. The event and the passage that it belongs to stay."""
         known = await self._known(wanted.id)
         shown = await self._shown(known, request, caller)
@@ -221,7 +218,7 @@ class CameraEventsFamily(Family):
         facts: dict[str, Scalar] = {"name": known.name, "proved_event_id": known.event_id, "evidence_sha256": files}
         await self._tell(EventKind.CAMERA_EVENT_DELETED, known, caller, text, facts)
         await self._recording.forget(known.id)
-        return success(event=shown.model_copy(update={"sync": sync, "sync_error": ""}))
+        return CameraEventAnswer(event=shown.model_copy(update={"sync": sync, "sync_error": ""}))
 
     @operation(
         "GET",

@@ -137,14 +137,13 @@ class Cameras(Family):
         UNCONFIRMED & VIEW_CAMERAS,
         "status",
         purpose="What a camera of the site does now",
-        answer=CameraStatusAnswer,
     )
-    async def _status(self, request: web.Request) -> web.StreamResponse:
+    async def _status(self, request: web.Request) -> CameraStatusAnswer:
         camera_id = path_id(request)
         snapshot = self._snapshot(camera_id)
         if snapshot is None:
             raise NotFoundError(f"this site has no camera {camera_id}")
-        return success(status=camera_status(snapshot))
+        return CameraStatusAnswer(status=camera_status(snapshot))
 
     @operation(
         "GET",

@@ -34,9 +34,9 @@ from gateway.web.auth.callers import NOBODY, Caller
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.families import Family, operation
+from gateway.web.http.addresses import address_of
 from gateway.web.http.bodies import path_id, read_text
 from gateway.web.http.errors import RequestRefused
-from gateway.web.http.forwarded import address_of
 from gateway.web.operation import OPEN, VIEW_CAMERAS, ViewKind
 from gateway.web.operations.cameras.open_views import OpenViews
 

@@ -29,10 +29,9 @@ from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.records import Records
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import SentChange
-from gateway.web.http.dates import asked_period
+from gateway.web.http.dates import Moments, asked_period
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
-from gateway.web.http.times import Moments
 from gateway.web.operation import EDIT_ENTRIES, VIEW_ENTRIES, XLSX, needs
 from gateway.web.operations.entries.models import (
     ChangedEntry,

@@ -1,21 +1,26 @@
-"""The gateway's own address for clients, and its host names. A request with any other name in `Host` is refused.
+"""The client's address behind a reverse proxy, and the gateway's own for clients, with its host names.
 
-This stops DNS rebinding: a foreign page can have its own name resolved to the gateway's address, and then read answers
-as from its own origin; but its requests carry that name in `Host`. An address in `Host` proves that no name was used.
+Forwarding headers count only from trusted proxies. A request with a foreign name in `Host` is refused. This stops DNS
+rebinding: a foreign page can have its own name resolved to the gateway's address, and then read answers as from its own
+origin; but its requests carry that name in `Host`. An address in `Host` proves that no name was used.
 """
 
 from __future__ import annotations
 
 import re
+from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from drivers.listening.addresses import parsed_address
+from gateway.site.addresses import Network
 from gateway.site.api_section import ApiSection
 from gateway.web.http.errors import RequestRefused
-from gateway.web.http.forwarded import TRUSTED_PROXIES, client_scheme, is_trusted
 
+TRUSTED_PROXIES = web.AppKey("trusted_proxies", tuple[Network, ...])
+"""`[api] trusted_proxies` of the site file."""
+_UNKNOWN = "unknown"
 PUBLIC_URL = web.AppKey("public_url", str)
 """`[api] public_url` of the site file, "" when it is not set."""
 HOST_NAMES = web.AppKey("host_names", frozenset[str])
@@ -24,6 +29,44 @@ _HOST = re.compile(r"(?P<name>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9
 _NUMBER = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"{_NUMBER}(\.{_NUMBER}){{3}}")  # the usual case; parsing takes longer
 _LARGEST_PORT = 65535
+
+
+def client_address(request: web.BaseRequest, trusted: tuple[Network, ...]) -> str:
+    """Return the client's address: the nearest one that is not a trusted proxy's.
+
+    `X-Forwarded-For` is read from its end, the part that trusted proxies added. A client can write any address before
+    that, so earlier entries are ignored.
+    """
+    address = parsed_address(request.remote or "")
+    if address is None:
+        return request.remote or _UNKNOWN
+    forwarded = ",".join(request.headers.getall("X-Forwarded-For", ())).split(",")
+    while forwarded and is_trusted(address, trusted):
+        nearer = parsed_address(forwarded.pop())
+        if nearer is None:
+            break
+        address = nearer
+    return str(address)
+
+
+def client_scheme(request: web.BaseRequest, trusted: tuple[Network, ...]) -> str:
+    """Return the scheme of the client's request; a trusted proxy with TLS names it in `X-Forwarded-Proto`."""
+    address = parsed_address(request.remote or "")
+    if address is not None and is_trusted(address, trusted):
+        told = ",".join(request.headers.getall("X-Forwarded-Proto", ())).rpartition(",")[2].strip().lower()
+        if told in ("http", "https"):
+            return told
+    return request.scheme
+
+
+def address_of(request: web.Request) -> str:
+    """Return the client's address, with the application's trusted proxies."""
+    return client_address(request, request.app.get(TRUSTED_PROXIES, ()))
+
+
+def is_trusted(address: IPv4Address | IPv6Address, trusted: tuple[Network, ...]) -> bool:
+    """Return whether the address is a trusted proxy's."""
+    return any(address in network for network in trusted)
 
 
 def public_origin(request: web.Request) -> str:
