@@ -113,6 +113,18 @@ class CentralWrites:
         self, sender: OutboxSender, operation: WriteOperation, record_id: int | None, body: JsonObject
     ) -> Written:
         """Send a write through the outbox and wait for central's answer; hold it if the outcome stays unknown."""
+        try:
+            return await self._send_and_wait(sender, operation, record_id, body)
+        except (
+            StoreError,
+            asyncio.CancelledError,
+        ):  # a row that is queued goes up by itself, so the card has to follow
+            self._cards.cards.behind = True
+            raise
+
+    async def _send_and_wait(
+        self, sender: OutboxSender, operation: WriteOperation, record_id: int | None, body: JsonObject
+    ) -> Written:
         before = None if record_id is None else await self._at_site(operation, record_id)
         row = await self._pending_writes.ask(operation, record_id, body, now=self._clock.wall().micros)
         try:
@@ -121,9 +133,6 @@ class CentralWrites:
                 return await self._hold(operation, record_id, body, asked=row)
         except (CentralRefused, CommandRefused, QuotaExceeded):
             await self._pending_writes.withdraw(row)
-            raise
-        except (StoreError, asyncio.CancelledError):  # the row goes up by itself, so the card has to follow
-            self._cards.cards.behind = True
             raise
         finally:
             self._pending_writes.let_go(row)

@@ -201,6 +201,7 @@ class PendingWrites:
         `let_go`; after a restart it is sent like any other. A new record gets an id. The arguments are those of `hold`.
         """
         asked: list[int] = []
+        left = False
 
         def job(connection: sqlite3.Connection) -> OutboxRow:
             keeper = RECORD_KINDS[operation.kind]
@@ -208,11 +209,14 @@ class PendingWrites:
             number = _insert(connection, operation, known, body, now=now)
             asked.append(number)
             self._recent.asked.add(number)  # before the commit, after which the row is due
+            if left:
+                self._recent.asked.discard(number)
             return row_of(connection, number)
 
         try:
-            return await self._database.write(job)
-        except BaseException:
+            return await self._database.write(job, then=self._changes.bump)
+        except BaseException:  # also where the caller left: the row may be queued all the same, or later
+            left = True
             self._recent.asked.difference_update(asked)
             raise
 

@@ -4,6 +4,7 @@ local changes, changes at central, pulls, outages, lost answers and crashes come
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import shutil
 import tempfile
@@ -112,6 +113,28 @@ class InStep(RuleBasedStateMachine):
     def configure_a_device(self, pick, text):
         known = [101, *self.made["device"]]
         self.write(DEVICE_CONFIG, {"id": known[pick % len(known)], "description": text})
+
+    @rule(pick=PICK, status=st.sampled_from(["lost", "active", ""]), turns=st.integers(0, 60))
+    def a_caller_leaves(self, pick, status, turns):
+        """A caller goes away at any moment of a write: central may have it, will have it, or never gets it."""
+        known = self.known_cards()
+        if status and known:
+            self.do(self.leave(CARD_LIFECYCLE, {"id": known[pick % len(known)], "status": status}, turns))
+            return
+        self.number += 1
+        self.do(self.leave(CARD_CREATE, {"number": f"77{self.number:03d}", "holder_name": "Nora"}, turns))
+
+    async def leave(self, operation, body, turns):
+        async with asyncio.TaskGroup() as group:
+            writing = group.create_task(self.left(operation, body))
+            for _ in range(turns):
+                await asyncio.sleep(0.0005)  # each is some turns of the loop, in which central works too
+            writing.cancel()
+        await asyncio.sleep(0.02)  # what is on the way to central arrives: nothing is taken for lost before it can
+
+    async def left(self, operation, body):
+        with contextlib.suppress(CentralRefused):
+            await self.writes.write(operation, body)
 
     def known_cards(self):
         """Cards that are there now, also by ids that they had before."""
