@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gateway.cli.printing import print_answers
-from gateway.cli.site_now import Device, SiteNow, site_now
+from gateway.cli.site_now import DeviceNow, SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 
 app = typer.Typer(
@@ -59,7 +59,7 @@ def one(
         typer.echo(f"    {point.name}: {point.state}")
 
 
-def _line(device: Device, site: SiteNow) -> str:
+def _line(device: DeviceNow, site: SiteNow) -> str:
     state = {True: "answers", False: "does not answer", None: "not seen yet"}[device.online]
     detail = f": {device.detail}" if device.detail else ""
     position = f", {device.position}" if device.position else ""

@@ -58,7 +58,7 @@ class Refusals(AnswerPart):
     said: str
 
 
-class Device(AnswerPart):
+class DeviceNow(AnswerPart):
     """A device. `detail` says why it does not answer."""
 
     device_id: int
@@ -114,7 +114,7 @@ class SiteNow(AnswerPart):
 
     gateway: GatewayState
     lanes: tuple[Lane, ...]
-    devices: tuple[Device, ...]
+    devices: tuple[DeviceNow, ...]
     cameras: tuple[Camera, ...]
     areas: tuple[Area, ...]
     storage: Storage | None
@@ -139,7 +139,7 @@ class SiteNow(AnswerPart):
         """Return the lane with this id or name. Raises ConfigError, which lists the site's lanes."""
         return _one("lane", named, [((lane.lane_id, lane.name), lane) for lane in self.lanes])
 
-    def device(self, named: str) -> Device:
+    def device(self, named: str) -> DeviceNow:
         """Return the device with this id or name. Raises ConfigError, which lists the site's devices."""
         return _one("device", named, [((str(item.device_id), item.name), item) for item in self.devices])
 
