@@ -13,6 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from drivers.device import GateDevice
+from drivers.osdp.section import OsdpReaderDevice, key_of
 from drivers.profile_file import SHIPPED_PROFILES
 from drivers.settings import NamesSecret
 from gateway.domain.errors import ConfigError
@@ -25,7 +26,6 @@ from gateway.site.file_accounts import account_faults
 from gateway.site.fleet_section import is_jwt_file, is_seed
 from gateway.site.formats import format_fault, outdated, understood
 from gateway.site.models import Site
-from gateway.site.osdp_keys import osdp_key_faults
 from gateway.site.profile_faults import profile_faults
 from gateway.site.secrets import Secrets
 
@@ -67,7 +67,7 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
         *check(site),
         *of_accounts,
         *_secret_faults(site, secrets),
-        *(osdp_key_faults(site, secrets) if reader_keys else ()),
+        *(_reader_key_faults(site, secrets) if reader_keys else ()),
         *profile_faults(site, folders, partial(find_profile, folders=folders)),
         *(Fault(place, words) for place, words, mark in _unusable_authorities(site) if not mark.loss),
     )
@@ -155,6 +155,22 @@ def _secret_faults(site: Site, secrets: Secrets) -> Iterator[Fault]:
             continue
         if place == "fleet.credentials" and not (is_seed(secret) or is_jwt_file(secret)):
             yield Fault(place, f"secret {name!r} is neither an NKey seed, SU…, nor the text of a JWT credentials file")
+
+
+def _reader_key_faults(site: Site, secrets: Secrets) -> Iterator[Fault]:
+    """Yield faults for keys that are missing or malformed."""
+    for index, device in enumerate(site.devices):
+        if not isinstance(device, OsdpReaderDevice):
+            continue
+        try:
+            text = secrets.get(device.key)
+        except ConfigError as error:
+            yield Fault(f"devices[{index}].key", f"{error}; `edge-gateway osdp provision` makes it")
+            continue
+        try:
+            key_of(text)
+        except ValueError as error:
+            yield Fault(f"devices[{index}].key", f"secret {device.key!r} {error}")
 
 
 def _format_doubts(path: Path) -> Iterator[str]:
