@@ -1,14 +1,13 @@
-"""The wiring of the parts that work with central, and their tasks, restarted when the site file's [central] changes."""
+"""The wiring of the parts that work with central."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from typing import Any
 from zoneinfo import ZoneInfo
 
-from gateway.app.run_records import recalled
-from gateway.app.running_field import ended
+from gateway.app.contexts import LanesContext
 from gateway.central.central_link import CentralLink
 from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
@@ -30,7 +29,6 @@ from gateway.domain.commands import GateAction
 from gateway.lanes import Lanes
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.runtime.clock import Clock, WallTimes
-from gateway.runtime.supervision import Supervisor
 from gateway.site import CentralSection, Secrets, Site
 from gateway.store import Store
 
@@ -55,11 +53,18 @@ class CentralParts:
     people: CentralPeople | None = None
     link: CentralLink | None = None
 
+    async def recall(self) -> None:
+        """Restore the writes that the last run left. Raises StoreError."""
+        await self.writes.recall()
 
-def central_parts(
-    site: Site, *, secrets: Secrets, store: Store, clock: Clock, evidence_files: EvidenceFiles, lanes: Lanes
-) -> CentralParts:
+    def runs(self) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
+        """Return the loops by the names of their tasks."""
+        return {name: part.run for name, part in (("sync", self.sync), ("relay", self.relay)) if part is not None}
+
+
+def central_parts(site: Site, base: LanesContext, evidence_files: EvidenceFiles) -> CentralParts:
     """Build everything that works with central. Raises ConfigError for a missing secret."""
+    secrets, store, clock, lanes = base.run.secrets, base.store, base.clock, base.lanes
     central, zone = site.central, ZoneInfo(site.site.timezone)
     fields = CardFieldMap.model_validate(dict(central.card_fields) if central else {})
     cards = SiteCards(store=store, clock=clock, zone=zone, fields=fields)
@@ -137,34 +142,3 @@ def _commands_of_central(
         every=central.commands_every_seconds,
         fresh=central.commands_fresh_seconds,
     )
-
-
-class CentralTasks:
-    """The parts that work with central, and their tasks.
-
-    Attributes:
-        parts: the parts of the site that is in force.
-    """
-
-    def __init__(self, *, make: Callable[[], CentralParts]) -> None:
-        """`make` builds the parts for the site that is in force when it is called."""
-        self._make = make
-        self.parts = make()
-        self._services: Supervisor | None = None
-        self._tasks: list[asyncio.Task[None]] = []
-
-    def start(self, services: Supervisor) -> None:
-        """Start the tasks under the supervisor of the services."""
-        self._services = services
-        for name, part in (("sync", self.parts.sync), ("relay", self.parts.relay)):
-            if part is not None:
-                self._tasks.append(services.keep(name, part.run))
-
-    async def start_anew(self) -> None:
-        """End the tasks, build the parts again, and start them. Nothing is lost: the outbox is on disk."""
-        await ended(self._tasks)
-        self._tasks.clear()
-        self.parts = self._make()
-        await recalled(self.parts.writes.recall)
-        if self._services is not None:
-            self.start(self._services)

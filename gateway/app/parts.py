@@ -13,13 +13,13 @@ from drivers.contract import GatePosition
 from drivers.device import ReaderDevice
 from drivers.modbus.profile import load_unit_profile
 from drivers.modbus.section import ModbusDevice
+from gateway.app.contexts import LanesContext
 from gateway.lanes.snapshots import DeviceSnapshot
 from gateway.lines.line import ModbusUnit, PolledLine
 from gateway.recording import Recording
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.data_folder import MEDIA_MARKER, DataFolder, media_fault
-from gateway.runtime.supervision import Progress
-from gateway.site import Secrets, Site, find_profile, profile_folders
+from gateway.runtime.data_folder import MEDIA_MARKER, media_fault
+from gateway.site import Site, find_profile, profile_folders
 from gateway.store import Store
 from gateway.webhooks.client import ReceiverClient
 from gateway.webhooks.registry import WebhookRegistry
@@ -40,30 +40,28 @@ class WebhookParts:
     registry: WebhookRegistry
 
 
-def recording_of(
-    site: Site, *, store: Store, folder: DataFolder, clock: SystemClock, progress: Progress, secrets: Secrets
-) -> Recording:
+def recording_of(base: LanesContext) -> Recording:
     """Build the recording of a site's cameras."""
+    folder = base.run.folder
     return Recording(
-        site=site,
-        store=store,
+        site=base.run.loaded.site,
+        store=base.store,
         media=folder.media,
         run_folder=folder.run,
-        clock=clock,
-        progress=progress,
-        secrets=secrets,
+        clock=base.clock,
+        progress=base.progress,
+        secrets=base.run.secrets,
         media_fault=partial(media_fault, folder.path),
         marker=MEDIA_MARKER,
     )
 
 
-def proof_packages_of(
-    store: Store, *, recording: Recording, folder: DataFolder, site_name: Callable[[], str], clock: SystemClock
-) -> ProofPackages:
+def proof_packages_of(base: LanesContext, recording: Recording, *, site_name: Callable[[], str]) -> ProofPackages:
     """Build the maker of proof packages."""
     from gateway.proof_package.of_events import ProofPackages  # noqa: PLC0415  # lanes start without it
 
-    return ProofPackages.of(store, recording=recording, folder=folder.path, site_name=site_name, clock=clock)
+    folder = base.run.folder.path
+    return ProofPackages.of(base.store, recording=recording, folder=folder, site_name=site_name, clock=base.clock)
 
 
 def webhooks_of(site: Site, *, store: Store, clock: SystemClock) -> WebhookParts:

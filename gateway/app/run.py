@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from gateway.app.contexts import RunContext
 from gateway.app.gateway import Gateway
 from gateway.app.systemd import Notify
 from gateway.runtime.data_folder import DataFolder
@@ -58,7 +59,7 @@ def run(
         start = files.at_start()
         if start.notice:
             log.warning("site_file_returned", why=start.notice)
-        gateway = Gateway(
+        context = RunContext(
             loaded=loaded,
             files=files,
             folder=folder,
@@ -71,6 +72,7 @@ def run(
             extra_routes=extra_routes,
             demo_cards=demo_cards,
         )
+        gateway = Gateway(context)
         set_aside()
         asyncio.run(gateway.live())
     return 0

@@ -6,53 +6,40 @@ They are imported and built once the lanes are under control, because that takes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Coroutine
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from gateway.app.central import CentralParts, CentralTasks, central_parts
+from gateway.app.central import central_parts
+from gateway.app.contexts import LanesContext, ServicesContext
 from gateway.app.day_counting import DayCounting
-from gateway.app.device_registration import DeviceRegistration
 from gateway.app.expiry import event_keeping, expiry_limits
 from gateway.app.file_accounts import FileAccounts
-from gateway.app.fleet import FleetTask
-from gateway.app.lane_control import LaneControl
-from gateway.app.machine_watch import MachineWatch
-from gateway.app.mqtt import MirrorTask
+from gateway.app.fleet import fleet_parts
+from gateway.app.mqtt import mirror_of
 from gateway.app.parts import polled_lines, proof_packages_of, recording_of, webhooks_of
 from gateway.app.reader_use import ReaderTrials
-from gateway.app.run_records import RunRecords, recall_acknowledged, recalled
-from gateway.app.running_field import RunningField
+from gateway.app.restartable import Restartable
+from gateway.app.run_records import recall_acknowledged, recalled
 from gateway.app.served_interface import ServedInterface
 from gateway.app.site_changes import SiteChanges, hindrances, reload_when_asked
 from gateway.app.site_state import SiteStateReader
-from gateway.app.systemd import Notify, Readiness
+from gateway.app.systemd import Readiness
 from gateway.app.watchdog import feed_watchdog
-from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
-from gateway.lanes.incidents import Incidents
+from gateway.lines.line import PolledLine
 from gateway.lines.site_lines import SiteLines
-from gateway.problems.found import CrowdedListener
 from gateway.problems.watch import BeginsFile, ProblemWatch
-from gateway.runtime.clock import SystemClock
-from gateway.runtime.data_folder import DataFolder
-from gateway.runtime.loop_watch import LoopWatch
-from gateway.runtime.redaction import Redaction
-from gateway.runtime.supervision import Progress, Supervisor
-from gateway.site import Difference, LoadedSite, Secrets, Site
-from gateway.site.line_locks import LineLocks
+from gateway.runtime.supervision import Supervisor
+from gateway.site import Difference, Site
 from gateway.site.running_site import RunningSite
-from gateway.site.trial_files import AtStart, TrialFiles
-from gateway.store import Entry, Store
+from gateway.store import Entry
 from gateway.support.bundle import SupportBundle
 from gateway.support.masking import Masking
-from gateway.texts import text
 
 if TYPE_CHECKING:
     from gateway.web.app import Interface
-    from gateway.web.families import Route
-    from gateway.web.status.snapshot import DemoCard
 
 
 class Services:
@@ -64,99 +51,64 @@ class Services:
         interface: the interface on its port.
     """
 
-    def __init__(
-        self,
-        *,
-        loaded: LoadedSite,
-        files: TrialFiles,
-        folder: DataFolder,
-        secrets: Secrets,
-        notify: Notify,
-        locks: LineLocks | None,
-        start: AtStart,
-        redaction: Redaction,
-        log_tail: Callable[[], tuple[str, ...]],
-        extra_routes: tuple[Route, ...],
-        demo_cards: tuple[DemoCard, ...],
-        store: Store,
-        lanes: Lanes,
-        field: RunningField,
-        registration: DeviceRegistration,
-        records: RunRecords,
-        incidents: Incidents,
-        control: LaneControl,
-        machine: MachineWatch,
-        loop_watch: LoopWatch,
-        progress: Progress,
-        clock: SystemClock,
-        started_at: float,
-        stop: Callable[[], None],
-    ) -> None:
-        """`stop` stops the gateway. Raises ConfigError for a secret that is missing since the site file was loaded."""
-        self.site = site = loaded.site
-        self._start_of_site = start
-        self._extra_routes = extra_routes
-        self._demo_cards = demo_cards
-        self._folder = folder
-        self._notify = notify
-        self._secrets = secrets
-        self._store = store
-        self._lanes = lanes
-        self._field = field
-        self._registration = registration
-        self._records = records
-        self._incidents = incidents
-        self._control = control
-        self._machine = machine
-        self._loop_watch = loop_watch
-        self._progress = progress
-        self._clock = clock
-        self._started_at = started_at
-        self._stop = stop
-        self._masking = Masking(redaction)
-        self._log_tail = log_tail
-        self._polled = polled_lines(site, field.field.buses, site_path=files.path, devices=lanes.devices)
-        self._lines = SiteLines.of(self._polled, clock=clock)
-        self._guessable: dict[str, str] = {}
+    def __init__(self, base: LanesContext) -> None:
+        """Build them. Raises ConfigError for a secret that is missing since the site file was loaded."""
+        self._base = base
+        self._run = run = base.run
+        self.site = site = run.loaded.site
+        self._supervisor: Supervisor | None = None
+        self._masking = Masking(run.redaction)
+        self._polled = self._polled_lines(site)
         self.interface = ServedInterface(
-            site=site,
-            changes=store.changes,
-            run_folder=folder.run,
-            make=self._interface_for,
-            clock=clock,
+            site=site, changes=base.store.changes, run_folder=run.folder.run, make=self._interface_for, clock=base.clock
         )
+        guessable: dict[str, str] = {}
         self._file_accounts = FileAccounts(
-            accounts=store.accounts,
-            secrets=secrets,
-            clock=clock,
-            guessable=self._guessable,
-            tell=records.accounts_changed,
+            accounts=base.store.accounts,
+            secrets=run.secrets,
+            clock=base.clock,
+            guessable=guessable,
+            tell=base.records.accounts_changed,
             changed=self.interface.start_anew,
         )
-        self._recording = recording_of(
-            site, store=store, folder=folder, clock=clock, progress=progress, secrets=secrets
+        self._recording = recording_of(base)
+        self._central = Restartable(make=lambda: central_parts(self.site, base, self._recording.evidence_files))
+        self.site_file = self._running_site()
+        self._context = ServicesContext(
+            base=base,
+            site=lambda: self.site,
+            site_file=self.site_file,
+            recording=self._recording,
+            interface=self.interface,
+            central=self._central,
+            lines=SiteLines.of(self._polled, clock=base.clock),
+            guessable=guessable,
+            verdict=lambda: self._problems.now(),  # noqa: PLW0108 (it is made behind those who ask it)
+            state=lambda: self._site_state.now(),  # noqa: PLW0108 (likewise)
+            support=self._support_bundle,
+            proofs=cache(partial(proof_packages_of, base, self._recording, site_name=lambda: self.site.site.name)),
         )
-        proofs = partial(proof_packages_of, store, recording=self._recording, folder=folder, clock=clock)
-        self._proofs = cache(partial(proofs, site_name=lambda: self.site.site.name))
-        self._central = CentralTasks(make=self._central_parts)
-        self.site_file = self._running_site(loaded, files=files, locks=locks)
+        self._fleet = Restartable(make=lambda: fleet_parts(self._context, self._once))
+        self._mirror = Restartable(make=lambda: mirror_of(self._context))
         self._add_watches()
-        self._keeping = event_keeping(site, store=store, clock=clock, forget=self._recording.forget)
-        self._webhooks = webhooks_of(site, store=store, clock=clock)
+        self._keeping = event_keeping(site, store=base.store, clock=base.clock, forget=self._recording.forget)
+        self._webhooks = webhooks_of(site, store=base.store, clock=base.clock)
 
     async def recall(self) -> None:
         """Restore what the last run left. Call it before `start`."""
-        await self._file_accounts.begin(self.site_file.running.accounts)
         await recalled(
-            self._central.parts.writes.recall,
+            partial(self._file_accounts.begin, self.site_file.running.accounts),
+            self._central.recall,
             self._fleet.recall,
             self._mirror.recall,
-            partial(recall_acknowledged, self._problems, self._store.events),
+            partial(recall_acknowledged, self._problems, self._base.store.events),
         )
 
     def start(self, services: Supervisor, *, reload_asked: asyncio.Event) -> None:
         """Start them under the supervisor of the services; `reload_asked` is set when the site file is to be read."""
-        feed = partial(feed_watchdog, notify=self._notify, progress=self._progress, status=self._readiness.status)
+        self._supervisor = services
+        notify, progress = self._run.notify, self._base.progress
+        feed = partial(feed_watchdog, notify=notify, progress=progress, status=self._readiness.status)
         services.keep("watchdog", feed)
         services.keep("recording", self._recording.run)
         for outwards in (self._central, self._fleet, self._mirror):
@@ -165,7 +117,7 @@ class Services:
         services.keep("event keeping", self._keeping.run)
         services.keep("day counting", self._day_counting.run)
         services.keep("problems", self._problems.run)
-        services.keep("line scans", self._lines.scans.run)
+        services.keep("line scans", self._context.lines.scans.run)
         services.keep("site file", partial(reload_when_asked, self.site_file, reload_asked))
         services.keep("site file on trial", self.site_file.run)
         services.keep("accounts of the site file", self._file_accounts.run)
@@ -176,172 +128,128 @@ class Services:
         """End the threads that resolve names of receivers. Call it after the services have ended."""
         self._webhooks.client.close()
 
+    def _once(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        if self._supervisor is None:
+            raise RuntimeError("commands are taken only while the services run")
+        return self._supervisor.once(name, work)
+
     def _add_watches(self) -> None:
         """Build the parts that watch all others: the list of problems, readiness for systemd, and daily counts."""
-        problems = lambda: self._problems.now()  # noqa: E731, PLW0108 (it is made behind those who ask it)
-        desk = partial(FleetTask, lanes=self._lanes, site_file=self.site_file, bundle=self._support_bundle)
-        made = partial(desk, central=self._central, secrets=self._secrets, store=self._store, recording=self._recording)
-        self._fleet = made(site=lambda: self.site, verdict=problems, proofs=self._proofs, clock=self._clock)
-        mirror = partial(MirrorTask, secrets=self._secrets, store=self._store, lanes=self._lanes, clock=self._clock)
-        self._mirror = mirror(site=lambda: self.site, verdict=problems)
-        self._site_state = self._state_reader()
+        base = self._base
+        self._site_state = SiteStateReader(self._context, fleet=self._fleet, mirror=self._mirror)
         self._problems: ProblemWatch = ProblemWatch(
             state=self._site_state.now,
             refresh=self._site_state.refresh,
-            changes=self._store.changes,
-            clock=self._clock,
-            tell=lambda event: self._lanes.recorder.put(Entry(events=(event,))),
-            begins=BeginsFile(folder=self._folder.path, clock=self._clock),
+            changes=base.store.changes,
+            clock=base.clock,
+            tell=lambda event: base.lanes.recorder.put(Entry(events=(event,))),
+            begins=BeginsFile(folder=self._run.folder.path, clock=base.clock),
         )
         self._readiness = Readiness(
-            site=self.site,
-            lanes=self._lanes,
-            control=self._control,
+            site=self._context.site,
+            control=base.control,
             recording=self._recording,
             interface=self.interface,
             verdict=self._problems.now,
-            changes=self._store.changes,
-            notify=self._notify,
-            clock=self._clock,
+            notify=self._run.notify,
         )
         self._day_counting = DayCounting(
-            day_counts=self._store.day_counts,
+            day_counts=base.store.day_counts,
             lines=lambda: (line.quality for line in self._site_state.now().lines),
-            clock=self._clock,
+            clock=base.clock,
             zone=lambda: ZoneInfo(self.site.site.timezone),
         )
-
-    def _state_reader(self) -> SiteStateReader:
-        return SiteStateReader(
-            site=self.site,
-            site_file=self.site_file,
-            lines=self._field.field.lines,
-            lanes=self._lanes,
-            recording=self._recording,
-            central=self._central.parts.link,
-            fleet=self._fleet,
-            mirror=self._mirror,
-            store=self._store,
-            clock=self._clock,
-            interface_fault=lambda: self.interface.lasting_fault,
-            machine=self._machine,
-            loop=self._loop_watch,
-            data=self._folder.path,
-            guessable=self._guessable,
-            crowded=self._crowded,
-        )
-
-    def _crowded(self) -> tuple[CrowdedListener, ...]:
-        """Return the listeners of the site that had no room for somebody in the last minute."""
-        crowds = {
-            text("listener.page"): self.interface.crowd(),
-            **{text("listener.plates", listener=name): one.crowd for name, one in self._field.field.listeners.items()},
-            text("listener.viewers"): self._recording.rtsp_crowd(),
-        }
-        return tuple(CrowdedListener(name, crowd) for name, crowd in crowds.items() if crowd is not None)
 
     def _interface_for(self) -> Interface:
         from gateway.web.app import Interface  # noqa: PLC0415  # lanes start without it
 
+        base, central = self._base, self._central.parts
         return Interface(
             site=self.site,
-            store=self._store,
-            lanes=self._lanes,
-            areas=self._lanes.areas,
+            store=base.store,
+            lanes=base.lanes,
+            areas=base.lanes.areas,
             recording=self._recording,
-            central=self._central.parts.link,
-            writes=self._central.parts.writes,
-            clock=self._clock,
-            started_at=self._started_at,
-            guessable=self._guessable,
-            data=self._folder.path,
+            central=central.link,
+            writes=central.writes,
+            clock=base.clock,
+            started_at=base.started_at,
+            guessable=self._context.guessable,
+            data=self._run.folder.path,
             verdict=self._problems.now,
             site_state=self._site_state.now,
             acknowledge=self._problems.acknowledge,
-            incidents=self._incidents,
-            lines=self._lines,
-            loop=self._loop_watch,
+            incidents=base.incidents,
+            lines=self._context.lines,
+            loop=base.loop,
             support=self._support_bundle(),
-            proofs=self._proofs(),
+            proofs=self._context.proofs(),
             webhooks=self._webhooks.registry,
-            outbox=self._central.parts.parked,
-            relay=self._central.parts.relay,
-            central_accounts=self._central.parts.people,
-            extra_routes=self._extra_routes,
-            demo_cards=self._demo_cards,
+            outbox=central.parked,
+            relay=central.relay,
+            central_accounts=central.people,
+            extra_routes=self._run.extra_routes,
+            demo_cards=self._run.demo_cards,
             site_file=self.site_file,
-            fleet_seen=self._fleet.seen,
+            fleet_seen=lambda mark: None if self._fleet.parts is None else self._fleet.parts.gateways.since(mark),
         )
 
     def _support_bundle(self) -> SupportBundle:
+        base, context = self._base, self._context
         return SupportBundle(
             site_path=self.site_file.path,
-            data=self._folder.path,
-            verdict=self._problems.now,
-            state=self._site_state.now,
-            lines=self._lines,
-            events=self._store.events,
-            incidents=self._incidents,
-            log=self._log_tail,
+            data=self._run.folder.path,
+            verdict=context.verdict,
+            state=context.state,
+            lines=context.lines,
+            events=base.store.events,
+            incidents=base.incidents,
+            log=self._run.log_tail,
             masking=self._masking,
-            clock=self._clock,
+            clock=base.clock,
         )
 
-    def _running_site(self, loaded: LoadedSite, *, files: TrialFiles, locks: LineLocks | None) -> RunningSite:
-        changes = SiteChanges(
-            site=loaded.site,
-            site_path=files.path,
-            secrets=self._secrets,
-            clock=self._clock,
-            field=self._field,
-            lanes=self._lanes,
-            locks=locks,
-            others=self._take_others,
-            stop=self._stop,
-        )
-        readers = ReaderTrials(lanes=self._lanes, field=self._field, store=self._store, clock=self._clock)
+    def _running_site(self) -> RunningSite:
+        base, run = self._base, self._run
+        changes = SiteChanges(base, site=self.site, others=self._take_others)
+        readers = ReaderTrials(lanes=base.lanes, field=base.field, store=base.store, clock=base.clock)
         return RunningSite(
-            files=files,
-            loaded=loaded,
-            secrets=self._secrets,
+            files=run.files,
+            loaded=run.loaded,
+            secrets=run.secrets,
             take=changes.take,
-            read=self._store.changes.bump,
-            monotonic=self._clock.monotonic,
+            read=base.store.changes.bump,
+            monotonic=base.clock.monotonic,
             hindrances=lambda: hindrances(self._problems.now(), self.interface),
             watch_readers=lambda devices: readers.watch(self.site, devices),
-            tell=self._records.site_changed,
+            tell=base.records.site_changed,
             lasts=lambda loaded: self._file_accounts.offer(loaded.accounts),
-            notice="" if self._start_of_site.put_back else self._start_of_site.notice,
+            notice="" if run.start.put_back else run.start.notice,
         )
 
     async def _take_others(self, site: Site, found: Difference) -> None:
         """Apply the changes of a changed site file that concern neither lines nor devices nor lanes."""
-        self.site = self.interface.site = self._readiness.site = site
-        self._store.rename(site_name=site.site.name, places=places_of(site))
+        self.site = self.interface.site = site
+        self._base.store.rename(site_name=site.site.name, places=places_of(site))
         self._recording.change_cameras(site.cameras)
         self._recording.change_limits(site.storage)
         self._keeping.change(expiry_limits(site), consumer_days=site.keep.consumer_days)
-        self._registration.declare(site)
+        self._base.registration.declare(site)
         self._polled.clear()
-        buses, path = self._field.field.buses, self.site_file.path
-        self._polled.update(polled_lines(site, buses, site_path=path, devices=self._lanes.devices))
+        self._polled.update(self._polled_lines(site))
         if found.central:
             await self._central.start_anew()
         elif self._central.parts.sync is not None:
             await self._central.parts.sync.trust_anew()
-        for is_changed, task in ((found.fleet, self._fleet), (found.mqtt, self._mirror)):
-            if is_changed:
-                await task.start_anew()
-        self._site_state.change(site, lines=self._field.field.lines, central=self._central.parts.link)
+        if found.fleet:
+            await self._fleet.start_anew()
+        if found.mqtt:
+            await self._mirror.start_anew()
+        self._site_state.change()
         if found.interface:
             self.interface.start_anew()
 
-    def _central_parts(self) -> CentralParts:
-        return central_parts(
-            self.site,
-            secrets=self._secrets,
-            store=self._store,
-            clock=self._clock,
-            evidence_files=self._recording.evidence_files,
-            lanes=self._lanes,
-        )
+    def _polled_lines(self, site: Site) -> dict[str, PolledLine]:
+        base = self._base
+        buses, path = base.field.field.buses, self._run.files.path
+        return polled_lines(site, buses, site_path=path, devices=base.lanes.devices)

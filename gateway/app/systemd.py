@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from gateway.app.lane_control import CONTROL_SECONDS, LaneControl
-from gateway.lanes import Lanes
-from gateway.runtime.clock import Clock
 from gateway.site import Site
-from gateway.store.engine.changes import Changes
 
 if TYPE_CHECKING:
     from gateway.app.served_interface import ServedInterface
@@ -105,42 +102,41 @@ def _watchdog_seconds(microseconds: str, pid: str) -> float | None:
 
 @dataclass(kw_only=True, slots=True)
 class Readiness:
-    """The readiness of the site, as systemd sees it. `site` may be replaced after a change of the site file."""
+    """The readiness of the site, as systemd sees it. `site` returns the site in force."""
 
-    site: Site
-    lanes: Lanes
+    site: Callable[[], Site]
     control: LaneControl
     recording: Recording
     interface: ServedInterface
     verdict: Callable[[], Verdict]
-    changes: Changes
     notify: Notify
-    clock: Clock
 
     async def tell(self) -> None:
         """Tell systemd `ready` once every device has answered or is known to be offline, at most after 15 s.
 
         The interface must be served by then, or known to fail. `gateway_ready` is logged only when it is served.
         """
-        until = self.clock.monotonic() + CONTROL_SECONDS
+        clock, changes = self.control.clock, self.control.changes
+        until = clock.monotonic() + CONTROL_SECONDS
         await self.control.until(until)
-        version = self.changes.version
-        while self.interface.is_awaited and self.clock.monotonic() < until:
-            version = await self.changes.beyond(version, within=1.0)
+        version = changes.version
+        while self.interface.is_awaited and clock.monotonic() < until:
+            version = await changes.beyond(version, within=1.0)
         self.notify.ready(self.status())
         if self.interface.fault:
             log.warning("lanes_ready_without_interface", why=self.interface.fault)
         while self.interface.fault:
-            version = await self.changes.beyond(version, within=60.0)
+            version = await changes.beyond(version, within=60.0)
         log.info("gateway_ready")
 
     def status(self) -> str:
         """Return the site's state in one line: its lanes, devices and cameras, and what is wrong."""
-        offline = sum(device.online is False for device in self.lanes.devices())
+        site = self.site()
+        offline = sum(device.online is False for device in self.control.lanes.devices())
         recording = sum(camera.condition == "recording" for camera in self.recording.cameras())
         text = (
-            f"{self.site.site.name}: {len(self.site.lanes)} lanes, {offline} devices offline, "
-            f"{recording} of {len(self.site.cameras)} cameras recording"
+            f"{site.site.name}: {len(site.lanes)} lanes, {offline} devices offline, "
+            f"{recording} of {len(site.cameras)} cameras recording"
         )
         verdict = self.verdict()
         return "; ".join((text, str(verdict.headline), *map(str, verdict.not_ready[:_MOST_NAMED])))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import secrets as randomness
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -134,6 +134,14 @@ class FleetParts:
             changed=store.changes.bump,
         )
         return cls(connection=connection, events=events, gateways=gateways)
+
+    async def recall(self) -> None:
+        """Begin the read marks, so that nothing expires unsent. Raises StoreError."""
+        await self.events.hold()
+
+    def runs(self) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
+        """Return the loop by the name of its task."""
+        return {"fleet": self.connection.run}
 
     def status(self) -> FleetStatus:
         """Return the state of the line, with what waits for it. Never waits."""

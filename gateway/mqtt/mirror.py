@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from importlib.metadata import version
+from typing import Any, Final
 
 import structlog
 from pydantic import JsonValue
@@ -24,9 +25,7 @@ from gateway.mqtt.packets import Message
 from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock, WallTimes, iso_utc
 from gateway.runtime.supervision import Backoff
-from gateway.store import Changes, Consumer, ReadCursor
-from gateway.store.events.events import Events
-from gateway.store.events.read_cursors import ReadCursors
+from gateway.store import Consumer, ReadCursor, Store
 
 log = structlog.get_logger(__name__)
 
@@ -168,13 +167,9 @@ class Mirror:
         broker: Broker,
         topics: Topics,
         site_name: Callable[[], str],
-        version: str,
         lanes: Callable[[], Sequence[LaneSnapshot]],
         verdict: Callable[[], Verdict],
-        events: Events,
-        read_cursors: ReadCursors,
-        box_number: Callable[[], Awaitable[int]],
-        changes: Changes,
+        store: Store,
         clock: Clock,
         backoff: Backoff | None = None,
     ) -> None:
@@ -182,13 +177,10 @@ class Mirror:
         self._broker = broker
         self._topics = topics
         self._site_name = site_name
-        self._version = version
+        self._version = version("edge-gateway")
         self._lanes = lanes
         self._verdict = verdict
-        self._events = events
-        self._read_cursors = read_cursors
-        self._box_number = box_number
-        self._changes = changes
+        self._store = store
         self._clock = clock
         self._backoff = backoff or Backoff(first=1.0, longest=60.0, spread=4.0)
         self._wall_times = WallTimes(clock)
@@ -204,19 +196,27 @@ class Mirror:
     async def count(self) -> None:
         """Count what waits. Raises StoreError."""
         if self._mark is not None:
-            (waiting,) = await self._read_cursors.unread([self._mark])
+            (waiting,) = await self._store.read_cursors.unread([self._mark])
             self._status = replace(self._status, waiting=waiting)
 
     async def hold(self) -> ReadCursor:
         """Return the read mark; begin it at the newest event, if there is none. Raises StoreError."""
         if self._mark is None:
-            marks = [mark for mark in await self._read_cursors.all() if mark.consumer == CONSUMER]
+            marks = [mark for mark in await self._store.read_cursors.all() if mark.consumer == CONSUMER]
             if not marks:
-                newest, now = await self._events.latest(limit=1), self._clock.wall().micros
+                newest, now = await self._store.events.latest(limit=1), self._clock.wall().micros
                 marks = [ReadCursor(CONSUMER, newest[0].id if newest else 0, read_at=now, began_at=now)]
-                await self._read_cursors.save(marks)
+                await self._store.read_cursors.save(marks)
             (self._mark,) = marks
         return self._mark
+
+    async def recall(self) -> None:
+        """Begin the read mark, so that the broker has everything from now on. Raises StoreError."""
+        await self.hold()
+
+    def runs(self) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
+        """Return the loop by the name of its task."""
+        return {"mqtt": self.run}
 
     async def run(self) -> None:
         """Connect, mirror, and connect again, until cancelled. The waits between tries have jitter."""
@@ -262,7 +262,7 @@ class Mirror:
             self._tell(ConnectionState.REFUSED if shown.refused else ConnectionState.CONNECTED, shown.refusal)
             if not is_more:
                 await asyncio.sleep(_BREATH_SECONDS)  # changes of one moment go together
-                version = await self._changes.beyond(version, within=_VERDICT_SECONDS)
+                version = await self._store.changes.beyond(version, within=_VERDICT_SECONDS)
 
     async def _show(self, line: BrokerLine, shown: Shown) -> None:
         """Send the kept messages that have changed or expire soon, and take away those of lanes that are gone.
@@ -323,11 +323,11 @@ class Mirror:
             return False
         limit = 1 if topic in shown.refused else MOST_IN_FLIGHT
         mark = await self.hold()
-        rows = await self._events.json_after(mark.read_to, limit=limit)
+        rows = await self._store.events.json_after(mark.read_to, limit=limit)
         if not rows:
             self._note(shown, topic, None)
             return False
-        box = await self._box_number()
+        box = await self._store.box_number()
         refusals = await line.put(
             [
                 Message(topic=topic, payload=text.encode(), expiry_seconds=EVENT_EXPIRY_SECONDS, box=box)
@@ -338,7 +338,7 @@ class Mirror:
         self._note(shown, topic, refusals[taken] if taken < len(rows) else None)
         if taken:
             self._mark = replace(mark, read_to=rows[taken - 1][0], read_at=self._clock.wall().micros)
-            await self._read_cursors.save([self._mark])
+            await self._store.read_cursors.save([self._mark])
         return taken == limit
 
     def _tell(self, state: ConnectionState, reason: str) -> None:
@@ -349,4 +349,4 @@ class Mirror:
             self._since = self._clock.monotonic()
         self._status = replace(before, state=state, reason=reason)
         log.info("mqtt_line", state=state.value, broker=self._status.broker, reason=reason)
-        self._changes.bump()
+        self._store.changes.bump()

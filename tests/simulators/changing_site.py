@@ -15,6 +15,7 @@ from running_gateway import give_account
 from waiting import until
 
 from drivers.contract import CardPresented, GatePosition
+from gateway.app.contexts import RunContext
 from gateway.app.gateway import Gateway
 from gateway.app.services import Services
 from gateway.app.systemd import Notify
@@ -175,13 +176,14 @@ async def a_house(folder: Path) -> AsyncIterator[House]:
         give_account(folder / "data")
         data = stack.enter_context(DataFolder.open(folder / "data"))
         secrets = Secrets(folder=folder, environ={"EDGE_GATEWAY_SECRET_SCREEN": "hush-hush"})
-        gateway = Gateway(
+        run = RunContext(
             loaded=load_whole(path, secrets=secrets),
             files=TrialFiles(path=path, folder=folder / "data" / "site-file"),
             folder=data,
             secrets=secrets,
             notify=Notify(address=None),
         )
+        gateway = Gateway(run)
         house = House(gateway, *yards, path=path)
         async with asyncio.TaskGroup() as group:
             living = group.create_task(gateway.live())

@@ -14,6 +14,7 @@ import structlog
 from running_gateway import PASSWORD
 from waiting import until
 
+from gateway.app.contexts import RunContext
 from gateway.app.gateway import Gateway
 from gateway.app.systemd import Notify
 from gateway.runtime.data_folder import DataFolder
@@ -71,7 +72,7 @@ async def at_work(folder: Path, data: Path, environ: Mapping[str, str]) -> Async
     files = TrialFiles(path=path, folder=data / "site-file")
     loaded = load_whole(path, secrets=secrets, text=files.unconfirmed())
     with structlog.testing.capture_logs() as log, DataFolder.open(data) as opened:
-        gateway = Gateway(
+        run = RunContext(
             loaded=loaded,
             files=files,
             folder=opened,
@@ -79,6 +80,7 @@ async def at_work(folder: Path, data: Path, environ: Mapping[str, str]) -> Async
             notify=Notify(address=None),
             start=files.at_start(),
         )
+        gateway = Gateway(run)
         async with asyncio.timeout(50), asyncio.TaskGroup() as group:
             living = group.create_task(gateway.live())
             house = House(data, gateway, log)

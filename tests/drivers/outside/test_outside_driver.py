@@ -23,6 +23,7 @@ from drivers.contract import GateMoved, GatePosition, StoppingGate
 from drivers.device import Surroundings
 from drivers.kinds import UnusableDriver, section_of
 from drivers.link import LinkSpec
+from gateway.app.contexts import RunContext
 from gateway.app.gateway import Gateway
 from gateway.app.systemd import Notify
 from gateway.domain.commands import GateAction
@@ -150,13 +151,14 @@ async def test_a_running_gateway_drives_a_gate_by_it(packages, site, tmp_path):
         path = site(port=port)
         secrets = Secrets(folder=tmp_path / "secrets", environ={})
         with DataFolder.open(tmp_path / "data") as data:
-            gateway = Gateway(
+            run = RunContext(
                 loaded=load_whole(path, secrets=secrets),
                 files=TrialFiles(path=path, folder=tmp_path / "data" / "site-file"),
                 folder=data,
                 secrets=secrets,
                 notify=Notify(address=None),
             )
+            gateway = Gateway(run)
             async with asyncio.TaskGroup() as group:
                 living = group.create_task(gateway.live())
                 try:

@@ -11,6 +11,7 @@ from waiting import until
 
 from drivers.modbus.messages import Write
 from drivers.modbus.profile import load_profile
+from gateway.app.contexts import RunContext
 from gateway.app.gateway import Gateway
 from gateway.app.systemd import Notify
 from gateway.runtime.data_folder import DataFolder
@@ -47,13 +48,14 @@ async def test_the_output_is_off_when_the_house_has_ended(tmp_path):
         path.write_text(SITE.format(port=port))
         with DataFolder.open(tmp_path / "data") as folder:
             secrets = Secrets(folder=tmp_path, environ={})
-            house = Gateway(
+            run = RunContext(
                 loaded=load_whole(path, secrets=secrets),
                 files=TrialFiles(path=path, folder=tmp_path / "site-file"),
                 folder=folder,
                 secrets=secrets,
                 notify=Notify(address=None),
             )
+            house = Gateway(run)
             async with asyncio.timeout(30), asyncio.TaskGroup() as group:
                 living = group.create_task(house.live())
                 gate = house.field.field.gates[101]
