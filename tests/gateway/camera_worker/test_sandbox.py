@@ -133,6 +133,7 @@ def test_a_worker_reaches_footage_and_libraries_and_nothing_of_the_gateway(data)
 async def test_a_worker_whose_media_folder_is_another_one_ends_and_is_begun_anew(start_worker):
     """Its rights are for the disk that was mounted; another disk gets another worker."""
     worker = await start_worker(read_reports=False)
+    await worker.assign()  # it serves once it is confined to its folder
     worker.media.rename(worker.media.with_name("away"))
     worker.media.mkdir()
     await until(lambda: worker.process.poll() is not None)
