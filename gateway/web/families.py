@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 
 from gateway.web.auth.callers import Caller
-from gateway.web.http.bodies import SentChange, read_body, read_change, read_query
+from gateway.web.http.bodies import SentChange, path_id, read_body, read_change, read_query
 from gateway.web.http.envelope import from_json_text
 from gateway.web.operation import Operation
 
@@ -34,19 +34,22 @@ class Answering:
     """A family's method, the operations that it answers, and the types of its parameters.
 
     A parameter gets what its type names: the request, its caller, or the validated body (of a GET, the query). A change
-    of a record comes as `SentChange[model]`. A model that is returned is sent as JSON.
+    of a record comes as `SentChange[model]`, the path's `{id}` as an `int`, and another of its places as the `str` of
+    the same name. A model that is returned is sent as JSON.
     """
 
     method: Method
     operations: tuple[Operation, ...]
-    takes: tuple[Any, ...]
+    takes: tuple[tuple[str, Any], ...]
 
     async def answer(
         self, family: object, operation: Operation, request: web.Request, caller: Caller
     ) -> web.StreamResponse:
         """Answer a request. Raises RequestRefused for a body or a query that is not as it should be."""
         given: dict[Any, object] = {web.Request: request, Caller: caller}
-        arguments = [given[kind] if kind in given else await _sent(request, operation, kind) for kind in self.takes]
+        arguments = [
+            given[kind] if kind in given else await _sent(request, operation, name, kind) for name, kind in self.takes
+        ]
         answer = await self.method(family, *arguments)
         if isinstance(answer, web.StreamResponse):
             return answer
@@ -95,11 +98,14 @@ def _answering(item: Operation, method: Method | Answering) -> Answering:
         return replace(method, operations=(item, *method.operations))
     hints = get_type_hints(method)
     answer = hints.pop("return")
-    takes = tuple(hints.values())
+    takes = tuple(hints.items())
     if isinstance(answer, type) and issubclass(answer, BaseModel):
         item = replace(item, answer=answer)
-    for kind in takes:
-        if kind not in (web.Request, Caller):
+    for name, kind in takes:
+        if kind in (int, str):
+            if f"{{{'id' if kind is int else name}}}" not in item.path:
+                raise TypeError(f"{item.path} has no place for {name}")
+        elif kind not in (web.Request, Caller):
             item = replace(item, query=kind) if item.method == "GET" else replace(item, body=_body(kind))
     return Answering(method, (item,), takes)
 
@@ -109,7 +115,9 @@ def _body(kind: Any) -> Any:
     return get_args(kind)[0] if get_origin(kind) is SentChange else kind
 
 
-async def _sent(request: web.Request, item: Operation, kind: Any) -> object:
+async def _sent(request: web.Request, item: Operation, name: str, kind: Any) -> object:
+    if kind in (int, str):
+        return path_id(request) if kind is int else request.match_info[name]
     if get_origin(kind) is SentChange:
         return await read_change(request, _body(kind))
     return read_query(request, kind) if item.method == "GET" else await read_body(request, kind)

@@ -20,7 +20,6 @@ from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.families import Family, operation
 from gateway.web.http.addresses import public_origin
-from gateway.web.http.bodies import path_id
 from gateway.web.http.dates import asked_period
 from gateway.web.http.files import MP4, as_file, in_time
 from gateway.web.legacy.answers import (
@@ -175,8 +174,8 @@ class LegacyVideo(Family):
         purpose="A recording as MP4",
         answer_type="video/mp4",
     )
-    async def _clip(self, request: web.Request) -> web.StreamResponse:
-        known = await self._camera_events.get(path_id(request))
+    async def _clip(self, recording_id: int) -> web.StreamResponse:
+        known = await self._camera_events.get(recording_id)
         if known is None:
             raise NotFoundError("there is no such recording")
         async with in_time():

@@ -29,7 +29,7 @@ from gateway.web.auth.callers import Caller
 from gateway.web.auth.link_makers import LinkMakers, maker_of
 from gateway.web.families import Family, operation
 from gateway.web.http.addresses import address_of, public_origin
-from gateway.web.http.bodies import Body, Id, Text, path_id, validated
+from gateway.web.http.bodies import Body, Id, Text, validated
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import as_guarded_file
 from gateway.web.http.uploads import Form, UploadPlaces, receive_form
@@ -213,8 +213,10 @@ class EvidenceFamily(Family):
         "access",
         purpose="Create an evidence access link, or take links back",
     )
-    async def _access(self, wanted: EvidenceAccessBody, request: web.Request, caller: Caller) -> EvidenceAccessAnswer:
-        evidence = await self._evidence(path_id(request))
+    async def _access(
+        self, evidence_id: int, wanted: EvidenceAccessBody, request: web.Request, caller: Caller
+    ) -> EvidenceAccessAnswer:
+        evidence = await self._evidence(evidence_id)
         now = self._clock.wall()
         if wanted.revoke:
             return EvidenceAccessAnswer(access=await self._revoked(evidence, wanted.link_id, caller, now))
@@ -262,8 +264,7 @@ class EvidenceFamily(Family):
         purpose="The file of an evidence access link",
         answer_type="application/octet-stream",
     )
-    async def _file(self, request: web.Request) -> web.StreamResponse:
-        token = request.match_info["token"]
+    async def _file(self, token: str, request: web.Request) -> web.StreamResponse:
         now = self._clock.wall()
         link = await self._rows.link(token) if _TOKEN.fullmatch(token) else None
         good = link is not None and link.is_good(now=now.micros)

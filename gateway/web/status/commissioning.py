@@ -112,9 +112,8 @@ class StatusCommissioning(Family):
         self._begun: dict[str, _Begun] = {}
 
     @operation("GET", "/status/commissioning/lane/{lane}", _MAY, "commissioning")
-    async def _get(self, request: web.Request) -> CommissioningAnswer:
-        lane = self._lane(request.match_info["lane"])
-        return await self._state(lane)
+    async def _get(self, lane: str) -> CommissioningAnswer:
+        return await self._state(self._lane(lane))
 
     @operation("POST", "/status/commissioning/begin", _MAY, "commissioning")
     async def _begin(self, wanted: CommissioningOf, caller: Caller) -> CommissioningAnswer:
@@ -174,9 +173,9 @@ class StatusCommissioning(Family):
         return await self._state(lane)
 
     @operation("GET", "/status/commissioning/file/{file}", _MAY, "record", answer_type=_TYPE)
-    async def _file(self, request: web.Request) -> web.StreamResponse:
-        path = self._folder / request.match_info["file"]
-        if path.name != request.match_info["file"] or path.suffix != ".json" or not path.is_file():
+    async def _file(self, file: str) -> web.StreamResponse:
+        path = self._folder / file
+        if path.name != file or path.suffix != ".json" or not path.is_file():
             raise NotFoundError("there is no such record of a commissioning")
         answer = as_file(path, _TYPE)
         answer.headers["Content-Disposition"] = f'attachment; filename="{path.name}"'

@@ -24,7 +24,6 @@ from gateway.store.events.events import Events
 from gateway.web.answers import Answer
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
-from gateway.web.http.bodies import path_id
 from gateway.web.http.dates import asked_period
 from gateway.web.operation import VIEW_CARDS, VIEW_EVENTS, XLSX
 from gateway.web.spreadsheets import Cell, Column, Spreadsheets
@@ -116,10 +115,10 @@ class EventHistory(Family):
         return EventPage(events=shown, next=before)
 
     @operation("GET", "/status/event/one/{id}", VIEW_EVENTS, "event")
-    async def _one(self, request: web.Request, caller: Caller) -> OneEvent:
-        event = await self.events.get(path_id(request))
+    async def _one(self, event_id: int, caller: Caller) -> OneEvent:
+        event = await self.events.get(event_id)
         if event is None:
-            raise NotFoundError(f"there is no event {request.match_info['id']}")
+            raise NotFoundError(f"there is no event {event_id}")
         (shown,) = visible_events(await self.states.of((event,)), user_state(caller))
         return OneEvent(event=shown)
 

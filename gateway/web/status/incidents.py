@@ -37,7 +37,7 @@ class StatusIncidents(Family):
         return IncidentAnswer(incident=IncidentFile.model_validate(await self.incidents.save(wanted.lane_id)))
 
     @operation("GET", "/status/incident/file/{file}", _MAY, "incident", answer_type=_TYPE)
-    async def _file(self, request: web.Request) -> web.StreamResponse:
-        path = self.incidents.path_of(request.match_info["file"])
+    async def _file(self, file: str) -> web.StreamResponse:
+        path = self.incidents.path_of(file)
         headers = {"Content-Type": _TYPE, "Content-Disposition": f'attachment; filename="{path.name}"'}
         return web.FileResponse(path, headers=headers)

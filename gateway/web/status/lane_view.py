@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from aiohttp import web
 from pydantic import Field
 
 from drivers.plate_text import plain_plate
@@ -91,17 +90,16 @@ class StatusLane(Family):
     states: EventStates
 
     @operation("GET", "/status/lane/points/{lane}", VIEW_DEVICES, "ages")
-    async def _points(self, request: web.Request) -> AgesAnswer:
-        return AgesAnswer(ages=self.lanes.ages(request.match_info["lane"]))
+    async def _points(self, lane: str) -> AgesAnswer:
+        return AgesAnswer(ages=self.lanes.ages(lane))
 
     @operation("GET", "/status/lane/past/{lane}", VIEW_DEVICES & VIEW_EVENTS, "passages")
-    async def _past(self, request: web.Request, caller: Caller) -> LanePast:
-        lane_id = request.match_info["lane"]
-        gate = next((lane.gate_id for lane in self.lanes.lanes() if lane.lane_id == lane_id), None)
+    async def _past(self, lane: str, caller: Caller) -> LanePast:
+        gate = next((known.gate_id for known in self.lanes.lanes() if known.lane_id == lane), None)
         if gate is None:
-            raise NotFoundError(f"no lane '{lane_id}' at this site")
-        passed = await self._newest(lane_id, gate, _PASSED, limit=_LAST)
-        read = await self._newest(lane_id, gate, _READ, limit=1)
+            raise NotFoundError(f"no lane '{lane}' at this site")
+        passed = await self._newest(lane, gate, _PASSED, limit=_LAST)
+        read = await self._newest(lane, gate, _READ, limit=1)
         shown = visible_events(await self.states.of((*passed, *read)), user_state(caller))
         return LanePast(passages=shown[: len(passed)], read=shown[len(passed)] if read else None)
 

@@ -14,7 +14,6 @@ from gateway.recording import Recording
 from gateway.web.answers import LeavesAnswer
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
-from gateway.web.http.bodies import path_id
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import as_file, in_time
 from gateway.web.operation import VIEW_EVENTS, VIEW_FOOTAGE
@@ -37,16 +36,15 @@ class StatusProofs(Family):
         self._recording = recording
 
     @operation("GET", "/status/proof/{id}", VIEW_EVENTS & VIEW_FOOTAGE, "proof")
-    async def _get(self, request: web.Request, caller: Caller) -> web.StreamResponse:
+    async def _get(self, event_id: int, caller: Caller) -> web.StreamResponse:
         async with in_time():
-            path = await self._packages.of_event(path_id(request), by=caller.username)
+            path = await self._packages.of_event(event_id, by=caller.username)
         answer = as_file(path, "application/zip")
         answer.headers["Content-Disposition"] = f'attachment; filename="{path.name}"'
         return answer
 
     @operation("GET", "/status/chain/{id}", VIEW_FOOTAGE, "leaves")
-    async def _chain(self, asked: ChainQuery, request: web.Request) -> LeavesAnswer:
-        camera_id = path_id(request)
+    async def _chain(self, camera_id: int, asked: ChainQuery) -> LeavesAnswer:
         if camera_id not in {camera.camera_id for camera in self._recording.cameras()}:
             raise NotFoundError(f"this site has no camera {camera_id}")
         if not 0 <= asked.before - asked.after - 1 <= MOST_BETWEEN:

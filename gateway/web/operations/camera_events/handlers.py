@@ -29,7 +29,7 @@ from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.families import Family, operation
-from gateway.web.http.bodies import ById, SentChange, path_id
+from gateway.web.http.bodies import ById, SentChange
 from gateway.web.http.dates import Moments, asked_period
 from gateway.web.http.envelope import success_listed
 from gateway.web.http.errors import RequestRefused
@@ -229,8 +229,8 @@ class CameraEventsFamily(Family):
         purpose="A picture of the moment",
         answer_type="image/jpeg",
     )
-    async def _thumbnail(self, request: web.Request) -> web.StreamResponse:
-        known = await self._known(path_id(request))
+    async def _thumbnail(self, camera_event_id: int) -> web.StreamResponse:
+        known = await self._known(camera_event_id)
         async with in_time():
             return as_file(await self._recording.event_thumbnail(known), JPEG)
 
@@ -245,8 +245,8 @@ class CameraEventsFamily(Family):
         refuses=(403,),
         view=ViewKind.RECORDED,
     )
-    async def _clip(self, request: web.Request) -> web.StreamResponse:
-        known = await self._known(path_id(request))
+    async def _clip(self, camera_event_id: int) -> web.StreamResponse:
+        known = await self._known(camera_event_id)
         async with in_time():
             return as_file(await self._recording.clip(known), MP4)
 
@@ -262,9 +262,8 @@ class CameraEventsFamily(Family):
         refuses=(403,),
         view=ViewKind.RECORDED,
     )
-    async def _vod(self, request: web.Request) -> web.StreamResponse:
-        known = await self._known(path_id(request))
-        file = request.match_info["file"]
+    async def _vod(self, camera_event_id: int, file: str, request: web.Request) -> web.StreamResponse:
+        known = await self._known(camera_event_id)
         async with in_time():
             if file == "master.m3u8":
                 return await as_playlist(request, await self._recording.vod_master(known))

@@ -27,7 +27,7 @@ from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.families import Family, operation
-from gateway.web.http.bodies import Body, ById, SentChange, path_id
+from gateway.web.http.bodies import Body, ById, SentChange
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import JPEG, as_file, as_playlist, in_time
@@ -138,8 +138,7 @@ class Cameras(Family):
         "status",
         purpose="What a camera of the site does now",
     )
-    async def _status(self, request: web.Request) -> CameraStatusAnswer:
-        camera_id = path_id(request)
+    async def _status(self, camera_id: int) -> CameraStatusAnswer:
         snapshot = self._snapshot(camera_id)
         if snapshot is None:
             raise NotFoundError(f"this site has no camera {camera_id}")
@@ -154,9 +153,9 @@ class Cameras(Family):
         purpose="A camera's newest picture",
         answer_type="image/jpeg",
     )
-    async def _thumbnail(self, request: web.Request) -> web.StreamResponse:
+    async def _thumbnail(self, camera_id: int) -> web.StreamResponse:
         async with in_time():
-            return as_file(await self.recording.camera_thumbnail(path_id(request)), JPEG)
+            return as_file(await self.recording.camera_thumbnail(camera_id), JPEG)
 
     @operation(
         "GET",
@@ -170,8 +169,7 @@ class Cameras(Family):
         refuses=(403,),
         view=ViewKind.LIVE,
     )
-    async def _live(self, wanted: LiveQuery, request: web.Request) -> web.StreamResponse:
-        camera_id, file = path_id(request), request.match_info["file"]
+    async def _live(self, camera_id: int, file: str, wanted: LiveQuery, request: web.Request) -> web.StreamResponse:
         if segment := _SEGMENT_FILE.fullmatch(file):
             return await as_segment(await self.recording.live.segment(camera_id, int(segment[1])))
         async with in_time():

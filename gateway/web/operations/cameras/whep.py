@@ -35,7 +35,7 @@ from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.auth.viewers import Viewers
 from gateway.web.families import Family, operation
 from gateway.web.http.addresses import address_of
-from gateway.web.http.bodies import path_id, read_text
+from gateway.web.http.bodies import read_text
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import OPEN, VIEW_CAMERAS, ViewKind
 from gateway.web.operations.cameras.open_views import OpenViews
@@ -104,8 +104,7 @@ class Whep(Family):
         status=201,
         refuses=(401, 406, 429),
     )
-    async def _open(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        camera_id = path_id(request)
+    async def _open(self, camera_id: int, request: web.Request, caller: Caller) -> web.StreamResponse:
         asker = await self._asker(request, caller, camera_id)
         offer = await _text(request, SDP)
         wait = self._unanswered.wait(asker.username, now=self._monotonic())
@@ -146,23 +145,23 @@ class Whep(Family):
         status=204,
         refuses=(412, 422, 428),
     )
-    async def _trickle(self, request: web.Request) -> web.StreamResponse:
+    async def _trickle(self, camera_id: int, view: str, request: web.Request) -> web.StreamResponse:
         fragment = await _text(request, FRAGMENT)
         named = [tag.strip().removeprefix("W/").strip('"') for tag in request.headers.get("If-Match", "").split(",")]
         tags = tuple(tag for tag in named if tag)
         try:
-            await self._viewing.trickle(path_id(request), request.match_info["view"], tags=tags, fragment=fragment)
+            await self._viewing.trickle(camera_id, view, tags=tags, fragment=fragment)
         except NotShown as error:
             raise _refused(error) from error
         return web.Response(status=204)
 
     @operation("DELETE", "/v1/camera/whep/{id}/{view}", OPEN, purpose="End watching")
-    async def _end(self, request: web.Request) -> web.StreamResponse:
+    async def _end(self, camera_id: int, view: str) -> web.StreamResponse:
         try:
-            await self._viewing.end(path_id(request), request.match_info["view"])
+            await self._viewing.end(camera_id, view)
         except NotShown as error:
             raise _refused(error) from error
-        self._views.remove(request.match_info["view"])
+        self._views.remove(view)
         return web.Response(status=200)
 
     async def _asker(self, request: web.Request, caller: Caller, camera_id: int) -> Caller:
