@@ -390,6 +390,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         4,
+        "a row kept for a caller who left before it was queued",
+        "gateway/store/outbox/pending_writes.py",
+        "            if left:\n",
+        "            if False:\n",
+        ("tests/gateway/central/test_waiting_callers.py",),
+    ),
+    Mutation(
+        4,
         "what was sent marked back as not begun",
         "gateway/central/push/batch_upload.py",
         "        self._untried.discard(row.id)\n",

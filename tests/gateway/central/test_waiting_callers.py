@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 
 import pytest
 from waiting import until
@@ -87,6 +88,22 @@ async def test_a_change_whose_caller_left_is_made_on_both_sides(central, store, 
     assert json.loads((await store.devices.get(102)).record)["description"] == "by the oak"
 
 
+async def test_a_write_whose_caller_left_before_it_was_queued_goes_up(central, store, down, writes, go_up):
+    disk = threading.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(store.database.write(lambda _: disk.wait(30)))
+        await until(lambda: store.waiting == 1)
+        writing = group.create_task(writes.write(CARD_CREATE, {"number": "77123"}))
+        await until(lambda: store.waiting == 2)
+        writing.cancel()
+        await asyncio.wait([writing])
+        disk.set()
+    await until(lambda: store.waiting == 0)
+    await go_up()
+    assert [card["number"] for card in central.cards.values()].count("77123") == 1
+    await all_is_well(store)
+
+
 async def test_a_card_is_lost_here_though_the_caller_left_and_central_is_gone(central, store, down, writes, sender):
     lost = {"id": 4001, "status": "lost"}
     await leave(central, writes, CARD_LIFECYCLE, lost, done=lambda: central.cards[4001]["status"] == "lost")
@@ -154,10 +171,10 @@ async def test_a_camera_is_deleted_on_both_sides(central, store, down, writes, g
 
 async def test_writes_of_one_card_go_in_the_order_in_which_they_came(central, store, down, writes, go_up):
     central.faults = Faults(paths="/v1/access", latency_seconds=0.1)
-    await asyncio.gather(
-        writes.write(CARD_UPDATE, {"id": 4001, "note": "first"}),
-        writes.write(CARD_UPDATE, {"id": 4001, "note": "second"}),
-    )
+    async with asyncio.TaskGroup() as group:
+        group.create_task(writes.write(CARD_UPDATE, {"id": 4001, "note": "first"}))
+        await until(lambda: sent(central, "/v1/access"))
+        group.create_task(writes.write(CARD_UPDATE, {"id": 4001, "note": "second"}))
     await go_up()
     assert central.cards[4001]["note"] == json.loads((await store.cards.get(4001)).record)["note"] == "second"
     await all_is_well(store)
