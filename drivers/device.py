@@ -40,6 +40,14 @@ class SharedLine(Protocol):
         ...
 
 
+class NamedLine(NamedTuple):
+    """The line of a device: the name of its link, its settings, and whether no other device is on it."""
+
+    name: str
+    spec: LinkSpec
+    is_alone: bool
+
+
 class LineNumber(NamedTuple):
     """The setting that tells a device from others on its line: its key, its value, and the value to compare."""
 
@@ -131,8 +139,12 @@ class Device(Section):
         """Return what tells the device from others on its line, None for a device that has nothing such."""
         return None
 
-    def line_faults(self, name: str, spec: LinkSpec) -> Iterator[tuple[str, str]]:  # noqa: ARG002  # for subclasses
-        """Yield what is wrong with the device on the link of this name: a key of the section, and why."""
+    def line_faults(self, line: NamedLine) -> Iterator[tuple[str, str]]:  # noqa: ARG002  # for subclasses
+        """Yield what is wrong with the device on this line: a key of the section, and why."""
+        yield from ()
+
+    def profile_faults(self, line: NamedLine, find_profile: FindProfile) -> Iterator[tuple[str, str]]:  # noqa: ARG002
+        """Yield likewise what its profile makes wrong. It is called only where `abilities` raised nothing."""
         yield from ()
 
     def new_line(self, name: str, sharing: Sequence[Device], parts: Surroundings) -> SharedLine | None:  # noqa: ARG002

@@ -149,8 +149,13 @@ def _of_its_kind(value: object, handler: ValidatorFunctionWrapHandler) -> Device
     except ValidationError:
         raise
     except Exception as error:  # a section of another distribution may raise anything
-        why = f"driver {driver!r} cannot check its section: {type(error).__name__}: {error}".splitlines()[0]
+        why = why_unsound(driver, error)
         raise _refused(PydanticCustomError("value_error", "{error}", {"error": why}), driver) from error
+
+
+def why_unsound(driver: str, error: Exception) -> str:
+    """Say that the section of another distribution's driver has raised an error that is none of its own kind."""
+    return f"driver {driver!r} cannot check its section: {type(error).__name__}: {error}".splitlines()[0]
 
 
 def _refused(kind: str | PydanticCustomError, driver: object) -> ValidationError:

@@ -13,6 +13,7 @@ from drivers.device import (
     FindProfile,
     GateDevice,
     LineNumber,
+    NamedLine,
     ProfiledDevice,
     Surroundings,
     loaded,
@@ -22,7 +23,6 @@ from drivers.modbus.profile import load_profile, load_unit_profile
 
 if TYPE_CHECKING:
     from drivers.bus.bus import Bus
-    from drivers.link import LinkSpec
     from drivers.modbus.gate import ModbusGate
     from drivers.modbus.inputs import ModbusInputs
 
@@ -45,12 +45,12 @@ class ModbusDevice(ProfiledDevice):
         """Return the unit's address; the two addresses of a TCP device itself count as one."""
         return LineNumber("unit", self.unit, _SELF if self.framing == "tcp" and self.unit in ITSELF else self.unit)
 
-    def line_faults(self, name: str, spec: LinkSpec) -> Iterator[tuple[str, str]]:
+    def line_faults(self, line: NamedLine) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with framing, data bits and unit on this line."""
-        if self.framing == "tcp" and spec.is_serial:
-            yield "framing", f"'tcp' cannot go over the serial port of {name!r}; write 'rtu'"
-        if spec.data_bits != 8 and spec.is_serial:
-            yield "link", f"Modbus has 8 data bits; change that of {name!r}"
+        if self.framing == "tcp" and line.spec.is_serial:
+            yield "framing", f"'tcp' cannot go over the serial port of {line.name!r}; write 'rtu'"
+        if line.spec.data_bits != 8 and line.spec.is_serial:
+            yield "link", f"Modbus has 8 data bits; change that of {line.name!r}"
         if self.framing == "rtu" and self.unit == 0:
             yield "unit", "0 addresses all devices of the line, and none answers"
         if self.unit > _LAST_UNIT and (self.framing == "rtu" or self.unit != _SELF):

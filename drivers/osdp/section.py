@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from drivers.device import CardReaderDevice, Device, LineNumber, Surroundings
+from drivers.device import CardReaderDevice, Device, LineNumber, NamedLine, Surroundings
 from drivers.settings import ReaderKey
 
 if TYPE_CHECKING:
-    from drivers.link import LinkSpec
     from drivers.osdp.line import OsdpLine
     from drivers.osdp.reader import OsdpReader
 
@@ -50,10 +49,11 @@ class OsdpReaderDevice(CardReaderDevice):
         """Return the reader's address."""
         return LineNumber("address", self.address, self.address)
 
-    def line_faults(self, name: str, spec: LinkSpec) -> Iterator[tuple[str, str]]:
+    def line_faults(self, line: NamedLine) -> Iterator[tuple[str, str]]:
         """Yield a fault for a line with other characters than OSDP has."""
+        spec = line.spec
         if (spec.parity, spec.stop_bits, spec.data_bits) != ("none", 1, 8):
-            yield "link", f"OSDP has 8 data bits, no parity and 1 stop bit; change that of {name!r}"
+            yield "link", f"OSDP has 8 data bits, no parity and 1 stop bit; change that of {line.name!r}"
 
     def new_line(self, name: str, sharing: Sequence[Device], parts: Surroundings) -> OsdpLine:
         """Return the line of these readers. Raises ValueError for a key that cannot be used."""

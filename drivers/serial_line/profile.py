@@ -209,6 +209,11 @@ class DeviceProfile(Part):
         yield from ((name, query.send) for name, query in self.queries())
 
     @property
+    def sends_unasked(self) -> bool:
+        """True when its devices send by themselves, so that they share a line with nobody."""
+        return False
+
+    @property
     def names_unit(self) -> bool:
         """True when its devices have addresses, so that several can share a line."""
         return any(template.names_unit for _, template in self.sends())
@@ -333,6 +338,11 @@ class TagReaderProfile(DeviceProfile):
     replies: Framing
     readings: tuple[Written, ...] = Field(min_length=1)
     tags: Tags
+
+    @property
+    def sends_unasked(self) -> bool:
+        """True when the reader is not polled."""
+        return self.poll is None
 
     def queries(self) -> Iterator[tuple[str, Query]]:
         """Iterate over the query for tags, if there is one."""

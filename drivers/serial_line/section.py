@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -14,6 +15,7 @@ from drivers.device import (
     FindProfile,
     GateDevice,
     LineNumber,
+    NamedLine,
     ProfiledDevice,
     ReaderDevice,
     Surroundings,
@@ -26,7 +28,7 @@ from drivers.settings import HOLD_SECONDS, HoldSeconds
 if TYPE_CHECKING:
     from drivers.bus.bus import Bus
     from drivers.serial_line.gate import SerialGate
-    from drivers.serial_line.profile import TagReaderProfile
+    from drivers.serial_line.profile import DeviceProfile, GateProfile, TagReaderProfile
     from drivers.serial_line.reader import SerialReader
     from drivers.serial_line.tag_reader import PolledTagReader, SpeakingTagReader
 
@@ -42,6 +44,23 @@ class SerialDevice(ProfiledDevice):
         """Return the device's address."""
         return LineNumber("unit", self.unit, self.unit)
 
+    @abstractmethod
+    def read_profile(self, find_profile: FindProfile) -> DeviceProfile:
+        """Return the device's profile. Raises ProfileError."""
+
+    def profile_faults(self, line: NamedLine, find_profile: FindProfile) -> Iterator[tuple[str, str]]:
+        """Yield faults of a line that cannot send breaks, or that it cannot share: each needs a poll and an address."""
+        profile = self.read_profile(find_profile)
+        if profile.line.break_us and not line.spec.is_serial:
+            message = (
+                f"{profile.name} wants a break before each frame, which {line.name!r} cannot send; use a serial port"
+            )
+            yield "link", message
+        if not line.is_alone and profile.sends_unasked:
+            yield "link", f"{profile.name} sends unasked and cannot share {line.name!r}"
+        elif not line.is_alone and not profile.names_unit:
+            yield "link", f"{profile.name} has no address and cannot share {line.name!r}"
+
 
 class SerialGateDevice(SerialDevice, GateDevice):
     """A gate controller with frames of its own on a serial line, driven by a profile."""
@@ -56,23 +75,26 @@ class SerialGateDevice(SerialDevice, GateDevice):
 
     def abilities(self, find_profile: FindProfile) -> Abilities:
         """Return points and commands of the profile. Raises ProfileError."""
-        from drivers.serial_line.profile import load_gate_profile  # noqa: PLC0415  # only a site with one loads it
-
-        profile = loaded(self.profile, find_profile, load_gate_profile)
+        profile = self.read_profile(find_profile)
         return gate_abilities(profile.points, profile.position, profile.commands)
 
     def build(self, parts: Surroundings) -> SerialGate:
         """Build the driver."""
         from drivers.serial_line.gate import SerialGate  # noqa: PLC0415  # only a site with one loads it
-        from drivers.serial_line.profile import load_gate_profile  # noqa: PLC0415
 
         return SerialGate(
             device_id=self.id,
             bus=parts.bus,
-            profile=loaded(self.profile, parts.find_profile, load_gate_profile),
+            profile=self.read_profile(parts.find_profile),
             unit=self.unit,
             monotonic=parts.monotonic,
         )
+
+    def read_profile(self, find_profile: FindProfile) -> GateProfile:
+        """Return the gate's profile. Raises ProfileError."""
+        from drivers.serial_line.profile import load_gate_profile  # noqa: PLC0415  # only a site with one loads it
+
+        return loaded(self.profile, find_profile, load_gate_profile)
 
 
 class SerialTagReaderDevice(SerialDevice, ReaderDevice):
@@ -84,18 +106,18 @@ class SerialTagReaderDevice(SerialDevice, ReaderDevice):
 
     def new_line(self, name: str, sharing: Sequence[Device], parts: Surroundings) -> Bus | None:  # noqa: ARG002
         """Return the bus of a reader that is polled; None for one that sends by itself."""
-        return None if self._read_profile(parts.find_profile).poll is None else _bus(name, parts)
+        return None if self.read_profile(parts.find_profile).poll is None else _bus(name, parts)
 
     def abilities(self, find_profile: FindProfile) -> Abilities:
         """Return the abilities of a device without points. Raises ProfileError."""
-        self._read_profile(find_profile)
+        self.read_profile(find_profile)
         return Abilities()
 
     def build(self, parts: Surroundings) -> SpeakingTagReader | PolledTagReader:
         """Build the driver."""
         from drivers.serial_line.tag_reader import PolledTagReader, SpeakingTagReader  # noqa: PLC0415
 
-        profile = self._read_profile(parts.find_profile)
+        profile = self.read_profile(parts.find_profile)
         if profile.poll is None:
             return SpeakingTagReader(
                 device_id=self.id,
@@ -115,7 +137,8 @@ class SerialTagReaderDevice(SerialDevice, ReaderDevice):
             monotonic=parts.monotonic,
         )
 
-    def _read_profile(self, find_profile: FindProfile) -> TagReaderProfile:
+    def read_profile(self, find_profile: FindProfile) -> TagReaderProfile:
+        """Return the reader's profile. Raises ProfileError."""
         from drivers.serial_line.profile import load_tag_reader_profile  # noqa: PLC0415
 
         return loaded(self.profile, find_profile, load_tag_reader_profile)

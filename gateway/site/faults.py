@@ -9,13 +9,14 @@ from types import MappingProxyType
 from pydantic import ValidationError
 
 from drivers.device import Device, GateDevice, LineKind, ReaderDevice
+from drivers.kinds import BUILT_IN, why_unsound
 from drivers.modbus.section import ModbusDevice
 from gateway.domain.errors import ConfigError
 from gateway.domain.footage import CAMERAS_PER_WORKER
 from gateway.domain.validation_messages import words_of
 from gateway.site.addresses import Endpoint, real_line
 from gateway.site.fault import Fault, with_names
-from gateway.site.models import LaneInput, LaneSection, PointRef, Site
+from gateway.site.models import LaneInput, LaneSection, Link, PointRef, Site
 
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _KINDS_OF_LINES: Mapping[LineKind, str] = {
@@ -149,35 +150,57 @@ def _is_own(endpoint: Endpoint, site: Site) -> bool:
     return is_here and endpoint.port == site.api.port
 
 
+class _UsedLink:
+    """A link with the devices on it so far, and the numbers that they have there, by key and value."""
+
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self.users: list[tuple[int, Device]] = []
+        self.numbers: dict[tuple[str, int], int] = {}
+
+
 def _device_faults(site: Site) -> Iterator[Fault]:
-    links = {link.id: link for link in site.links}
-    sharing: dict[str, list[tuple[int, Device]]] = {}
-    numbers: dict[tuple[str, str, int], int] = {}
+    links = {link.id: _UsedLink(link) for link in site.links}
     for index, device in enumerate(site.devices):
-        place, link = f"devices[{index}]", links.get(device.link)
-        if link is None:
+        place = f"devices[{index}]"
+        if (used := links.get(device.link)) is None:
             yield Fault(f"{place}.link", f"no link {device.link!r}")
-            continue
-        fits = device.line_kinds()
-        if link.kind not in fits:
-            wanted = " or ".join(_KINDS_OF_LINES[kind] for kind in fits)
-            yield Fault(f"{place}.link", f"{device.link!r} must be {wanted} for this device")
-            continue
-        users = sharing.setdefault(device.link, [])
-        first_index, first = users[0] if users else (index, device)
-        if users and not (device.shares_as and device.shares_as == first.shares_as):
-            yield Fault(f"{place}.link", f"{device.link!r} is already used by devices[{first_index}]")
-            continue
-        users.append((index, device))
-        if device.most_on_line is not None and len(users) == device.most_on_line + 1:
-            yield Fault(f"{place}.link", f"{device.link!r} has more than {device.most_on_line} devices")
-        yield from (Fault(f"{place}.{key}", why) for key, why in device.line_faults(link.id, link.spec()))
-        yield from _fault_beside(place, device, first, first_index)
-        if (number := device.number()) is not None:
-            other = numbers.setdefault((device.link, number.key, number.compared), index)
-            if other != index:
-                message = f"{number.value} on {device.link!r} is already used by devices[{other}]"
-                yield Fault(f"{place}.{number.key}", message)
+        else:
+            yield from of_section(place, device, _faults_on_line(site, index, used))
+
+
+def of_section(place: str, device: Device, faults: Iterator[Fault]) -> Iterator[Fault]:
+    """Yield faults that a device's section tells. That of another distribution may raise anything, which is a fault."""
+    try:
+        yield from faults
+    except Exception as error:
+        if type(device) in BUILT_IN:
+            raise
+        yield Fault(f"{place}.driver", why_unsound(device.driver, error))
+
+
+def _faults_on_line(site: Site, index: int, used: _UsedLink) -> Iterator[Fault]:
+    """Yield the faults of a device on its link, and add it to those that use the link."""
+    device, place = site.devices[index], f"devices[{index}]"
+    fits = device.line_kinds()
+    if used.link.kind not in fits:
+        wanted = " or ".join(_KINDS_OF_LINES[kind] for kind in fits)
+        yield Fault(f"{place}.link", f"{device.link!r} must be {wanted} for this device")
+        return
+    first_index, first = used.users[0] if used.users else (index, device)
+    if used.users and not (device.shares_as and device.shares_as == first.shares_as):
+        yield Fault(f"{place}.link", f"{device.link!r} is already used by devices[{first_index}]")
+        return
+    used.users.append((index, device))
+    if device.most_on_line is not None and len(used.users) == device.most_on_line + 1:
+        yield Fault(f"{place}.link", f"{device.link!r} has more than {device.most_on_line} devices")
+    yield from (Fault(f"{place}.{key}", why) for key, why in device.line_faults(site.named_line(used.link)))
+    yield from _fault_beside(place, device, first, first_index)
+    if (number := device.number()) is not None:
+        other = used.numbers.setdefault((number.key, number.compared), index)
+        if other != index:
+            message = f"{number.value} on {device.link!r} is already used by devices[{other}]"
+            yield Fault(f"{place}.{number.key}", message)
 
 
 def _fault_beside(place: str, device: Device, first: Device, first_index: int) -> Iterator[Fault]:

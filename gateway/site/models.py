@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator, model_validator
 
-from drivers.device import LineKind
+from drivers.device import LineKind, NamedLine
 from drivers.kinds import AnyDevice
 from drivers.settings import Name, RecordId, Section, Slug
 from gateway.site.access_sections import AreaSection, HolidaySection, LadderSection, ScheduleSection
@@ -282,3 +282,8 @@ class Site(Section):
     holidays: tuple[HolidaySection, ...] = ()
     lanes: tuple[LaneSection, ...] = ()
     cameras: tuple[Camera, ...] = ()
+
+    def named_line(self, link: Link) -> NamedLine:
+        """Return a link in the form in which the sections of its devices check it."""
+        is_alone = sum(device.link == link.id for device in self.devices) == 1
+        return NamedLine(link.id, link.spec(), is_alone=is_alone)

@@ -1,25 +1,19 @@
-"""Checks of devices and lanes against device profiles, on Modbus and on serial lines."""
+"""Checks of devices and lanes against device profiles."""
 
 from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from drivers.device import Abilities, Device, GateDevice, ProfiledDevice
 from drivers.profile_file import ProfileError
-from drivers.serial_line.section import SerialDevice, SerialTagReaderDevice
-from gateway.site.addresses import Endpoint
 from gateway.site.fault import Fault
-from gateway.site.faults import faults_of
-from gateway.site.models import LaneSection, Link, PointRef, Site
-
-if TYPE_CHECKING:
-    from drivers.serial_line.profile import DeviceProfile
+from gateway.site.faults import faults_of, of_section
+from gateway.site.models import LaneSection, PointRef, Site
 
 
 def profile_faults(site: Site, folders: Iterable[Path], find: Callable[[str], Path | None]) -> Iterator[Fault]:
@@ -34,17 +28,26 @@ def profile_faults(site: Site, folders: Iterable[Path], find: Callable[[str], Pa
             unfit.add(index)
             yield Fault(f"devices[{index}].profile", fault)
     for index, device in enumerate(site.devices):
-        if index in unfit:
-            continue
-        try:
-            known[device.id] = device, device.abilities(find)
-        except ProfileError as error:
-            unfit.add(index)
-            found = find(device.profile) if isinstance(device, ProfiledDevice) else None
-            yield from _faults_in_file(f"devices[{index}].profile", found, error)
-    yield from serial_faults(site, find, unfit)
+        if index not in unfit:
+            yield from of_section(f"devices[{index}]", device, _faults_by_section(site, index, find, known))
     for index, lane in enumerate(site.lanes):
         yield from _lane_faults(f"lanes[{index}]", lane, known)
+
+
+def _faults_by_section(
+    site: Site, index: int, find: Callable[[str], Path | None], known: dict[int, tuple[Device, Abilities]]
+) -> Iterator[Fault]:
+    """Yield the faults in a device's profile and those that follow from it; add its abilities to `known`."""
+    device, place = site.devices[index], f"devices[{index}]"
+    try:
+        known[device.id] = device, device.abilities(find)
+    except ProfileError as error:
+        yield from _faults_in_file(f"{place}.profile", find(device.profile_name), error)
+        return
+    link = next((link for link in site.links if link.id == device.link), None)
+    if link is not None:
+        faults = device.profile_faults(site.named_line(link), find)
+        yield from (Fault(f"{place}.{key}", why) for key, why in faults)
 
 
 def _faults_in_file(place: str, file: Path | None, error: ProfileError) -> Iterator[Fault]:
@@ -143,52 +146,3 @@ def _named_points(lane: LaneSection) -> Iterator[tuple[str, PointRef, str]]:
         for field, ref in (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit))
         if ref is not None
     )
-
-
-def serial_faults(site: Site, find: Callable[[str], Path | None], unfit: Collection[int]) -> Iterator[Fault]:
-    """Yield the faults of serial gates and tag readers that follow from their profiles and lines.
-
-    Devices whose index is in `unfit` are left out: their profile cannot be used, which is reported already.
-    """
-    links = {link.id: link for link in site.links}
-    users: dict[str, list[tuple[int, SerialDevice, DeviceProfile]]] = {}
-    for index, device in enumerate(site.devices):
-        if not isinstance(device, SerialDevice):
-            continue
-        found = find(device.profile) if index not in unfit else None
-        if found is None:
-            continue
-        profile = _profile_of(device, found)
-        if device.link in links:
-            yield from _line_faults(index, profile, links[device.link])
-        users.setdefault(device.link, []).append((index, device, profile))
-    for sharing in users.values():
-        yield from _sharing_faults(sharing)
-
-
-def _profile_of(device: SerialDevice, found: Path) -> DeviceProfile:
-    from drivers.serial_line.profile import (  # noqa: PLC0415  # only a site with serial devices loads it
-        load_gate_profile,
-        load_tag_reader_profile,
-    )
-
-    if isinstance(device, SerialTagReaderDevice):
-        return load_tag_reader_profile(found)
-    return load_gate_profile(found)
-
-
-def _line_faults(index: int, profile: DeviceProfile, link: Link) -> Iterator[Fault]:
-    if profile.line.break_us and isinstance(link.line(), Endpoint):
-        message = f"{profile.name} wants a break before each frame, which {link.id!r} cannot send; use a serial port"
-        yield Fault(f"devices[{index}].link", message)
-
-
-def _sharing_faults(sharing: list[tuple[int, SerialDevice, DeviceProfile]]) -> Iterator[Fault]:
-    """Yield faults for devices that cannot share a line: each must be polled and have an address."""
-    from drivers.serial_line.profile import TagReaderProfile  # noqa: PLC0415  # likewise
-
-    for index, device, profile in sharing:
-        if len(sharing) > 1 and isinstance(profile, TagReaderProfile) and profile.poll is None:
-            yield Fault(f"devices[{index}].link", f"{profile.name} sends unasked and cannot share {device.link!r}")
-        elif len(sharing) > 1 and not profile.names_unit:
-            yield Fault(f"devices[{index}].link", f"{profile.name} has no address and cannot share {device.link!r}")

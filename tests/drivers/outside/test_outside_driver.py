@@ -260,6 +260,15 @@ def test_a_section_that_raises_anything_is_told(packages, site):
     assert fault == ("devices[0].driver (device 101): driver 'acme-gate' cannot check its section: KeyError: 'token'")
 
 
+@pytest.mark.parametrize("question", ["line_kinds(self)", "number(self)", "abilities(self, find_profile)"])
+def test_a_section_that_cannot_answer_is_told(packages, site, question):
+    install(packages)
+    section = packages / "acme_gate" / "section.py"
+    section.write_text(section.read_text() + f"\n    def {question}:\n        raise KeyError('token')\n")
+    fault = "devices[0].driver (device 101): driver 'acme-gate' cannot check its section: KeyError: 'token'"
+    assert told(site()) == fault
+
+
 def test_a_name_that_two_distributions_use_is_told(packages, site):
     install(packages)
     install(packages, by="acme-fork")
