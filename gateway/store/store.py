@@ -42,7 +42,6 @@ from gateway.store.footage.clock_corrections import ClockCorrections
 from gateway.store.footage.evidence import EvidenceRows
 from gateway.store.footage.segments import Segments
 from gateway.store.outbox.backlog_quota import DEFAULT_BYTES, BacklogQuota, check_backlog
-from gateway.store.outbox.conflicts import ChangeBases
 from gateway.store.outbox.delivered_records import DeliveredRecords
 from gateway.store.outbox.deliveries import RecentWrites
 from gateway.store.outbox.outbox import Outbox
@@ -155,7 +154,6 @@ class Store:
         self.backlog = BacklogQuota(database=database, most=backlog_bytes)
         self.pending_writes = PendingWrites(database=database, changes=changes, recent=recent, quota=self.backlog)
         self.references = References(database=database)
-        self.change_bases = ChangeBases(database=database, changes=changes)
         self.registered_devices = RegisteredDevices(database=database, changes=changes)
 
     def _add_accounts(self, seal: SecondFactorSeal) -> None:

@@ -13,21 +13,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 
 import structlog
 
 from gateway.central.client.answers import JsonObject
-from gateway.central.client.client import CentralClient
-from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import DeliveryRequest, answered_record, delivery_request, given_id
 from gateway.central.push.unknown_outcomes import AnsweredCreate, UnknownCreate
+from gateway.central.push.upstream import Upstream
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.domain.references import may_name_provisional
 from gateway.domain.writes import WriteOperation
-from gateway.runtime.clock import Clock
 from gateway.store import Delivery, OutboxRow
-from gateway.store.outbox.outbox import Outbox
 
 log = structlog.get_logger(__name__)
 
@@ -51,34 +47,29 @@ class BatchUpload:
     """Upload of rows of different records, oldest first: several at once where there are many.
 
     `park` is called with a row that has no operation, `on_failure` with one that central did not accept (it returns
-    whether to go on), `on_acknowledged` with one that central accepted. `with_ids` adds the ids to answers that lack
-    them.
+    whether to go on), `on_acknowledged` with one that central accepted.
     """
 
     def __init__(
         self,
-        *,
-        client: CentralClient,
-        outbox: Outbox,
-        clock: Clock,
+        upstream: Upstream,
         rows: Sequence[OutboxRow],
+        *,
         park: Callable[[OutboxRow, CentralRefused], Awaitable[None]],
         on_failure: Callable[[OutboxRow, DeliveryRequest, CentralUnavailable | CentralRefused], Awaitable[bool]],
-        with_ids: Callable[[Sequence[AnsweredCreate]], AbstractAsyncContextManager[tuple[JsonObject, ...]]],
         on_acknowledged: Callable[[OutboxRow], Awaitable[None]],
-        newest: NewestIds,
     ) -> None:
-        self._newest = newest
-        self._client = client
-        self._outbox = outbox
-        self._clock = clock
+        self._newest = upstream.newest
+        self._client = upstream.client
+        self._outbox = upstream.store.outbox
+        self._clock = upstream.clock
         self._rows = rows
         self._park = park
         self._on_failure = on_failure
-        self._with_ids = with_ids
+        self._with_ids = upstream.outcomes.with_ids
         self._on_acknowledged = on_acknowledged
         self._at_once = min(_AT_ONCE, 1 + len(rows) // _ROWS_FOR_ANOTHER)
-        self._ends_at = clock.monotonic() + _LONGEST_SECONDS
+        self._ends_at = self._clock.monotonic() + _LONGEST_SECONDS
         self._begun: asyncio.Queue[OutboxRow | None] = asyncio.Queue(_BEGUN_TOGETHER)
         self._answered: list[Delivery] = []
         self._unnamed: list[AnsweredCreate] = []

@@ -21,7 +21,6 @@ from gateway.central.client.answers import CentralDenied, CentralFailed, JsonObj
 from gateway.central.client.not_found import NOT_FOUND, doubt
 from gateway.central.client.pace import ReturnHold
 from gateway.central.push.batch_upload import BatchUpload, can_batch
-from gateway.central.push.conflicting_changes import ConflictingChanges, base_of
 from gateway.central.push.delivered_record import names_lost_card
 from gateway.central.push.events import OutboxEvents
 from gateway.central.push.own_records import Look
@@ -31,11 +30,12 @@ from gateway.central.push.search_attempts import Absent, Found
 from gateway.central.push.unknown_outcomes import UnknownCreate
 from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND as CARD
-from gateway.domain.conflicts import READS
+from gateway.domain.conflicts import READS, settle
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import CARD_CREATE, Effect
 from gateway.runtime.supervision import Backoff
 from gateway.store import OutboxRow, Resolved
+from gateway.store.outbox.rows import body_object
 
 log = structlog.get_logger(__name__)
 
@@ -88,6 +88,7 @@ class OutboxSender:
         card_renamed: Callable[[int, int], None] | None = None,
         held_seconds: float = 0.0,
     ) -> None:
+        self._upstream = upstream
         self._client = upstream.client
         self._newest = upstream.newest
         self._restore = upstream.restore
@@ -98,7 +99,6 @@ class OutboxSender:
         self._cards = upstream.cards
         self._clock = clock = upstream.clock
         self._events = OutboxEvents(store=upstream.store, clock=clock)
-        self._conflicting_changes = ConflictingChanges(cards=upstream.cards, events=self._events)
         self._card_renamed = card_renamed
         self._row_backoff = row_backoff or Backoff(first=2.0, longest=300.0)
         self._away_backoff = away_backoff or Backoff(first=0.5, longest=15.0)
@@ -165,15 +165,11 @@ class OutboxSender:
 
     def _batch(self, rows: list[OutboxRow]) -> BatchUpload:
         return BatchUpload(
-            client=self._client,
-            outbox=self._outbox,
-            clock=self._clock,
-            rows=rows,
+            self._upstream,
+            rows,
             park=self._park,
             on_failure=self._on_failure,
-            with_ids=self._outcomes.with_ids,
             on_acknowledged=self._on_acknowledged,
-            newest=self._newest,
         )
 
     async def _send_singly(self, rows: Sequence[OutboxRow]) -> bool:
@@ -226,7 +222,7 @@ class OutboxSender:
         except (CentralUnavailable, CentralDenied) as error:
             return await self._failed(row, error)
         try:
-            settled = await self._conflicting_changes.settle(row, request, look.record)
+            settled = await self._settle(row, request, look.record)
             if settled is None or not await self._begin(settled[0]):
                 return True
             row, request = settled
@@ -238,6 +234,30 @@ class OutboxSender:
             await self._delivered(row, request, answer)
         await self._on_acknowledged(row)
         return True
+
+    async def _settle(
+        self, row: OutboxRow, request: DeliveryRequest, theirs: JsonObject | None
+    ) -> tuple[OutboxRow, DeliveryRequest] | None:
+        """Compare a change that waited with central's record; return the part to send, None when nothing is left of it.
+
+        `theirs`: the record as central has it now, None if it did not show it. For the rules see
+        `gateway.domain.conflicts`.
+        """
+        base, operation = _base_of(row), request.operation
+        if not base or theirs is None or operation.effect is not Effect.CHANGE:
+            return row, request
+        base = (await self._store.references.resolve(base)).body
+        settled = settle(operation, request.body, base, theirs)
+        if settled.body == request.body and not settled.conflicts:
+            return row, request
+        if settled.conflicts:
+            await self._events.conflicts(row, settled.conflicts)
+        async with self._cards.turn:
+            left = await self._store.pending_writes.settled(row, settled, theirs, now=self._clock.wall().micros)
+            if row.kind == CARD:
+                record: JsonObject = {**theirs, "id": row.record_id}
+                await self._cards.settle(operation, row.record_id, record, sent={}, formerly=row.record_id)
+        return None if left is None else (left, replace(request, body=settled.body))
 
     async def _begin(self, row: OutboxRow) -> bool:
         return await self._outbox.begin(row, newest=self._newest.highest, begun_at=self._newest.now())
@@ -279,7 +299,7 @@ class OutboxSender:
 
         A card that a restored central has lost is created again, with the change. Raises as the client does.
         """
-        why = await self._own_records.doubt(row.kind, row.record_id, look, before=base_of(row))
+        why = await self._own_records.doubt(row.kind, row.record_id, look, before=_base_of(row))
         if not why:
             return True
         if row.kind not in READS:
@@ -437,3 +457,8 @@ class OutboxSender:
         if was_away:
             await self._outbox.retry_now(files=False)
         return was_away
+
+
+def _base_of(row: OutboxRow) -> JsonObject:
+    """Return the values of a change's fields before the change, {} if they are unknown."""
+    return (body_object(row.base) if row.base else None) or {}

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter, ValidationError
 
 from gateway.central.client.answers import JsonObject
-from gateway.central.client.connections import Method
 from gateway.central.client.values import record_id
 from gateway.domain.writes import WRITES, Effect, WriteOperation
 from gateway.store import OutboxRow
@@ -22,16 +21,6 @@ class DeliveryRequest:
 
     operation: WriteOperation
     body: JsonObject
-
-    @property
-    def method(self) -> Method:
-        """The operation's HTTP method at central."""
-        return self.operation.method
-
-    @property
-    def path(self) -> str:
-        """The operation's path at central."""
-        return self.operation.path
 
 
 def delivery_request(row: OutboxRow) -> DeliveryRequest | str:

@@ -12,8 +12,6 @@ from pydantic import TypeAdapter
 
 from gateway.domain.conflicts import READS, Settled
 from gateway.domain.writes import JsonObject
-from gateway.store.engine.changes import Changes
-from gateway.store.engine.database import Database
 from gateway.store.outbox.backlog_quota import count_rows
 from gateway.store.outbox.rows import OutboxRow, body_text, keep_centrals, outbox_rows, rewrite, take_out
 
@@ -49,32 +47,23 @@ def note_base(connection: sqlite3.Connection, row_id: int, base: JsonObject) -> 
         count_rows(connection, (row_id,), sign=1)
 
 
-class ChangeBases:
-    """The bases of waiting changes."""
+def settle_row(
+    connection: sqlite3.Connection, row: OutboxRow, settled: Settled, theirs: JsonObject, *, now: int
+) -> OutboxRow | None:
+    """Store the outcome of a comparison of a waiting change with central's record. Within a transaction.
 
-    def __init__(self, *, database: Database, changes: Changes) -> None:
-        self._database = database
-        self._changes = changes
-
-    async def settled(self, row: OutboxRow, settled: Settled, theirs: JsonObject, *, now: int) -> OutboxRow | None:
-        """Store the outcome of a comparison of a waiting change with central's record.
-
-        Fields for which central's value counts are dropped from the change. The rest is laid over central's record
-        (`theirs`), which becomes the site's. Return the row as it is now, None if nothing is left of it.
-        """
-
-        def job(connection: sqlite3.Connection) -> OutboxRow | None:
-            if settled.body.keys() <= {"id"}:
-                take_out(connection, (row.id,), "dropped" if settled.conflicts else "replaced")
-            elif body_text(settled.body) != row.body:
-                rewrite(connection, row.id, settled.body)
-            note_base(connection, row.id, {name: theirs[name] for name in settled.body if name in theirs})
-            rights = {conflict.field: conflict.was for conflict in settled.conflicts if conflict.of_rights}
-            _judge_later(connection, row, rights)
-            keep_centrals(connection, row.kind, row.record_id, theirs, now=now)
-            return next((item for item in outbox_rows(connection, row.kind, row.record_id) if item.id == row.id), None)
-
-        return await self._database.write(job, then=self._changes.bump)
+    Fields for which central's value counts are dropped from the change. The rest is laid over central's record
+    (`theirs`), which becomes the site's. Return the row as it is now, None if nothing is left of it.
+    """
+    if settled.body.keys() <= {"id"}:
+        take_out(connection, (row.id,), "dropped" if settled.conflicts else "replaced")
+    elif body_text(settled.body) != row.body:
+        rewrite(connection, row.id, settled.body)
+    note_base(connection, row.id, {name: theirs[name] for name in settled.body if name in theirs})
+    rights = {conflict.field: conflict.was for conflict in settled.conflicts if conflict.of_rights}
+    _judge_later(connection, row, rights)
+    keep_centrals(connection, row.kind, row.record_id, theirs, now=now)
+    return next((item for item in outbox_rows(connection, row.kind, row.record_id) if item.id == row.id), None)
 
 
 def _judge_later(connection: sqlite3.Connection, row: OutboxRow, rights: JsonObject) -> None:

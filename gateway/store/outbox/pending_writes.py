@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from gateway.domain.conflicts import READS, laid_over
+from gateway.domain.conflicts import READS, Settled, laid_over
 from gateway.domain.record_marks import marks_of
 from gateway.domain.writes import (
     WRITES,
@@ -24,7 +24,7 @@ from gateway.domain.writes import (
 from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database, is_id
 from gateway.store.outbox.backlog_quota import BacklogQuota, refuse_more_of_record
-from gateway.store.outbox.conflicts import base_of, note_base
+from gateway.store.outbox.conflicts import base_of, note_base, settle_row
 from gateway.store.outbox.deliveries import RecentWrites
 from gateway.store.outbox.record_kinds import RECORD_KINDS
 from gateway.store.outbox.rows import (
@@ -304,6 +304,12 @@ class PendingWrites:
         self._quota.refuse_when_full(connection, urgent=urgent)
         if not urgent:
             refuse_more_of_record(connection, operation.kind, record_id)
+
+    async def settled(self, row: OutboxRow, settled: Settled, theirs: JsonObject, *, now: int) -> OutboxRow | None:
+        """Store the outcome of a comparison with central's record; see `settle_row`."""
+        return await self._database.write(
+            lambda connection: settle_row(connection, row, settled, theirs, now=now), then=self._changes.bump
+        )
 
     def pull_begins(self, kind: str) -> set[int]:
         """Begin a pull of a kind. The returned set grows with the ids of records written at central from now on.
