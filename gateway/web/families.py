@@ -95,19 +95,26 @@ several operations.
 
 def _answering(item: Operation, method: Method | Answering) -> Answering:
     if isinstance(method, Answering):
-        return replace(method, operations=(item, *method.operations))
+        return replace(method, operations=(_with_models(item, method.method), *method.operations))
+    takes = {name: kind for name, kind in get_type_hints(method).items() if name != "return"}
+    return Answering(method, (_with_models(item, method),), tuple(takes.items()))
+
+
+def _with_models(item: Operation, method: Method) -> Operation:
+    """Return the operation with the models that the method names. Raises TypeError for what cannot be given."""
     hints = get_type_hints(method)
     answer = hints.pop("return")
-    takes = tuple(hints.items())
     if isinstance(answer, type) and issubclass(answer, BaseModel):
         item = replace(item, answer=answer)
-    for name, kind in takes:
+    for name, kind in hints.items():
         if kind in (int, str):
             if f"{{{'id' if kind is int else name}}}" not in item.path:
                 raise TypeError(f"{item.path} has no place for {name}")
         elif kind not in (web.Request, Caller):
+            if not issubclass(_body(kind), BaseModel) or item.body is not None or item.query is not None:
+                raise TypeError(f"{item.path} has no {kind} for {name}")
             item = replace(item, query=kind) if item.method == "GET" else replace(item, body=_body(kind))
-    return Answering(method, (item,), takes)
+    return item
 
 
 def _body(kind: Any) -> Any:

@@ -5,29 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from aiohttp import web
 from pydantic import Field
 
-from gateway.domain.writes import JsonObject
+from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.accounts import Roster
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, Word
-from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import ADMINISTRATORS
 from gateway.web.register.changes import (
+    AccountShown,
     AddAccount,
-    Answer,
     Change,
     Look,
     RemoveAccount,
+    RoleShown,
     SetDisabled,
     SetPassword,
     SetRole,
     SetSecondFactor,
     SignOut,
 )
+from gateway.web.register.changes import Answer as RegisterAnswer
 from gateway.web.register.passwords import LONGEST_PASSWORD, password_fault
 from gateway.web.register.register import Register
 
@@ -41,6 +41,19 @@ class AccountWanted(Body):
     role: Word = ""
 
 
+class AccountsAndRoles(AnswerPart):
+    """The accounts of the site, and the roles that they may have."""
+
+    accounts: tuple[AccountShown, ...]
+    roles: tuple[RoleShown, ...]
+
+
+class AccountsAnswer(Answer):
+    """The accounts of the site."""
+
+    accounts: AccountsAndRoles
+
+
 @dataclass(frozen=True, kw_only=True)
 class StatusAccounts(Family):
     """The handlers of `/status/settings/accounts` and `/status/settings/account`.
@@ -52,17 +65,17 @@ class StatusAccounts(Family):
     roster: Roster
 
     @operation("GET", "/status/settings/accounts", ADMINISTRATORS, "accounts")
-    async def _list(self) -> web.StreamResponse:
-        return success(accounts=_shown(await self.register.ask(Look())))
+    async def _list(self) -> AccountsAnswer:
+        return _shown(await self.register.ask(Look()))
 
     @operation("POST", "/status/settings/account", ADMINISTRATORS, "accounts")
-    async def _change(self, wanted: AccountWanted, caller: Caller) -> web.StreamResponse:
+    async def _change(self, wanted: AccountWanted, caller: Caller) -> AccountsAnswer:
         if wanted.username == caller.username and wanted.do in {"disable", "remove", "role"}:
             raise RequestRefused(409, "nobody takes their own rights away here: another administrator can")
         answer = await self.register.ask(await self._wanted(wanted), by=caller.username)
         if answer.error:
             raise RequestRefused(409, answer.error)
-        return success(accounts=_shown(answer))
+        return _shown(answer)
 
     async def _wanted(self, wanted: AccountWanted) -> Change:  # noqa: PLR0911 (one per change)
         name = wanted.username
@@ -88,8 +101,5 @@ class StatusAccounts(Family):
         return await self.roster.hashed(wanted.password)
 
 
-def _shown(answer: Answer) -> JsonObject:
-    return {
-        "accounts": [account.model_dump(mode="json") for account in answer.accounts],
-        "roles": [role.model_dump(mode="json") for role in answer.roles],
-    }
+def _shown(answer: RegisterAnswer) -> AccountsAnswer:
+    return AccountsAnswer(accounts=AccountsAndRoles(accounts=answer.accounts, roles=answer.roles))
