@@ -391,5 +391,6 @@ async def test_a_shipment_carries_the_body_as_recorded(store, see):
     await see()
     (row,) = await store.outbox.due(now=NOW)
     request = delivery_request(row)
-    assert (request.method, request.path) == ("PUT", "/v1/camera/event")
+    operation = request.operation
+    assert (operation.method, operation.path) == ("PUT", "/v1/camera/event")
     assert request.body == json.loads(row.body)
