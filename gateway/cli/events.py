@@ -19,7 +19,7 @@ from gateway.cli.client import Gateway, replacing
 from gateway.cli.site_now import SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import ConfigError, GatewayError
-from gateway.domain.events import EventKind, Severity
+from gateway.domain.events import EventKind, Severity, without_formula
 from gateway.web.answers import EventRecord, EventsAnswer
 
 app = typer.Typer(
@@ -152,7 +152,8 @@ def export(
         writer = csv.writer(file)
         writer.writerow(_COLUMNS)
         for event in _newest_first(gateway, wanted):
-            writer.writerow(map(_as_text, _columns(event).values()))
+            cells = _columns(event).values()
+            writer.writerow(without_formula(cell) if isinstance(cell, str) else cell for cell in cells)
             count += 1
             if count % 10_000 == 0:
                 typer.echo(f"{count} events …", err=True)
@@ -216,8 +217,3 @@ def _json_shown(event: EventRecord) -> str:
 def _columns(event: EventRecord) -> dict[str, object]:
     known = {**event.model_dump(), "severity": event.subcategory.name.lower()}
     return {name: known[name] for name in _COLUMNS}
-
-
-def _as_text(value: object) -> object:
-    """Return a value for CSV; a text that a spreadsheet would take for a formula gets a leading apostrophe."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")) else value

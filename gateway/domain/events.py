@@ -13,6 +13,7 @@ from enum import IntEnum
 from types import MappingProxyType
 
 Scalar = str | int | float | bool | None
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Category(IntEnum):
@@ -341,3 +342,8 @@ class RecordedEvent:
             return ()
         trace = json.loads(self.data).get("trace")
         return tuple(trace.split("; ")) if isinstance(trace, str) else ()
+
+
+def without_formula(text: str) -> str:
+    """Return a text of an event for CSV, with an apostrophe before what a spreadsheet would take for a formula."""
+    return f"'{text}" if text.startswith(_FORMULA) else text

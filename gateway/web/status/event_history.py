@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from drivers.plate_text import plain_plate
 from gateway.domain.announcements import Places
 from gateway.domain.errors import NotFoundError
-from gateway.domain.events import EventKind, RecordedEvent, Severity
+from gateway.domain.events import EventKind, RecordedEvent, Severity, without_formula
 from gateway.runtime.clock import iso_utc
 from gateway.store import CardRecord, EventFilter
 from gateway.store.cards.cards import Cards
@@ -35,7 +35,6 @@ PAGE = 200
 MOST_SCANNED = 2_000
 _MOST_CARDS = 200
 _STRETCH = 100
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _About = Literal["plate", "card", "person"]
 
 
@@ -232,11 +231,11 @@ def _csv_lines(rows: list[list[str]]) -> bytes:
 
 
 def _written(cell: Cell, column: Column) -> str:
-    """Return a cell as text for CSV; a text that a spreadsheet would take for a formula gets a leading apostrophe."""
+    """Return a cell as text for CSV."""
     if column.kind == "moment" and isinstance(cell, int):
         return iso_utc(cell)
     text = "" if cell is None else str(cell)
-    return f"'{text}" if column.kind == "text" and text.startswith(_FORMULA) else text
+    return without_formula(text) if column.kind == "text" else text
 
 
 def _compared(about: _About, text: str) -> str:
