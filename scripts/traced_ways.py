@@ -33,7 +33,7 @@ from aiohttp.web_protocol import RequestHandler
 
 from drivers.link import Connection
 from simulation.demo import gateway as demo_gateway
-from simulation.demo.scene import ACCOUNT, CARDS_SENT, LANES, FieldReady, write_site
+from simulation.demo.scene import ACCOUNT, CARDS_SENT, LANES, FieldReady, add_account, write_site
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = tuple(f"{ROOT / name}{os.sep}" for name in ("gateway", "drivers"))
@@ -173,6 +173,7 @@ def main() -> None:
             ready = FieldReady.model_validate_json(far.stdout.readline() if far.stdout else b"")
             port = free_port()
             site = write_site(folder / "site", ready, port=port)
+            add_account(folder / "data")
             threading.Thread(target=walk, args=(port, ready.control_url, rounds), daemon=True).start()
             sys.argv = ["gateway", str(site), "--data", str(folder / "data"), "--control", ready.control_url]
             try:

@@ -14,17 +14,14 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from gateway.app.run import run
-from gateway.cli.users.register import made
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.web.auth.callers import Caller
-from gateway.web.auth.password_hashes import hash_password
 from gateway.web.families import Route
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import Operation, needs
-from gateway.web.register.changes import AddAccount, Look
 from gateway.web.status.snapshot import DemoCard
 from simulation.demo.control import Presented
-from simulation.demo.scene import ACCOUNT, BAD_CARDS, GOOD_CARDS, MISCONFIGURED
+from simulation.demo.scene import BAD_CARDS, GOOD_CARDS, MISCONFIGURED
 
 DEMO_PRESENT = Operation("POST", "/status/demo/present", needs("can_control_devices"), "lane")
 """Only in the demo: `{lane_id, card}` presents a card."""
@@ -34,13 +31,6 @@ _SECONDS = 3.0
 def demo_cards() -> tuple[DemoCard, ...]:
     """List the cards that the page offers to present."""
     return tuple(DemoCard(card=card.sent, label=card.label) for card in (*GOOD_CARDS[:2], *BAD_CARDS))
-
-
-def add_account(data: Path) -> None:
-    """Put the demo's account into the register of a data folder, which may be new, unless it is there."""
-    if ACCOUNT not in {one.username for one in made(Look(), data, new=True).accounts}:
-        change = AddAccount(username=ACCOUNT, password_hash=hash_password(ACCOUNT), role="administrator")
-        made(change, data, new=True)
 
 
 def present_route(control: str) -> Route:
@@ -72,7 +62,6 @@ def main() -> None:
     parser.add_argument("--control", required=True, help="URL at which the simulated field presents cards")
     wanted = parser.parse_args()
     try:
-        add_account(wanted.data)
         run(
             site_path=wanted.site,
             data=wanted.data,

@@ -31,6 +31,7 @@ from simulation.demo.scene import (
     MISCONFIGURED,
     SITE_FOLDER,
     FieldReady,
+    add_account,
     write_site,
 )
 
@@ -100,6 +101,7 @@ class _Demo:
         try:
             ready = await self._field_ready(field)
             site = write_site(self._folder / SITE_FOLDER, ready, port=self._port)
+            await asyncio.to_thread(add_account, self._folder / GATEWAY_FOLDER)
             self._console.print("Starting the gateway …")
             await self._keep_gateway(site, ready)
         finally:

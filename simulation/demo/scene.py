@@ -10,6 +10,9 @@ from types import MappingProxyType
 
 from pydantic import BaseModel, ConfigDict
 
+from gateway.cli.users.register import made
+from gateway.web.auth.password_hashes import hash_password
+from gateway.web.register.changes import AddAccount, Look
 from simulation.far_ends.central.accounts import CentralAccount, RoleForm
 from simulation.far_ends.central.seed import card_number
 
@@ -106,6 +109,13 @@ class FieldReady(BaseModel):
     rtsp_port: int
     central_url: str
     control_url: str
+
+
+def add_account(data: Path) -> None:
+    """Put the account into the register of a data folder, which may be new, unless it is there."""
+    if ACCOUNT not in {one.username for one in made(Look(), data, new=True).accounts}:
+        change = AddAccount(username=ACCOUNT, password_hash=hash_password(ACCOUNT), role="administrator")
+        made(change, data, new=True)
 
 
 def write_site(folder: Path, ready: FieldReady, *, port: int) -> Path:

@@ -17,7 +17,7 @@ from free_ports import free_port
 from running_gateway import give_account
 from waiting import wait_until
 
-from simulation.demo.scene import write_site
+from simulation.demo.scene import add_account, write_site
 
 GENEROUS = 120.0
 CARDS = 30
@@ -67,6 +67,7 @@ class Scene:
         self.site = write_site(folder / "site", self.ready, port=port)
         self.site.write_text(self.site.read_text().replace("pull_seconds = 5", "pull_seconds = 1"))
         self.data = folder / "data"
+        add_account(self.data)
         give_account(self.data, "demo", "demo")
         self.log = folder / "gateway.log"
         self.gateway: Forked | None = None

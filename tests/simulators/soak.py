@@ -27,7 +27,7 @@ from processes import megabytes, tree
 from running_gateway import give_account
 from waiting import wait_until
 
-from simulation.demo.scene import GOOD_CARDS, LANES, FieldReady, write_site
+from simulation.demo.scene import GOOD_CARDS, LANES, FieldReady, add_account, write_site
 
 _ROOT = Path(__file__).resolve().parents[2]
 _EVERY_SECONDS = 3.0
@@ -74,6 +74,7 @@ class Site:
         self.ready = FieldReady.model_validate_json(self.processes[0].stdout.readline())
         self.port = free_port()
         site = write_site(self.folder / "site", self.ready, port=self.port)
+        add_account(self.folder / "data")
         give_account(self.folder / "data", "demo", "demo")
         with (self.folder / "gateway.log").open("wb") as log:
             words = [sys.executable, "-m", "gateway", "run", site, "--data", self.folder / "data"]

@@ -23,7 +23,7 @@ from free_ports import free_port
 from lacks import lacks
 from playwright.sync_api import expect, sync_playwright
 
-from simulation.demo.scene import write_site
+from simulation.demo.scene import add_account, write_site
 
 
 class Api:
@@ -82,6 +82,7 @@ class RunningSite:
         self.api = Api(self.port)
         self.site = write_site(folder / "site", self.ready, port=self.port)
         self.data = folder / "data"
+        add_account(self.data)
         demo = ("simulation.demo.gateway", "--control", self.ready.control_url)
         self.program = demo if demo_page else ("gateway", "run")
         self.log = folder / "gateway.log"
