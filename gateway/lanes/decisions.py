@@ -17,8 +17,8 @@ from gateway.domain.access import (
     Reason,
     Shown,
     decide,
-    sentence_of,
     store_unavailable,
+    words_of,
 )
 from gateway.domain.credentials import Card, Credential, plate_alias
 from gateway.domain.errors import StoreError
@@ -182,7 +182,7 @@ class Decisions:
 
     def noticed(self, wanted: m.Decide, decision: Decision) -> Iterator[Entry]:
         """Count a typed PIN. Yield the events beside the decision: duress, soft anti-passback, a card now locked."""
-        noted = [(_NOTICES[reason], sentence_of(reason)) for reason in decision.notices]
+        noted = [(_NOTICES[reason], str(words_of(reason))) for reason in decision.notices]
         if self._is_locked_by(decision):
             text = f"{TRIES} wrong PINs; it must wait {LOCKED_SECONDS / 60:g} minutes at every lane that asks for a PIN"
             noted.append((EventKind.PIN_LOCKED, text))

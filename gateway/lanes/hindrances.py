@@ -10,6 +10,7 @@ from drivers.gates.limits import LimitPoint, Limits
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
 from gateway.lanes.swapped_readers import CardsElsewhere
+from gateway.texts import text
 
 _SEEN_ELSEWHERE = frozenset(GatePosition) - {GatePosition.OPEN, GatePosition.UNKNOWN}
 
@@ -47,8 +48,8 @@ def with_swapped_readers(lanes: tuple[LaneSnapshot, ...], elsewhere: CardsElsewh
         troubles = [one for one in lane.troubles if (lane.lane_id, one.kind) not in without]
         if lane.lane_id in found:
             there, times = found[lane.lane_id]
-            text = f"{times} cards in a row came while no vehicle was here and one waited at {names.get(there, there)}"
-            troubles.append(LaneTrouble(ProblemKind.READERS_SWAPPED, text, there))
+            said = text("contradiction.elsewhere", count=times, lane=names.get(there, there))
+            troubles.append(LaneTrouble(ProblemKind.READERS_SWAPPED, said, there))
         shown.append(replace(lane, troubles=tuple(troubles)))
     return tuple(shown)
 

@@ -203,7 +203,7 @@ class LaneRunner:
             can_stop=self.can_stop,
             can_close=self.rules.has_position,
             order="" if state.orders.in_force is None else state.orders.in_force.kind.value,
-            order_text="" if state.orders.in_force is None else state.orders.in_force.sentence(),
+            order_text="" if state.orders.in_force is None else state.orders.in_force.words(),
             unable=tuple(why_unable(self.rules, state, now)),
             troubles=(*lasting(state), *contradictions(self.rules, state, now)),
             command=None
@@ -353,7 +353,7 @@ class LaneRunner:
     @property
     def locked_down(self) -> str:
         """The reason of a lock-down, in one sentence; "" for none."""
-        return self._latest.locked_down
+        return str(self._latest.locked_down)
 
     async def tried(self, credential: Credential, direction: str) -> Decision:
         """Return the decision that a credential would get here now. Nothing is opened or kept."""
@@ -372,7 +372,7 @@ class LaneRunner:
 
     def why_not_close(self) -> str:
         """Return what forbids a close now by the newest reports, ahead of the inbox; "" for nothing."""
-        return why_not_close(self.rules, self._latest, self._clock.monotonic())
+        return str(why_not_close(self.rules, self._latest, self._clock.monotonic()))
 
     def _why_not(self, wish: m.SendCommand) -> str:
         """Return why this close must not go out, "" if it may. The driver asks right before the first byte.
@@ -405,7 +405,7 @@ class LaneRunner:
             state.inputs.gate.position,
             tuple(inputs.reading(one.role, one.index).state for one in self.rules.inputs),
             state.note,
-            state.stop_sentence,
+            state.stop_words,
             state.orders.in_force,
             state.troubles.present,
             self._commanded,

@@ -188,11 +188,11 @@ class LaneSnapshot:
     position: GatePosition
     vehicle: PointState
     under: PointState
-    note: str
+    note: Words
     can_stop: bool = False
     can_close: bool = True
     order: str = ""
-    order_text: str = ""
+    order_text: Words = ""
     troubles: tuple[LaneTrouble, ...] = ()
     unable: tuple[LaneTrouble, ...] = ()
     command: CommandSnapshot | None = None

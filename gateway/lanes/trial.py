@@ -10,6 +10,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.grants import listed_id
 from gateway.lanes.machine.transition import named
 from gateway.runtime.clock import Stamp
+from gateway.texts import Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,16 +18,16 @@ class Trial:
     """The outcome of a trial. `hindered`: why even a granted card would open nothing now, "" if it would open."""
 
     decision: Decision
-    hindered: str
+    hindered: Words
 
     @property
     def opens(self) -> bool:
         """True if the lane would open for the card."""
         return self.decision.granted and not self.hindered
 
-    def sentence(self) -> str:
+    def words(self) -> Words:
         """Write the reason for people."""
-        return self.hindered or self.decision.sentence()
+        return self.hindered or self.decision.words()
 
     def event(self, credential: Credential, *, lane_id: str, by: str, stamp: Stamp) -> Event:
         """Return the event that records the trial, marked as a test."""
@@ -35,7 +36,7 @@ class Trial:
             kind=EventKind.CARD_TESTED,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=f"test by {by}: {named(credential)} {verdict}: {self.sentence()}",
+            description=f"test by {by}: {named(credential)} {verdict}: {self.words()}",
             lane_id=lane_id,
             data={
                 "test": True,

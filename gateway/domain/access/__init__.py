@@ -1,7 +1,7 @@
 """The access decision: pure, with a trace of every rule that was applied."""
 
 from gateway.domain.access.decision import decide, store_unavailable
-from gateway.domain.access.reasons import Decision, Reason, RuleResult, sentence_of
+from gateway.domain.access.reasons import Decision, Reason, RuleResult, words_of
 from gateway.domain.access.rules import AccessRules, Coming, Conditions, Ladder, Shown, Stance, holder_of
 
 __all__ = [
@@ -16,6 +16,6 @@ __all__ = [
     "Stance",
     "decide",
     "holder_of",
-    "sentence_of",
     "store_unavailable",
+    "words_of",
 ]

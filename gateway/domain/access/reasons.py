@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from gateway.domain.credentials import Card
+from gateway.texts import Text, text
 
 
 class Reason(StrEnum):
@@ -46,45 +47,9 @@ class Reason(StrEnum):
     DURESS = "duress"
 
 
-_SENTENCES = {
-    Reason.VALID_CARD: "the card is valid",
-    Reason.NEAR_PLATE: "the plate was probably misread; it is close to one valid plate and to no other",
-    Reason.LOOK_ALIKE_PLATE: "the plate looks like one valid plate and no other, in letters of another alphabet",
-    Reason.GRANT: "a grant lets the holder pass",
-    Reason.FAIL_OPEN: "the lane opens while the card list cannot be relied on",
-    Reason.UNKNOWN_CREDENTIAL: "no card has this number or plate",
-    Reason.AMBIGUOUS_CREDENTIAL: "more than one card has this number or plate",
-    Reason.SUSPENDED: "the card is suspended",
-    Reason.RECORD_UNREADABLE: "the card's record could not be understood, so it opens nothing",
-    Reason.LOST: "the card is reported lost",
-    Reason.BLOCKED: "the card is blocked",
-    Reason.BLOCKED_PLATE: "the vehicle's plate is blocked",
-    Reason.EXPIRED: "the card has expired",
-    Reason.NOT_YET_VALID: "the card is not valid yet",
-    Reason.WRONG_ZONE: "the card is not for this lane",
-    Reason.UNKNOWN_SCHEDULE: "the card has a schedule that this site does not know",
-    Reason.OUTSIDE_SCHEDULE: "the card is not valid at this time",
-    Reason.LANE_CLOSED: "the lane is not open at this time",
-    Reason.ANTI_PASSBACK: "the card was already used in this direction and has not come back",
-    Reason.AREA_FULL: "the area is full",
-    Reason.AREA_APART: "the other gateways of the area cannot be asked",
-    Reason.FIRST_PERSON_AWAITED: "nobody who may open the area has entered today",
-    Reason.SECOND_CREDENTIAL_AWAITED: "a second card or plate is needed",
-    Reason.NO_PIN: "this lane asks for a PIN, and the card has none",
-    Reason.PIN_MISSING: "this lane asks for a card and its PIN",
-    Reason.WRONG_PIN: "the PIN is wrong",
-    Reason.PIN_LOCKED: "too many wrong PINs were typed; the card must wait before the next try",
-    Reason.CARDS_STALE: "the card list is too old",
-    Reason.CLOCK_UNTRUSTED: "the time is not certain, and the card depends on it",
-    Reason.NOTHING_RECORDED: "nothing can be recorded",
-    Reason.STORE_UNAVAILABLE: "the card list could not be read",
-    Reason.DURESS: "the holder signals duress",
-}
-
-
-def sentence_of(reason: Reason) -> str:
+def words_of(reason: Reason) -> Text:
     """Write a reason for people."""
-    return _SENTENCES[reason]
+    return text(f"reason.{reason}")
 
 
 class RuleResult(NamedTuple):
@@ -135,8 +100,8 @@ class Decision:
         """Tell whether one rule's part of what `traced` has written is of a rule that failed."""
         return line.partition(": ")[2].startswith("FAILED")
 
-    def sentence(self) -> str:
+    def words(self) -> Text:
         """Write the reason for people."""
         if self.reason is Reason.RECORD_UNREADABLE and self.card is not None:
-            return f"{sentence_of(self.reason)} ({self.card.unread})"
-        return sentence_of(self.reason)
+            return text("reason_for.record_unreadable", unread=self.card.unread)
+        return words_of(self.reason)

@@ -5,6 +5,8 @@ Only this module makes a reader show something. The driver turns it into lights 
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from drivers.contract import Feedback
 from gateway.domain.access import Reason
 from gateway.domain.credentials import Credential
@@ -14,6 +16,22 @@ from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.state.readings import ToldReading
 from gateway.lanes.machine.state.visits import Visit
 from gateway.lanes.machine.transition import Transition, form_of, named
+from gateway.texts import Text, Words, text
+
+
+class Ignored(StrEnum):
+    """The reason why a reading does not count."""
+
+    OTHER_DECIDED = "other_decided"
+    WAY_GIVEN = "way_given"
+    COMES_OUT = "comes_out"
+    NO_VEHICLE = "no_vehicle"
+    LOOP_UNKNOWN = "loop_unknown"
+
+    @property
+    def words(self) -> Text:
+        """The reason in words that follow what was read."""
+        return text(f"ignored.{self}")
 
 
 def decided(lane: Transition, visit: Visit) -> None:
@@ -36,11 +54,13 @@ def decided(lane: Transition, visit: Visit) -> None:
     _show(lane, visit.asked_by, feedback)
     lane.put(lane.state.readings.awaiting_second(lane.now.at + lane.rules.lane.second_seconds if awaits else None))
     if not decision.granted:
-        verdict = "" if awaits else " denied"
-        lane.note(f"{who}{verdict}: {decision.sentence()}")
+        why = decision.words()
+        lane.note(
+            text("read.awaits", credential=who, why=why) if awaits else text("read.denied", credential=who, why=why)
+        )
     lane.tell(
         kind,
-        f"{who}{holder}: {decision.sentence()}" + (f"; read as {raw}" if unknown else ""),
+        f"{who}{holder}: {decision.words()}" + (f"; read as {raw}" if unknown else ""),
         filmed_from=lane.now.stamp.micros if kind is EventKind.ACCESS_DENIED else None,
         credential=visit.shown,
         form=form_of(visit.credential),
@@ -56,12 +76,12 @@ def decided(lane: Transition, visit: Visit) -> None:
     )
 
 
-def denied(lane: Transition, visit: Visit, why: str, *, reason: str) -> None:
+def denied(lane: Transition, visit: Visit, why: Words, *, reason: str) -> None:
     """Deny a visit without a decision; `reason` is the code of `why`."""
     who = named(visit.credential)
     if _is_denied_again(lane, visit, reason):
         return
-    lane.note(f"{who} denied: {why}")
+    lane.note(text("read.denied", credential=who, why=why))
     _show(lane, visit.asked_by, Feedback.DENIED)
     lane.tell(
         EventKind.ACCESS_DENIED,
@@ -81,38 +101,42 @@ def denied_locked(lane: Transition, visit: Visit) -> None:
 
 def pin_awaited(lane: Transition, reader_id: int) -> None:
     """Ask for the PIN of the card that was read here."""
-    lane.note("waiting for the PIN")
+    lane.note(text("read.pin_awaited"))
     _show(lane, reader_id, Feedback.AWAITING)
 
 
-def ignored(lane: Transition, reader_id: int, credential: Credential, why: str) -> None:
+def ignored(lane: Transition, reader_id: int, credential: Credential, why: Ignored) -> None:
     """Record that a card did not count. The reader shows nothing."""
     if not _was_told(lane, reader_id, credential, why):
         _record_ignored(lane, reader_id, credential, why)
 
 
-def _record_ignored(lane: Transition, reader_id: int, credential: Credential, why: str) -> None:
-    text = f"{named(credential)} was read {why}"
-    lane.tell(EventKind.CARD_IGNORED, text, device_id=reader_id, credential=credential.shown())
+def _record_ignored(lane: Transition, reader_id: int, credential: Credential, why: Ignored) -> None:
+    said = _was_read(credential, why)
+    lane.tell(EventKind.CARD_IGNORED, said, device_id=reader_id, credential=credential.shown())
 
 
-def suppressed(lane: Transition, reader_id: int, credential: Credential, why: str) -> None:
+def suppressed(lane: Transition, reader_id: int, credential: Credential, why: Ignored) -> None:
     """Refuse a card before which another vehicle must come out."""
     if _was_told(lane, reader_id, credential, why):
         return
-    lane.note(f"{named(credential)} does not count {why}")
+    lane.note(text("read.does_not_count", credential=named(credential), why=why.words))
     _show(lane, reader_id, Feedback.DENIED)
     _record_ignored(lane, reader_id, credential, why)
 
 
-def unusable(lane: Transition, reader_id: int, credential: Credential, why: str) -> None:
+def unusable(lane: Transition, reader_id: int, credential: Credential, why: Ignored) -> None:
     """Refuse a card because the lane does not know whether a vehicle is there."""
     if _was_told(lane, reader_id, credential, why):
         return
-    text = f"{named(credential)} was read {why}"
-    lane.note(text)
+    said = _was_read(credential, why)
+    lane.note(said)
     _show(lane, reader_id, Feedback.DENIED)
-    lane.tell(EventKind.READING_UNUSABLE, text, device_id=reader_id, credential=credential.shown())
+    lane.tell(EventKind.READING_UNUSABLE, said, device_id=reader_id, credential=credential.shown())
+
+
+def _was_read(credential: Credential, why: Ignored) -> Text:
+    return text("read.was_read", credential=named(credential), why=why.words)
 
 
 def _was_told(lane: Transition, reader_id: int, credential: Credential, reason: str) -> bool:

@@ -20,6 +20,7 @@ from gateway.lanes.machine.state.closing import Closing
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.transition import AT_EACH_STEP, LANE, Due, Transition, View, look_again
 from gateway.lanes.snapshots import Phase
+from gateway.texts import Words, has_key, text
 
 _REPORT_AFTER = 2.0
 _DEVICE_CLOSES_WITHIN = 60.0
@@ -27,7 +28,6 @@ _RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
 _BEFORE_THE_GATE = frozenset({Phase.OPENING, Phase.OPEN})
 _CLOSES = frozenset({GatePosition.CLOSING, GatePosition.CLOSED})
 _AT_REST = frozenset({GatePosition.OPEN, GatePosition.STOPPED})
-_WAITS = "closing waits: "
 
 
 def begin(lane: Transition) -> None:
@@ -116,7 +116,7 @@ def follow_gate(lane: Transition, position: GatePosition, *, has_rested: bool) -
     elif lane.state.stop.is_in_force:
         return
     elif job.sent and job.seen_moving and position in _AT_REST and not lane.rules.closes_itself:
-        _again(lane, job, "the gate did not stay closed; its own safety may have reopened it")
+        _again(lane, job, text("gate.not_stayed_closed"))
 
 
 def failed(lane: Transition, reason: str) -> None:
@@ -188,8 +188,8 @@ def _changes_at(rules: LaneRules, state: LaneState, job: Closing) -> Iterator[fl
         return
     yield from (job.not_before, job.since + _REPORT_AFTER)
     yield from (grant.until for grant in state.visits.granted_before)
-    yield from (point.chatters_until() for _, point, _ in points_that_forbid(rules, state))
-    yield from (clears_at(rules, state, point) for _, point, _ in obstructions(rules, state))
+    yield from (point.chatters_until() for _, point in points_that_forbid(rules, state))
+    yield from (clears_at(rules, state, point) for _, point in obstructions(rules, state))
 
 
 def _end_right_of_way(lane: Transition, command: Command) -> None:
@@ -215,23 +215,23 @@ def _judge_start(lane: Transition) -> None:
         begin(lane)
 
 
-def _who_may_come(lane: Transition) -> str:
+def _who_may_come(lane: Transition) -> Words:
     """Return that a vehicle let in before the restart may stand before the gate that is open for it; "" if none."""
     grant = lane.state.visits.let_in_before(lane.now.at)
     if grant is None or not any(lane.state.inputs.loop(side).is_on() for side in lane.sides()):
         return ""
-    return f"a vehicle was let in before the restart ({grant.credential}) and stands on the arming loop"
+    return text("lane.let_in_before", credential=grant.credential)
 
 
-def _wait(lane: Transition, job: Closing, reason: str) -> None:
+def _wait(lane: Transition, job: Closing, reason: Words) -> None:
     """Show in the note what delays the close, and record it once as an event."""
     now, forbids = lane.now.at, what_forbids(lane.rules, lane.state, lane.now.at)
-    note = f"{_WAITS}{reason}"
+    note = text("lane.closing_waits", why=reason)
     if forbids and not job.hold_reported and now >= max(job.since + _REPORT_AFTER, job.not_before):
         lane.put(job.with_hold_reported())
         lane.note(note)
-        lane.tell(EventKind.CLOSING_HELD, note, reason=forbids)
-    elif lane.state.note.startswith(_WAITS):
+        lane.tell(EventKind.CLOSING_HELD, note, reason=str(forbids))
+    elif has_key(lane.state.note, "lane.closing_waits"):
         lane.note(note)
 
 
@@ -254,27 +254,27 @@ def _watch_waiting(lane: Transition, waiting: Closing) -> None:
 
 def _not_closed_by_device(lane: Transition) -> None:
     lane.drop_closing()
-    lane.note("the gate has not closed by itself")
+    lane.note(text("gate.not_closed_by_itself"))
 
 
 def _timed_out(lane: Transition) -> None:
     if lane.state.closing is not None:
-        _again(lane, lane.state.closing, f"not seen closed within {lane.rules.lane.closing_seconds:g} s")
+        _again(lane, lane.state.closing, text("gate.not_seen_closed", seconds=lane.rules.lane.closing_seconds))
 
 
-def _again(lane: Transition, job: Closing, reason: str) -> None:
+def _again(lane: Transition, job: Closing, reason: Words) -> None:
     phase = lane.state.visits.phase
     if phase in _RIGHT_OF_WAY and not (job.of_person and phase is Phase.OPEN):
         lane.drop_closing()  # the gate must be open for this visit, and closes when it ends
         return
     if job.tries >= CLOSE_TRIES:
         is_slow = lane.state.inputs.gate.position is GatePosition.CLOSING
-        slowly = f"the gate moves, but is not closed after {lane.rules.lane.closing_seconds:g} s"
-        text = slowly if is_slow else f"the gate did not close: {reason}"
+        slowly = text("gate.slow_to_close", seconds=lane.rules.lane.closing_seconds)
+        said = slowly if is_slow else text("gate.did_not_close", why=reason)
         lane.drop_closing()
         lane.note("")  # the trouble says it until it is over
-        lane.put(lane.state.troubles.gate_unmoved(text, is_slow=is_slow))
-        lane.tell(EventKind.CLOSING_TIMED_OUT, text, tries=job.tries)
+        lane.put(lane.state.troubles.gate_unmoved(said, is_slow=is_slow))
+        lane.tell(EventKind.CLOSING_TIMED_OUT, said, tries=job.tries)
         return
     stopped = lane.state.inputs.gate.position is GatePosition.STOPPED
     lane.put(job.after_failure(lane.now.at, pause=PAUSE_SECONDS, stopped=stopped))

@@ -11,6 +11,7 @@ from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.state.closing import Closing
 from gateway.lanes.machine.state.commands import InFlight, Superseded
 from gateway.lanes.machine.transition import Due, Transition, View
+from gateway.texts import Text, Words, has_key, text
 
 _MOVED = {
     GateAction.OPEN: frozenset({GatePosition.OPENING, GatePosition.OPEN}),
@@ -133,8 +134,7 @@ def gate_lost(lane: Transition, event: m.GateLost) -> None:
     flight = lane.state.commands.flight
     lane.put(lane.state.commands.ended())
     if flight is not None:
-        text = "the controller was lost before the gate was seen to move"
-        _give_up(lane, flight, text)
+        _give_up(lane, flight, "the controller was lost before the gate was seen to move")
     lane.observe(event)
     lane.put(lane.state.inputs.gate_reported(GatePosition.UNKNOWN, lane.now.at))
     lane.note(_away(event.reason))
@@ -142,19 +142,19 @@ def gate_lost(lane: Transition, event: m.GateLost) -> None:
 
 def gate_loss_explained(lane: Transition, event: m.GateLossExplained) -> None:
     """Show the newest reason for a loss that was reported before."""
-    if lane.state.note == _away(lane.state.inputs.gate_lost):
+    if has_key(lane.state.note, "lane.gate_offline"):
         lane.note(_away(event.reason))
     lane.observe(event)
 
 
-def why_not_moved(lane: Transition) -> str:
+def why_not_moved(lane: Transition) -> Words:
     """Return why an open has not moved the gate, "" if nothing is known."""
     flight = lane.state.commands.flight
     if flight is not None and flight.doubt:
         return flight.doubt
     if flight is None or flight.acknowledged_at is None:
         return ""
-    return "its controller acknowledged the command, but the gate did not move (locked?)"
+    return text("gate.locked")
 
 
 def due(lane: View) -> Iterator[Due]:
@@ -170,16 +170,15 @@ def _timed_out(lane: Transition) -> None:
     if flight is None:
         return
     taken = flight.acknowledged_at is not None
-    reason = "acknowledged, but the gate did not move (locked?)" if taken else "no answer from the controller"
-    reason = flight.doubt or reason
+    reason = flight.doubt or (text("gate.did_not_move") if taken else text("gate.no_answer"))
     lane.put(lane.state.commands.ended())
     if not lane.state.troubles.unmoved:  # which says it until it is over
         lane.note(reason)
     _give_up(lane, flight, reason)
 
 
-def _away(reason: str) -> str:
-    return f"the gate's controller is offline: {reason}"
+def _away(reason: str) -> Text:
+    return text("lane.gate_offline", why=reason)
 
 
 def _supersede(lane: Transition, flight: InFlight, reason: str) -> None:
@@ -211,7 +210,7 @@ def _close_overtaken(lane: Transition, *, sent: bool) -> None:
         lane.put(job.close_reached())
 
 
-def _give_up(lane: Transition, flight: InFlight, reason: str) -> None:
+def _give_up(lane: Transition, flight: InFlight, reason: Words) -> None:
     if flight.command.action is GateAction.OPEN:
         lane.put(lane.state.commands.open_unanswered(lane.now.at))
     lane.write(flight.command, CommandState.UNKNOWN, reason)

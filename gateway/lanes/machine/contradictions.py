@@ -9,6 +9,7 @@ from gateway.domain.problems import ProblemKind
 from gateway.lanes.machine.rules import IN_A_ROW, LaneRules
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.snapshots import LaneTrouble
+from gateway.texts import text
 
 _NEVER_OFF_SECONDS = 3.0
 _ON_AGAIN_SECONDS = 10.0
@@ -40,11 +41,8 @@ def contradictions(rules: LaneRules, state: LaneState, now: float) -> Iterator[L
     """Yield what contradicts itself in the lane at `now` (monotonic seconds)."""
     begins = all_on_from(rules, state)
     if begins is not None and now >= begins:
-        text = "all its inputs are on together: they are inverted, or their detectors have no supply"
-        yield LaneTrouble(ProblemKind.INPUTS_ALL_ON, text)
+        yield LaneTrouble(ProblemKind.INPUTS_ALL_ON, text("contradiction.all_on"))
     if (cards := state.readings.unseen) >= IN_A_ROW:
-        text = f"{cards} cards in a row were read with no vehicle on the arming loop"
-        yield LaneTrouble(ProblemKind.CARDS_WITHOUT_VEHICLE, text)
+        yield LaneTrouble(ProblemKind.CARDS_WITHOUT_VEHICLE, text("contradiction.cards", count=cards))
     if (vehicles := state.readings.unread) >= IN_A_ROW:
-        text = f"{vehicles} vehicles in a row waited and left again, and no card or plate was read"
-        yield LaneTrouble(ProblemKind.VEHICLES_WITHOUT_CARD, text)
+        yield LaneTrouble(ProblemKind.VEHICLES_WITHOUT_CARD, text("contradiction.vehicles", count=vehicles))

@@ -140,7 +140,7 @@ def without_own_decision(lane: Transition, visit: Visit, *, since: float, behind
         kind = EventKind.VEHICLE_TAILGATED
         text = "a second vehicle followed over the closing loop and had not been let in"
     if visit.decision is not None and not visit.decision.granted and visit.credential:
-        text += f"; {named(visit.credential)} had been denied: {visit.decision.sentence()}"
+        text += f"; {named(visit.credential)} had been denied: {visit.decision.words()}"
     lane.tell(
         kind,
         text,

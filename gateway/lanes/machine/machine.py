@@ -45,6 +45,7 @@ from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.transition import Due, Transition, View
 from gateway.lanes.snapshots import Phase
 from gateway.site import ROLES, Role
+from gateway.texts import text
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +195,7 @@ def _gate_reported(lane: Transition, event: m.GateReported) -> None:
             visits.closed_before_passing(lane)
     stopping.follow_gate(lane, event.position, before=known)
     if event.position is GatePosition.STOPPED and lane.state.stop.by and lane.state.visits.phase is Phase.OPENING:
-        visits.not_opened(lane, f"stopped by {lane.state.stop.by}")
+        visits.not_opened(lane, text("gate.stopped_by", who=lane.state.stop.by))
     closing.follow_gate(lane, event.position, has_rested=gate.has_rested)
 
 
@@ -204,7 +205,7 @@ def command_requested(lane: Transition, event: m.CommandRequested) -> None:
     if lane.now.at >= event.deadline:
         lane.refuse(command, "its deadline passed before it could be sent")
     elif lane.state.inputs.gate_lost:
-        lane.refuse(command, f"the gate's controller is offline: {lane.state.inputs.gate_lost}")
+        lane.refuse(command, text("lane.gate_offline", why=lane.state.inputs.gate_lost))
     elif command.action is GateAction.OPEN:
         if lane.state.locked_down:
             lane.refuse(command, lane.state.locked_down)

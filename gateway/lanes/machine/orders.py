@@ -18,6 +18,7 @@ from gateway.lanes.machine.rules import OPEN_TRIES, PAUSE_SECONDS
 from gateway.lanes.machine.state.orders import Order, ReasonToStayOpen
 from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View
 from gateway.lanes.snapshots import Phase
+from gateway.texts import text
 
 _RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
 _SOON = 0.25
@@ -42,9 +43,9 @@ def ordered(lane: Transition, event: m.OrderGiven | m.OrderScheduled) -> None:
         return
     if before is not None:
         by = event.by.removeprefix("user:") if isinstance(event, m.OrderGiven) else "schedule"
-        lane.tell(EventKind.ORDER_ENDED, f"ended by {by}: {before.sentence()}", order=before.kind.value)
+        lane.tell(EventKind.ORDER_ENDED, f"ended by {by}: {before.words()}", order=before.kind.value)
     if order is not None:
-        lane.tell(EventKind.ORDER_BEGAN, order.sentence(), order=order.kind.value, by=order.by, reason=order.reason)
+        lane.tell(EventKind.ORDER_BEGAN, order.words(), order=order.kind.value, by=order.by, reason=order.reason)
     _changed(lane, was_open_for=was_open_for, order=order)
     if stood and isinstance(event, m.OrderGiven):
         _close_if_idle(lane)
@@ -85,12 +86,12 @@ def _keep_open(lane: Transition) -> None:
         return
     opens = state.orders.opens
     if lane.rules.has_position and opens.tries >= OPEN_TRIES and not state.troubles.unmoved:
-        lane.put(state.troubles.gate_unmoved(f"the gate did not open, though {state.reason_kept_open}"))
+        lane.put(state.troubles.gate_unmoved(text("gate.not_open_though", why=state.reason_kept_open)))
     if opens.tries >= OPEN_TRIES and not opens.reported and (lane.rules.has_position or not state.inputs.on_fire):
         lane.put(lane.state.orders.reported_in_vain())
-        lane.note("the gate could not be held open")
-        text = f"the gate is not open after {opens.tries} commands, though {state.reason_kept_open}"
-        lane.tell(EventKind.HOLD_FAILED, text, tries=opens.tries)
+        lane.note(text("gate.not_held_open"))
+        said = f"the gate is not open after {opens.tries} commands, though {state.reason_kept_open}"
+        lane.tell(EventKind.HOLD_FAILED, said, tries=opens.tries)
     if not state.inputs.on_fire and opens.tries >= OPEN_TRIES:
         return
     pause = lane.rules.lane.opening_seconds + PAUSE_SECONDS

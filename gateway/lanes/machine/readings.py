@@ -12,12 +12,14 @@ from gateway.domain.credentials import Credential
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import answers, visits
 from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.answers import Ignored
 from gateway.lanes.machine.rules import Side
 from gateway.lanes.machine.state.inputs import NEVER
 from gateway.lanes.machine.state.readings import AwaitedPin, EarlyCard
 from gateway.lanes.machine.state.visits import Visit
 from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View
 from gateway.lanes.snapshots import Phase
+from gateway.texts import text
 
 _LONGEST_PIN = 16
 _END, _CLEAR = "#", "*"
@@ -34,11 +36,11 @@ def card_read(lane: Transition, event: m.CardRead) -> None:
     if phase is Phase.DECIDING:
         visit = lane.state.visits.present
         if visit is None or visit.credential != credential:
-            _ignored(lane, reader_id, "while another one was being decided on", credential)
+            _ignored(lane, reader_id, Ignored.OTHER_DECIDED, credential)
         return
     if phase in visits.HAS_RIGHT_OF_WAY:
         if not _queue(lane, reader_id, credential):
-            _ignored(lane, reader_id, f"while {_WAY_IS_GIVEN}", credential)
+            _ignored(lane, reader_id, Ignored.WAY_GIVEN, credential)
         return
     _turn_to_reader(lane, reader_id)
     visit = lane.state.visits.present
@@ -124,7 +126,7 @@ def _read_while_one_passes(lane: Transition, reading: m.PlateRead) -> None:
         )
         lane.put(readings.voted_behind(votes))
     elif another or (behind and not state.readings.votes.readings):
-        _plate_ignored(lane, reading, _WAY_IS_GIVEN)
+        _plate_ignored(lane, reading, "a vehicle that was let in has not passed yet")
     else:
         votes = readings.votes.with_reading(reading, settle=rules.lane.plate_settle_seconds, sure=rules.lane.plate_sure)
         lane.put(readings.voted(votes))
@@ -193,7 +195,7 @@ def _presented_unless_suppressed(lane: Transition, visit: Visit, reader_id: int,
         _presented(lane, visit, reader_id, credential)
         return
     lane.put(lane.state.readings.holding(None))
-    answers.suppressed(lane, reader_id, credential, _COMES_OUT)
+    answers.suppressed(lane, reader_id, credential, Ignored.COMES_OUT)
 
 
 def _is_suppressed(lane: Transition) -> bool:
@@ -312,32 +314,27 @@ def _stands(lane: Transition, side: Side) -> bool:
     return lane.state.inputs.loop(side).fresh(lane.now.at, lane.rules.policy.stale_seconds) is PointState.ON
 
 
-_COMES_OUT = "while a vehicle that came the other way is on the closing loop"
-_WAY_IS_GIVEN = "a vehicle that was let in has not passed yet"
-_NO_VEHICLE = "without a vehicle on the arming loop"
-_LOOP_UNKNOWN = "while the arming loop is not known: its device does not answer"
-
-
-def _why_nobody_stands(lane: Transition) -> str:
+def _why_nobody_stands(lane: Transition) -> Ignored:
     loops = (lane.state.inputs.loop(side).fresh(lane.now.at, lane.rules.policy.stale_seconds) for side in lane.sides())
-    return _LOOP_UNKNOWN if PointState.UNKNOWN in loops else _NO_VEHICLE
+    return Ignored.LOOP_UNKNOWN if PointState.UNKNOWN in loops else Ignored.NO_VEHICLE
 
 
-def _ignored(lane: Transition, reader_id: int, reason: str, credential: Credential) -> None:
-    if reason == _LOOP_UNKNOWN:
+def _ignored(lane: Transition, reader_id: int, reason: Ignored, credential: Credential) -> None:
+    if reason is Ignored.LOOP_UNKNOWN:
         answers.unusable(lane, reader_id, credential, reason)
         return
     answers.ignored(lane, reader_id, credential, reason)
-    if reason == _NO_VEHICLE:
+    if reason is Ignored.NO_VEHICLE:
         lane.put(lane.state.readings.card_unseen(credential))
 
 
-def _plate_ignored(lane: Transition, reading: m.PlateRead, reason: str) -> None:
+def _plate_ignored(lane: Transition, reading: m.PlateRead, reason: Ignored | str) -> None:
     """Record that a plate is ignored, at most once in a while: cameras repeat themselves."""
     readings, now = lane.state.readings, lane.now.at
     if readings.was_reported(reading.plate, now):
         return
     lane.put(readings.with_ignored(reading.plate, now))
-    text = f"plate {reading.plate} does not count: {reason}"
-    kind = EventKind.READING_UNUSABLE if reason == _LOOP_UNKNOWN else EventKind.PLATE_IGNORED
-    lane.tell(kind, text, device_id=reading.camera_id, credential=reading.plate)
+    why = reason.words if isinstance(reason, Ignored) else reason
+    said = text("read.plate_does_not_count", plate=reading.plate, why=why)
+    kind = EventKind.READING_UNUSABLE if reason is Ignored.LOOP_UNKNOWN else EventKind.PLATE_IGNORED
+    lane.tell(kind, said, device_id=reading.camera_id, credential=reading.plate)

@@ -16,6 +16,7 @@ from gateway.lanes.machine.safety import obstructions, what_came_into_the_way
 from gateway.lanes.machine.state.closing import Closing
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.transition import Transition
+from gateway.texts import Words, text
 
 _LONGEST_PAUSE = 60.0
 _OPEN_PAUSE = 1.0
@@ -37,7 +38,7 @@ def watch(lane: Transition, job: Closing) -> bool:
     if not reason:
         return False
     pause = min(_LONGEST_PAUSE, PAUSE_SECONDS * 2.0**job.reopened)
-    lane.note(f"asked to open again: {reason}")
+    lane.note(text("gate.asked_to_open_again", why=reason))
     _open(lane, job.opened_again(lane.now, reason, pause=pause, most_tries=CLOSE_TRIES))
     return True
 
@@ -48,13 +49,13 @@ def acknowledged(lane: Transition) -> None:
     if job is None or not job.reopens_for:
         return
     lane.put(job.open_acknowledged())
-    lane.note(f"opened again: {job.reopens_for}")
+    lane.note(text("gate.opened_again", why=job.reopens_for))
     began = "was closing" if job.seen_moving else "was told to close"
     lane.tell(
         EventKind.GATE_REOPENED,
         f"the gate {began} and is opened again: {job.reopens_for}",
         filmed_from=job.reopens_since,
-        reason=job.reopens_for,
+        reason=str(job.reopens_for),
         times=job.reopened,
     )
 
@@ -186,10 +187,10 @@ def changes_at(rules: LaneRules, state: LaneState, job: Closing) -> tuple[float,
         return (job.reopen_at,)
     if not job.ours:
         return ()
-    return tuple(point.at + rules.policy.stale_seconds for _, point, _ in obstructions(rules, state))
+    return tuple(point.at + rules.policy.stale_seconds for _, point in obstructions(rules, state))
 
 
-def _why_open(lane: Transition) -> str:
+def _why_open(lane: Transition) -> Words:
     """Return why a gate that may be closing on a command must open; "" when it need not."""
     in_the_way = what_came_into_the_way(lane.rules, lane.state, lane.now.at)
     return in_the_way or (lane.state.reason_kept_open if may_keep_open(lane) else "")

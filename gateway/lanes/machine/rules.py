@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from gateway.site import EventsSection, LaneInput, LaneSection, PointRef, PolicySection, Role, RoleSpec, Site
+from gateway.texts import Words, text
 
 CLOSE_TRIES = 3
 """Closes that are sent before a person is alerted."""
@@ -48,6 +49,11 @@ class NamedInput:
     ref: PointRef
     name: str
     spec: RoleSpec
+
+    @property
+    def words(self) -> Words:
+        """Its name in a sentence; of a point that the site file names, that name."""
+        return self.name if self.spec.many else text(f"point.{self.role}")
 
 
 @dataclass(frozen=True, slots=True)

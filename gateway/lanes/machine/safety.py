@@ -11,7 +11,7 @@ from drivers.contract import GatePosition, PointState
 from gateway.lanes.machine.rules import LaneRules, NamedInput
 from gateway.lanes.machine.state.inputs import InputReading
 from gateway.lanes.machine.state.lane import LaneState
-from gateway.site import PointRef
+from gateway.texts import Words, text
 
 _MISSED_WHILE_CLOSING = 2
 """A closing gate is opened again after so many polls in a row without an answer."""
@@ -19,42 +19,42 @@ _MISSED_WHILE_CLOSING = 2
 _MAY_BE_CLOSED = frozenset({GatePosition.OPENING, GatePosition.OPEN, GatePosition.STOPPED})
 
 
-def why_not_close(rules: LaneRules, state: LaneState, now: float) -> str:
+def why_not_close(rules: LaneRules, state: LaneState, now: float) -> Words:
     """Return what forbids closing at `now` (monotonic seconds); "" when every point is known to be clear."""
     return what_forbids(rules, state, now) or what_is_not_clear(rules, state, now)
 
 
-def what_forbids(rules: LaneRules, state: LaneState, now: float) -> str:  # noqa: PLR0911 (one per reason)
+def what_forbids(rules: LaneRules, state: LaneState, now: float) -> Words:  # noqa: PLR0911 (one per reason)
     """Return what is in the way, or not known, at `now` (monotonic seconds); "" for nothing."""
     if state.inputs.gate_lost:
-        return f"the gate's controller is offline: {state.inputs.gate_lost}"
+        return text("lane.gate_offline", why=state.inputs.gate_lost)
     if state.reason_kept_open:
         return state.reason_kept_open
     if not rules.has_position:
-        return "nothing reports where the gate is, so its controller must close it"
+        return text("safety.no_position")
     if state.inputs.gate.fresh(now, rules.policy.stale_seconds) is GatePosition.UNKNOWN:
-        return "the gate's position is not known: open it first, then close it"
-    for name, point, _ in points_that_forbid(rules, state):
+        return text("safety.position_unknown")
+    for one, point in points_that_forbid(rules, state):
         fresh = point.fresh(now, rules.policy.stale_seconds)
         if fresh is PointState.ON:
-            return f"{name} is active"
+            return text("safety.active", point=one.words)
         if fresh is PointState.UNKNOWN:
-            return f"{name} is unknown or stale"
+            return text("safety.unknown", point=one.words)
         if point.missed:
-            return f"{name} did not answer when it was last asked"
+            return text("safety.missed", point=one.words)
         if now < point.chatters_until():
-            return f"{name} chatters"
+            return text("safety.chatters", point=one.words)
     return ""
 
 
-def what_is_not_clear(rules: LaneRules, state: LaneState, now: float) -> str:
+def what_is_not_clear(rules: LaneRules, state: LaneState, now: float) -> Words:
     """Return which point that a vehicle can hold is free, but not for long enough yet; "" for none."""
-    for name, point, _ in obstructions(rules, state):
+    for one, point in obstructions(rules, state):
         if now < clears_at(rules, state, point) or not point.is_confirmed:
-            seconds, why = rules.lane.clear_seconds, ""
-            if now < point.resumed + rules.lane.clear_after_loss_seconds:
-                seconds, why = rules.lane.clear_after_loss_seconds, ", after it was not known"
-            return f"{name} has not been free for {seconds:g} s yet{why}"
+            seconds = rules.lane.clear_after_loss_seconds
+            if now < point.resumed + seconds:
+                return text("safety.not_clear_again", point=one.words, seconds=seconds)
+            return text("safety.not_clear", point=one.words, seconds=rules.lane.clear_seconds)
     return ""
 
 
@@ -82,36 +82,36 @@ def is_close_near(rules: LaneRules, state: LaneState) -> bool:
 
 def polled_near_a_close(rules: LaneRules) -> frozenset[int]:
     """Return the ids of the devices that must be polled fast near a close: the gate, and each with an obstruction."""
-    return frozenset({rules.lane.gate, *(ref.device for _, _, ref in obstructions(rules, LaneState()))})
+    return frozenset({rules.lane.gate, *(one.ref.device for one, _ in obstructions(rules, LaneState()))})
 
 
-def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> str:
+def what_came_into_the_way(rules: LaneRules, state: LaneState, now: float) -> Words:
     """Return which point is no longer known to be free since a close was sent; "" for none."""
-    for name, point, _ in obstructions(rules, state):
+    for one, point in obstructions(rules, state):
         if point.is_on():
-            return f"{name} is active"
+            return text("safety.active", point=one.words)
         if not point.is_off() or now >= point.at + rules.policy.stale_seconds:
-            return f"{name} is unknown or stale"
+            return text("safety.unknown", point=one.words)
         if point.missed >= _MISSED_WHILE_CLOSING:
-            return f"{name} does not answer"
+            return text("safety.silent", point=one.words)
         if now < point.returned + rules.lane.clear_after_loss_seconds:
-            return f"{name} has just come back and is not trusted yet"
+            return text("safety.returned", point=one.words)
     return ""
 
 
-def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[str, InputReading, PointRef], ...]:
-    """Return each input that must be free for a close, with its name for people and its place in the site file."""
+def points_that_forbid(rules: LaneRules, state: LaneState) -> tuple[tuple[NamedInput, InputReading], ...]:
+    """Return each input that must be free for a close, with its reading."""
     return tuple(read(one, state) for one in rules.inputs if one.spec.forbids_close)
 
 
-def obstructions(rules: LaneRules, state: LaneState) -> tuple[tuple[str, InputReading, PointRef], ...]:
-    """Return each input that a vehicle under the gate can hold, with its name for people and its site-file reference.
+def obstructions(rules: LaneRules, state: LaneState) -> tuple[tuple[NamedInput, InputReading], ...]:
+    """Return each input that a vehicle under the gate can hold, with its reading.
 
     All that must be free for a close because of a vehicle stands here, once.
     """
     return tuple(read(one, state) for one in rules.inputs if one.spec.obstructs)
 
 
-def read(one: NamedInput, state: LaneState) -> tuple[str, InputReading, PointRef]:
-    """Return the name, the reading and the site-file reference of an input."""
-    return one.name, state.inputs.reading(one.role, one.index), one.ref
+def read(one: NamedInput, state: LaneState) -> tuple[NamedInput, InputReading]:
+    """Return an input with its reading."""
+    return one, state.inputs.reading(one.role, one.index)

@@ -14,6 +14,7 @@ from gateway.lanes.machine.rules import LaneRules, Side
 from gateway.lanes.machine.safety import read
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.snapshots import Phase
+from gateway.texts import text
 
 _MOVING = frozenset({GatePosition.OPENING, GatePosition.CLOSING})
 
@@ -40,9 +41,9 @@ def why_not_changed(  # noqa: PLR0911 (one per reason)
         return "" if _is_unseen(state) else "a vehicle is in it"
     if visits.leaving is not None and now < visits.leaving.until:
         return "a vehicle is leaving it"
-    for name, point, _ in (read(one, state) for one in rules.inputs if one.spec.held_by_vehicles):
+    for named, point in (read(one, state) for one in rules.inputs if one.spec.held_by_vehicles):
         if point.is_on():
-            return f"{name} is active"
+            return str(text("safety.active", point=named.words))
     if gate.position in _MOVING:
         return "its gate moves"
     if gate.position is GatePosition.UNKNOWN and now < max(gate.since, visits.since) + rules.travel_seconds:

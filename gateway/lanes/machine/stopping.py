@@ -19,6 +19,7 @@ from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View
 from gateway.lanes.snapshots import Phase
+from gateway.texts import Words
 
 _SAME_FIRE_SECONDS = 10.0
 
@@ -47,7 +48,7 @@ def acknowledged(lane: Transition) -> None:
     if not still_moves:
         lane.drop_closing()
     if state.stop.by != stop.by:
-        lane.tell(EventKind.STOP_BEGAN, lane.state.stop_sentence, by=stop.by, fire=state.inputs.on_fire)
+        lane.tell(EventKind.STOP_BEGAN, lane.state.stop_words, by=stop.by, fire=state.inputs.on_fire)
 
 
 def remembered(lane: Transition, event: m.StopRemembered) -> None:
@@ -64,7 +65,7 @@ def failed(lane: Transition, command_id: str) -> None:
         lane.put(lane.state.stop.holding_again())
 
 
-def ended(lane: Transition, why: str) -> None:
+def ended(lane: Transition, why: Words) -> None:
     """End a stop: a person's order, or something of higher priority, moves the gate again."""
     stop = lane.state.stop
     by = stop.lifted.by if stop.lifted is not None else stop.by
@@ -136,7 +137,7 @@ def _lift_for_good(lane: Transition) -> None:
         lane.tell(EventKind.STOP_ENDED, _ended_sentence(one.by, one.why), by=one.by)
 
 
-def _ended_sentence(by: str, why: str) -> str:
+def _ended_sentence(by: str, why: Words) -> str:
     return f"no longer stopped by {by}: {why}"
 
 

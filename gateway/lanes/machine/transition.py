@@ -15,6 +15,7 @@ from gateway.lanes.machine.state.lane import LaneState, Part
 from gateway.lanes.machine.state.visits import Visit
 from gateway.lanes.snapshots import Phase
 from gateway.store import Entry
+from gateway.texts import Text, Words, text
 
 _LONGEST_FOOTAGE = 110.0
 LANE = "lane"
@@ -41,7 +42,7 @@ class Transition(View):
         """Replace the part of the state that has this part's type."""
         self.state = self.state.with_part(part)
 
-    def note(self, text: str) -> None:
+    def note(self, text: Words) -> None:
         """Set the lane's note: one line with the reason of its state, "" when all is as usual."""
         self.state = self.state.with_note(text)
 
@@ -140,9 +141,9 @@ class Transition(View):
             deadline_at=now + int(self.rules.policy.command_seconds * 1_000_000),
         )
 
-    def write(self, command: Command, state: CommandState, detail: str = "") -> None:
+    def write(self, command: Command, state: CommandState, detail: Words = "") -> None:
         """Record a command's new state, with an event for each state of a person's command and a lane's failures."""
-        reached = replace(command, state=state, detail=detail)
+        reached = replace(command, state=state, detail=str(detail))
         kind = _COMMAND_EVENTS[state]
         failed = state in {CommandState.REFUSED, CommandState.UNKNOWN}
         events: tuple[Event, ...] = ()
@@ -152,17 +153,17 @@ class Transition(View):
             events = (self.event(kind, text, command_id=command.command_id, action=command.action.value),)
         self.commands.append(m.Record(Entry(events=events, commands=(reached,))))
 
-    def refuse(self, command: Command, reason: str) -> None:
+    def refuse(self, command: Command, reason: Words) -> None:
         """Record that a command will not be sent."""
         self.write(command, CommandState.REFUSED, reason)
 
-    def event(self, kind: EventKind, text: str, *, device_id: int | None = None, **data: Scalar) -> Event:
+    def event(self, kind: EventKind, text: Words, *, device_id: int | None = None, **data: Scalar) -> Event:
         """Make an event of this lane at this moment."""
         return Event(
             kind=kind,
             date_at=self.now.stamp.micros,
             clock_trusted=self.now.stamp.trusted,
-            description=text,
+            description=str(text),
             device_id=self.rules.lane.gate if device_id is None else device_id,
             lane_id=self.rules.lane.id,
             data=data,
@@ -171,7 +172,7 @@ class Transition(View):
     def tell(
         self,
         kind: EventKind,
-        text: str,
+        text: Words,
         *,
         device_id: int | None = None,
         passage: Passage | None = None,
@@ -211,9 +212,13 @@ def look_again(_: Transition) -> None:
     """Do nothing: a step at this instant is enough, since an action of each step then finds something else."""
 
 
-def named(credential: Credential | None) -> str:
+def named(credential: Credential | None) -> Text:
     """Name a reading for people: "card 0007", "plate ABC123"."""
-    return "a card" if credential is None else f"{form_of(credential)} {credential.shown()}"
+    if credential is None:
+        return text("credential.some")
+    if credential.plate:
+        return text("credential.plate", number=credential.shown())
+    return text("credential.card", number=credential.shown())
 
 
 def form_of(credential: Credential | None) -> str:

@@ -15,7 +15,13 @@ from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.machine import closing
 from gateway.lanes.machine.contradictions import all_on_from
-from gateway.lanes.machine.rules import DOUBTED_SECONDS, LATE_OPENING_SECONDS, RESTING_STUCK_SECONDS, LaneRules
+from gateway.lanes.machine.rules import (
+    DOUBTED_SECONDS,
+    LATE_OPENING_SECONDS,
+    RESTING_STUCK_SECONDS,
+    LaneRules,
+    NamedInput,
+)
 from gateway.lanes.machine.safety import obstructions, read
 from gateway.lanes.machine.state.inputs import NEVER, InputReading
 from gateway.lanes.machine.state.lane import LaneState
@@ -23,6 +29,7 @@ from gateway.lanes.machine.state.troubles import Trouble
 from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View, look_again
 from gateway.lanes.snapshots import LaneTrouble, Phase
 from gateway.site import Role
+from gateway.texts import Text, Words, text
 
 _FOREVER = float("inf")
 _LIMITS = frozenset({GatePosition.CLOSED, GatePosition.OPEN})
@@ -69,8 +76,8 @@ def _record(conditions: tuple[_Condition, ...], lane: Transition) -> None:
             lane.tell(trouble.kind, trouble.text, filmed_from=filmed, subject=trouble.subject)
     for key, trouble in known.items():
         if key not in present:
-            text = f"over: {trouble.text}"
-            lane.tell(EventKind.TROUBLE_ENDED, text, trouble=trouble.kind.name.lower(), subject=trouble.subject)
+            over = f"over: {trouble.text}"
+            lane.tell(EventKind.TROUBLE_ENDED, over, trouble=trouble.kind.name.lower(), subject=trouble.subject)
     troubles = tuple(known.get(key, trouble) for key, trouble in present.items())
     if troubles != before:
         lane.put(lane.state.troubles.with_present(troubles))
@@ -110,27 +117,27 @@ def _conditions(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
     yield from _of_switches(rules, state)
     yield from _of_gate(rules, state)
     if state.visits.phase is Phase.PASSING:
-        text = f"a vehicle has been under the gate for more than {_span(rules.lane.vehicle_stuck_seconds)}"
-        yield _condition(EventKind.VEHICLE_STUCK, text, state.visits.since + rules.lane.vehicle_stuck_seconds)
-    for name, point, _ in (read(one, state) for one in rules.inputs if one.spec.held_by_vehicles):
+        said = text("trouble.vehicle_stuck", span=_span(rules.lane.vehicle_stuck_seconds))
+        yield _condition(EventKind.VEHICLE_STUCK, said, state.visits.since + rules.lane.vehicle_stuck_seconds)
+    for named, point in (read(one, state) for one in rules.inputs if one.spec.held_by_vehicles):
         if point.is_on() and all_on_from(rules, state) is None:
-            seconds, at = _stuck_at(rules, state, name, point)
-            text = f"{name} has been on for more than {_span(seconds)}"
-            yield _condition(EventKind.INPUT_STUCK, text, at, subject=name)
+            seconds, at = _stuck_at(rules, state, named, point)
+            said = text("trouble.input_stuck", point=named.words, span=_span(seconds))
+            yield _condition(EventKind.INPUT_STUCK, said, at, subject=named.name)
         if point.changes and point.chatters_until() > point.changes[-1]:
-            chatter = Trouble(EventKind.INPUT_CHATTERS, name, f"{name} changes too often to be trusted")
+            chatter = Trouble(EventKind.INPUT_CHATTERS, named.name, text("trouble.input_chatters", point=named.words))
             yield _Condition(chatter, point.changes[-1], point.chatters_until())
 
 
-def _stuck_at(rules: LaneRules, state: LaneState, name: str, point: InputReading) -> tuple[float, float]:
+def _stuck_at(rules: LaneRules, state: LaneState, named: NamedInput, point: InputReading) -> tuple[float, float]:
     """Return after how many seconds an input that is on counts as stuck, and from when.
 
     While the lane rests, nobody drives over its closing loop or through its photocell, so that a minute is enough.
     """
-    if any(one.kind is EventKind.INPUT_STUCK and one.subject == name for one in state.troubles.present):
+    if any(one.kind is EventKind.INPUT_STUCK and one.subject == named.name for one in state.troubles.present):
         return rules.lane.stuck_seconds, point.since
     rests = state.visits.phase is Phase.IDLE and not state.reason_kept_open
-    if rests and name in {obstruction for obstruction, _, _ in obstructions(rules, state)}:
+    if rests and named in {obstruction for obstruction, _ in obstructions(rules, state)}:
         resting = min(RESTING_STUCK_SECONDS, rules.lane.stuck_seconds)
         at = max(point.since, state.visits.since, state.orders.last_reason.until) + resting
         if at < point.since + rules.lane.stuck_seconds:
@@ -155,25 +162,22 @@ def _of_gate(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
         and gate.since > NEVER
         and not state.inputs.gate_lost
     ):
-        text = (
-            f"the gate's position has been unknown for more than {_span(rules.travel_seconds)}; it may stand half open."
-            " Make sure that nobody and nothing is under it, open it, then close it"
-        )
-        yield _condition(EventKind.POSITION_UNKNOWN, text, gate.since + rules.travel_seconds)
+        said = text("trouble.position_unknown", span=_span(rules.travel_seconds))
+        yield _condition(EventKind.POSITION_UNKNOWN, said, gate.since + rules.travel_seconds)
     if state.troubles.off_closed_at is not None and not state.reason_kept_open:
-        text = f"the gate has been open for more than {_span(rules.lane.held_open_seconds)}"
-        yield _condition(EventKind.HELD_OPEN, text, state.troubles.off_closed_at + rules.lane.held_open_seconds)
+        said = text("trouble.held_open", span=_span(rules.lane.held_open_seconds))
+        yield _condition(EventKind.HELD_OPEN, said, state.troubles.off_closed_at + rules.lane.held_open_seconds)
     if state.troubles.forced_at is not None:
-        text = "the gate left its closed position without a command: forced, or opened by another control"
-        yield _condition(EventKind.FORCED_OPEN, text, state.troubles.forced_at + rules.lane.forced_seconds)
+        said = text("trouble.forced_open")
+        yield _condition(EventKind.FORCED_OPEN, said, state.troubles.forced_at + rules.lane.forced_seconds)
 
 
-def _condition(kind: EventKind, text: str, since: float, *, subject: str = "") -> _Condition:
+def _condition(kind: EventKind, text: Words, since: float, *, subject: str = "") -> _Condition:
     return _Condition(Trouble(kind, subject, text), since)
 
 
-def _span(seconds: float) -> str:
-    return f"{seconds / 60:g} minutes" if seconds >= 120 else f"{seconds:g} s"
+def _span(seconds: float) -> Text:
+    return text("span.minutes", count=seconds / 60) if seconds >= 120 else text("span.seconds", count=seconds)
 
 
 def _is_wanted(lane: Transition) -> bool:
@@ -192,39 +196,39 @@ def _unwanted(lane: Transition) -> None:
     if now - lane.state.commands.unanswered_open_at > LATE_OPENING_SECONDS:
         lane.put(lane.state.troubles.forced(now))
         return
-    text = "the gate opened late, after the gateway had given up the command; the gateway closes it again"
+    said = text("gate.opened_late")
     lane.put(lane.state.commands.open_took_effect())
-    lane.note(text)
-    lane.tell(EventKind.OPENED_LATE, text)
+    lane.note(said)
+    lane.tell(EventKind.OPENED_LATE, said)
     closing.begin(lane)
 
 
 def why_unable(rules: LaneRules, state: LaneState, now: float) -> Iterator[LaneTrouble]:
     """Yield why the lane cannot admit vehicles or let them out."""
     if state.inputs.gate_lost:
-        text = f"the gate's controller is offline: {state.inputs.gate_lost}"
-        yield LaneTrouble(ProblemKind.GATE_OFFLINE, text, device_id=rules.lane.gate)
+        away = text("lane.gate_offline", why=state.inputs.gate_lost)
+        yield LaneTrouble(ProblemKind.GATE_OFFLINE, away, device_id=rules.lane.gate)
     elif has(state, EventKind.POSITION_UNKNOWN):
-        yield LaneTrouble(ProblemKind.GATE_POSITION_UNKNOWN, "the gate's position is not known: open it, then close it")
+        yield LaneTrouble(ProblemKind.GATE_POSITION_UNKNOWN, text("unable.position_unknown"))
     for one in rules.inputs:
-        name, point, ref = read(one, state)
+        _, point = read(one, state)
         if point.fresh(now, rules.policy.stale_seconds) is not PointState.UNKNOWN:
             continue
         if one.spec.waits:
-            text = f"{name} is not known, so no card counts: check its device and its wiring"
-            yield LaneTrouble(ProblemKind.ARMING_LOOP_UNKNOWN, text, name, ref.device)
+            said = text("unable.no_card_counts", point=one.words)
+            yield LaneTrouble(ProblemKind.ARMING_LOOP_UNKNOWN, said, one.name, one.ref.device)
         elif one.role is Role.CLOSING:
-            text = f"{name} is not known, so no passage is seen: check its device and its wiring"
-            yield LaneTrouble(ProblemKind.CLOSING_LOOP_UNKNOWN, text, device_id=ref.device)
+            said = text("unable.no_passage_seen", point=one.words)
+            yield LaneTrouble(ProblemKind.CLOSING_LOOP_UNKNOWN, said, device_id=one.ref.device)
         elif one.spec.forbids_close and not rules.closes_itself:
-            text = f"{name} is not known, so the gate stays open: check its device and its wiring"
-            yield LaneTrouble(ProblemKind.SAFETY_INPUT_UNKNOWN, text, name, ref.device)
+            said = text("unable.stays_open", point=one.words)
+            yield LaneTrouble(ProblemKind.SAFETY_INPUT_UNKNOWN, said, one.name, one.ref.device)
 
 
 def lasting(state: LaneState) -> Iterator[LaneTrouble]:
     """Yield what is wrong and lasts; first that a person stopped the gate, or that it does not reach its limit."""
     if state.stop.by:
-        yield LaneTrouble(ProblemKind.GATE_STOPPED, state.stop_sentence)
+        yield LaneTrouble(ProblemKind.GATE_STOPPED, state.stop_words)
     if state.troubles.unmoved:
         kind = ProblemKind.GATE_TOO_SLOW if state.troubles.is_slow else ProblemKind.GATE_DOES_NOT_MOVE
         yield LaneTrouble(kind, state.troubles.unmoved)

@@ -17,6 +17,7 @@ from gateway.lanes.machine.state.plates import Votes
 from gateway.lanes.machine.state.visits import Leaving, Visit
 from gateway.lanes.machine.transition import LANE, Due, Transition, View, named
 from gateway.lanes.snapshots import Phase
+from gateway.texts import Words, text
 
 _GAP_SECONDS = 0.3
 _VEHICLE_SECONDS = 0.8
@@ -75,8 +76,7 @@ def arming_released(lane: Transition, side: Side, *, held_for: float) -> None:
                 at = lane.state.moved_at(lane.now.at - held_for, lane.now.at)
                 lane.put(lane.state.intruders.left_arming_loop(visit, at))
             if tried:
-                text = "the vehicle left before it was let in"
-                _backed_out(lane, visit, text)
+                _backed_out(lane, visit, "the vehicle left before it was let in")
             elif _waited_in_vain(lane, held_for):
                 lane.put(lane.state.readings.vehicle_unread())
         lane.rest()
@@ -198,8 +198,8 @@ def open_not_sent(lane: Transition, command: Command, reason: str, *, may_still_
         lane.rest()
 
 
-def not_opened(lane: Transition, reason: str, *, text: str = "", closes: bool = True) -> None:
-    """End a visit for which the gate did not open. `text`: a sentence with the reason, if there is a truer one.
+def not_opened(lane: Transition, reason: Words, *, said: Words = "", closes: bool = True) -> None:
+    """End a visit for which the gate did not open. `said`: a sentence with the reason, if there is a truer one.
 
     `closes`: the gate may have moved, so it is closed again.
     """
@@ -209,7 +209,7 @@ def not_opened(lane: Transition, reason: str, *, text: str = "", closes: bool = 
         return
     lane.tell(
         EventKind.OPENING_TIMED_OUT,
-        text or f"the gate did not open: {reason}",
+        said or text("gate.did_not_open", why=reason),
         passage=lane.passage(visit, PassageOutcome.NOT_OPENED),
         filmed_from=lane.now.stamp.micros,
         position=lane.state.inputs.gate.position,
@@ -242,15 +242,15 @@ def due(lane: View) -> Iterator[Due]:
 
 def _opening_timed_out(lane: Transition) -> None:
     if lane.state.stop.by:
-        not_opened(lane, f"stopped by {lane.state.stop.by}")
+        not_opened(lane, text("gate.stopped_by", who=lane.state.stop.by))
         return
     is_slow = lane.state.inputs.gate.position is GatePosition.OPENING
-    late = f"not seen open within {lane.rules.lane.opening_seconds:g} s"
+    late = text("gate.not_seen_open", seconds=lane.rules.lane.opening_seconds)
     reason = late if is_slow else commands_in_flight.why_not_moved(lane) or late
-    slowly = f"the gate moves, but is not open after {lane.rules.lane.opening_seconds:g} s"
-    text = slowly if is_slow else f"the gate did not open: {reason}"
-    lane.put(lane.state.troubles.gate_unmoved(text, is_slow=is_slow))
-    not_opened(lane, reason, text=text)
+    slowly = text("gate.slow_to_open", seconds=lane.rules.lane.opening_seconds)
+    said = slowly if is_slow else text("gate.did_not_open", why=reason)
+    lane.put(lane.state.troubles.gate_unmoved(said, is_slow=is_slow))
+    not_opened(lane, reason, said=said)
 
 
 def _left_loop(lane: Transition) -> None:
@@ -275,7 +275,7 @@ def _open(lane: Transition, visit: Visit) -> None:
     lane.enter(Phase.OPENING, visit.opening())
     if lane.state.inputs.gate_lost:
         answers.decided(lane, visit)
-        not_opened(lane, f"the gate's controller is offline: {lane.state.inputs.gate_lost}")
+        not_opened(lane, text("lane.gate_offline", why=lane.state.inputs.gate_lost))
         return
     replaced, command = reopening.closing_to_replace(lane.state), lane.command(GateAction.OPEN)
     lane.drop_closing()
@@ -302,7 +302,7 @@ def _queued_decided(lane: Transition, visit: Visit) -> None:
 
 
 def _passed(lane: Transition, visit: Visit) -> None:
-    who = named(visit.credential) if visit.decision and visit.credential else visit.opened_by
+    who = str(named(visit.credential)) if visit.decision and visit.credential else visit.opened_by
     lane.tell(
         EventKind.VEHICLE_PASSED,
         f"a vehicle passed ({who.removeprefix('user:')})",

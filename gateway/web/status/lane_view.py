@@ -123,7 +123,7 @@ class StatusLane(Family):
         decision = trial.decision
         shown = TrialShown(
             opens=trial.opens,
-            text=trial.sentence(),
+            text=str(trial.words()),
             read=credential.shown(),
             holder=decision.card.holder if decision.card else "",
             trace=tuple(RuleSeen(rule=one.rule, passed=one.passed, seen=one.seen) for one in decision.trace),

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import PlainSerializer
 
-from gateway.domain.access import Decision, Reason, sentence_of
+from gateway.domain.access import Decision, Reason, words_of
 from gateway.domain.central_status import CentralStatus
 from gateway.domain.events import EventKind, RecordedEvent, Severity
 from gateway.domain.footage import Extent, Missing, extent_of
@@ -94,7 +94,7 @@ class ReadState:
     credential: str
     form: str
     reason: str
-    why: str
+    why: Words
     card_id: int | None
     enrol: Mapping[str, str]
 
@@ -282,7 +282,7 @@ def read_of(event: RecordedEvent) -> ReadState | None:
         credential=str(shown),
         form=form,
         reason=str(reason or ""),
-        why=sentence_of(Reason(reason)) if reason in _REASONS else "",
+        why=words_of(Reason(reason)) if reason in _REASONS else "",
         card_id=card_id if isinstance(card_id, int) else None,
         enrol=enrolment(str(shown), read_as=data.get("read_as") or "", plate=str(plate))
         if reason == Reason.UNKNOWN_CREDENTIAL

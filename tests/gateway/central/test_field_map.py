@@ -108,7 +108,7 @@ def test_what_cannot_be_read_suspends_the_card_and_is_said(record):
     assert found.unread
     decision = decide(Credential(text="1"), (found,), now=1)
     assert decision.reason is Reason.RECORD_UNREADABLE
-    assert decision.sentence().endswith(f"({list(record)[-1]})")
+    assert str(decision.words()).endswith(f"({list(record)[-1]})")
 
 
 NOON = 1_769_860_800_000_000  # 2026-01-31T12:00:00Z

@@ -142,16 +142,16 @@ def test_the_point_that_holds_is_named_as_in_the_site_file_and_as_it_changes(rul
     lane.closing(OFF)
     lane.closing(ON)
     lane.wait(4)
-    assert lane.state.note == "closing waits: the closing loop is active"
+    assert str(lane.state.note) == "closing waits: the closing loop is active"
     lane.safety(ON)
     lane.closing(OFF)
     lane.wait(1)
-    assert lane.state.note == "closing waits: photocell is active"
+    assert str(lane.state.note) == "closing waits: photocell is active"
     lane.safety(OFF)
     lane.wait(0.2)
-    assert lane.state.note == "closing waits: photocell has not been free for 1 s yet"
+    assert str(lane.state.note) == "closing waits: photocell has not been free for 1 s yet"
     lane.clear()
-    assert lane.state.note == ""
+    assert str(lane.state.note) == ""
 
 
 # While it closes
@@ -164,7 +164,7 @@ def test_what_comes_into_the_way_opens_it_again_at_once(lane, point, state):
     getattr(lane, point)(state)
     assert lane.actions() == [OPEN, CLOSE, OPEN]
     assert E.GATE_REOPENED not in lane.events, "asked, and not acknowledged yet"
-    assert "asked to open again" in lane.state.note
+    assert "asked to open again" in str(lane.state.note)
     lane.acknowledge()
     assert E.GATE_REOPENED in lane.events
     assert outcomes(lane) == [P.PASSED]
@@ -790,7 +790,7 @@ def test_what_a_person_stopped_while_it_opened_is_not_closed(lane):
     lane.wish(STOP)
     lane.acknowledge()
     lane.gate(GatePosition.STOPPED)
-    assert lane.state.stop_sentence.startswith("demo stopped the gate; it stays so until somebody opens or closes it")
+    assert str(lane.state.stop_words).startswith("demo stopped the gate; it stays so until somebody opens or closes it")
     lane.wait(120)
     assert lane.actions() == [OPEN, STOP]
 

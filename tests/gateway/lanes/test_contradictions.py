@@ -169,5 +169,5 @@ def test_swapped_readers_are_told_in_place_of_what_follows_from_them():
     entry, exit_ = with_swapped_readers(lanes, known)
     (trouble,) = entry.troubles
     assert (trouble.kind, trouble.subject) == (K.READERS_SWAPPED, "exit")
-    assert trouble.text == "3 cards in a row came while no vehicle was here and one waited at Exit"
+    assert str(trouble.text) == "3 cards in a row came while no vehicle was here and one waited at Exit"
     assert exit_.troubles == ()

@@ -70,7 +70,7 @@ def test_a_close_by_a_person_is_left_to_the_controller(lane):
     lane.wish(GateAction.CLOSE)
     lane.wait(60)
     assert (lane.actions(), alarms(lane)) == ([], [])
-    assert "its controller must close it" in why_not_close(lane.rules, lane.state, lane.at)
+    assert "its controller must close it" in str(why_not_close(lane.rules, lane.state, lane.at))
 
 
 def test_an_open_that_the_controller_does_not_take_is_still_an_alarm(lane):

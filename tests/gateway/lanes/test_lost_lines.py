@@ -249,7 +249,7 @@ async def test_a_module_that_falls_silent_while_the_gate_closes_has_it_opened_ag
     async with small_site(tmp_path, travel_seconds=1.5, clear_after_loss_seconds=0.5) as small:
         await small.open()
         await falls_silent_while_it_closes(small)
-        await until(lambda: small.lane().note.startswith("opened again: "))
+        await until(lambda: str(small.lane().note).startswith("opened again: "))
         assert await small.lanes.recorder.drained(within=10)
         kinds = [event.type for event in await small.store.events.latest(limit=20)]
         assert EventKind.GATE_REOPENED in kinds

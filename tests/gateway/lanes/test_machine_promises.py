@@ -427,7 +427,7 @@ def without(name, part=closing):
 
     def overlooking(rules, state, now):
         reason = safety.why_not_close(rules, state, now)
-        return "" if name in reason else reason
+        return "" if name in str(reason) else reason
 
     return part, "why_not_close", overlooking
 

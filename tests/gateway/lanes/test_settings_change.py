@@ -147,7 +147,7 @@ def test_an_order_and_a_stop_stay(lane):
     order = lane.state.orders.operator
     start_afresh(lane, gate_lost="nobody answers")
     assert lane.state.orders.operator == order
-    assert why_not_close(lane.rules, lane.state, lane.at) == "the gate's controller is offline: nobody answers"
+    assert str(why_not_close(lane.rules, lane.state, lane.at)) == "the gate's controller is offline: nobody answers"
 
     lane.order(None)
     lane.state = lane.state.with_part(lane.state.stop.took_effect("guard", lane.at))

@@ -302,7 +302,7 @@ def test_it_outlasts_a_fire_that_is_over(rules, make_script):
     lane.fire(UNKNOWN)
     lane.wait(1)
     lane.fire(ON)
-    assert "though the fire input is active" in lane.state.stop_sentence
+    assert "though the fire input is active" in str(lane.state.stop_words)
     lane.wait(30)
     lane.fire(OFF)
     lane.wait(60)
@@ -314,7 +314,7 @@ def test_a_new_fire_opens_what_was_stopped_before(rules, make_script):
     stopped_half_way(lane)
     lane.fire(ON)
     assert lane.actions() == [OPEN]
-    assert lane.state.stop_sentence == ""
+    assert str(lane.state.stop_words) == ""
 
 
 def test_after_a_restart_only_a_fire_that_is_new_opens_it(rules, make_script):
@@ -338,7 +338,7 @@ def test_a_gate_that_was_left_stopped_open_is_not_closed_after_a_restart(fresh_l
     lane.gate(GatePosition.OPEN)
     lane.wait(60)
     assert lane.sent == []
-    assert "demo stopped the gate" in lane.state.stop_sentence
+    assert "demo stopped the gate" in str(lane.state.stop_words)
 
 
 # What ends it
@@ -417,7 +417,7 @@ def test_a_stop_at_a_closed_gate_that_nothing_opens_is_done(lane):
     lane.acknowledge()
     assert E.STOP_BEGAN not in lane.events
     lane.wait(3)
-    assert lane.state.stop_sentence == ""
+    assert str(lane.state.stop_words) == ""
 
 
 # What people are shown
@@ -430,12 +430,12 @@ def test_what_is_said_outlives_arrivals_and_denials(lane):
     lane.wait(2)
     lane.arming(OFF)
     lane.wait(60)
-    assert lane.state.stop_sentence == (
+    assert str(lane.state.stop_words) == (
         "demo stopped the gate; it stays so until somebody opens or closes it, somebody gives the lane an "
         "order, or a vehicle is let in"
     )
     lane.order(OrderKind.HOLD_OPEN)
-    assert lane.state.stop_sentence == ""
+    assert str(lane.state.stop_words) == ""
 
 
 def test_what_is_said_while_an_order_holds_the_lane_open(lane):
@@ -443,7 +443,7 @@ def test_what_is_said_while_an_order_holds_the_lane_open(lane):
     lane.acknowledge()
     lane.gate(GatePosition.OPENING)
     stop_it(lane)
-    assert lane.state.stop_sentence.startswith(
+    assert str(lane.state.stop_words).startswith(
         "demo stopped the gate, though the lane is held open by guard: market day; it stays so until"
     )
 

@@ -48,7 +48,7 @@ def test_windows_begin_and_end_by_the_wall_clock_of_the_site(moment, kind):
 def test_order_names_its_schedule():
     order = TIMETABLE.wants(at("2026-01-15T08:00:00"), before=None)
     assert order is not None
-    assert order.sentence() == "the lane is held open by schedule: Morning rush"
+    assert str(order.words()) == "the lane is held open by schedule: Morning rush"
 
 
 def test_locked_down_counts_for_more():

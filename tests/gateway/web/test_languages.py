@@ -14,7 +14,7 @@ from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind
 from gateway.domain.footage import WHY_AWAY, WHY_MISSING
 from gateway.domain.problems import ProblemKind
-from gateway.lanes.snapshots import CommandSnapshot
+from gateway.lanes.snapshots import CommandSnapshot, LaneTrouble
 from gateway.problems.problem import Part, Problem
 from gateway.texts import english, text
 from gateway.web.status.page_files import STATIC
@@ -124,6 +124,24 @@ async def test_a_problem_is_told_by_its_key_with_names_as_they_are(open_gateway,
         )
         await expect(told.nth(2).locator(".problem-text")).to_have_text(re.compile("^1 donnée a été refusée"))
         await expect(page.locator("#pill-gateway")).to_have_text("5 voies sur 1 hors service, 3 problèmes")
+
+
+@in_one_loop
+async def test_what_a_lane_waits_for_is_told_by_its_key(open_gateway, browser_page):
+    point = text("safety.not_clear", point="Lines", seconds=1.5)
+    stopped = text("gate.stopped_though", who="Events", why=text("order.hold_open", who=text("actor.schedule")))
+    async with open_gateway() as gateway, browser_page(language="fr", tolerate=("409", "503")) as page:
+        gateway.board.show(
+            note=text("lane.closing_waits", why=point),
+            order_text=text("order_for.hold_open", who="Health", reason="Gate"),
+            troubles=(LaneTrouble(ProblemKind.GATE_STOPPED, stopped),),
+        )
+        await sign_in(page, gateway)
+        lane = page.locator("#lanes")
+        await expect(lane.locator(".note")).to_have_text(re.compile("Lines n'est pas .*libre.* 1,5 s"))
+        await expect(lane.locator(".order")).to_have_text("la voie est maintenue ouverte par Health\u00a0: Gate")
+        trouble = "Events a arrêté la barrière, alors que la voie est maintenue ouverte par l'horaire"
+        await expect(lane.locator(".troubles")).to_contain_text(trouble)
 
 
 @in_one_loop

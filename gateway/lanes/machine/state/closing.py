@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.state.inputs import NEVER
+from gateway.texts import Words
 
 _MOST_COUNTED = 10
 
@@ -52,7 +53,7 @@ class Closing:
     unsent_opens: int = 0
     reopen_at: float = NEVER
     reopen_unsent: bool = False
-    reopens_for: str = ""
+    reopens_for: Words = ""
     reopens_since: int = 0
     seen_closed: bool = False
     of_person: bool = False
@@ -146,7 +147,7 @@ class Closing:
             reopened=self.reopened,
         )
 
-    def opened_again(self, now: m.Now, reason: str, *, pause: float, most_tries: int) -> Closing:
+    def opened_again(self, now: m.Now, reason: Words, *, pause: float, most_tries: int) -> Closing:
         """Return the closing once something came into the way; the next close waits for at least `pause` seconds."""
         return Closing(
             since=now.at,

@@ -16,6 +16,7 @@ from gateway.lanes.machine.state.stop import Stop
 from gateway.lanes.machine.state.troubles import Troubles
 from gateway.lanes.machine.state.visits import Visits
 from gateway.lanes.snapshots import Phase
+from gateway.texts import Words, text
 
 _STARTS_WITHIN = 2.0
 
@@ -41,7 +42,7 @@ class LaneState:
     commands: Commands = field(default_factory=Commands)
     closing: Closing | None = None
     troubles: Troubles = field(default_factory=Troubles)
-    note: str = ""
+    note: Words = ""
     looked_at: float = NEVER
 
     @classmethod
@@ -69,7 +70,7 @@ class LaneState:
         name = _FIELDS[type(part)]
         return self if part is getattr(self, name) else replace(self, **{name: part})  # type: ignore[arg-type]
 
-    def with_note(self, note: str) -> LaneState:
+    def with_note(self, note: Words) -> LaneState:
         """Return the state with another note."""
         return self if note == self.note else replace(self, note=note)
 
@@ -118,29 +119,29 @@ class LaneState:
         return self.visits.phase
 
     @property
-    def reason_kept_open(self) -> str:
+    def reason_kept_open(self) -> Words:
         """The reason to keep the gate open, in one sentence; "" for none."""
         if self.inputs.on_fire:
-            return "the fire input is active"
+            return text("lane.fire")
         order = self.orders.in_force
-        return order.sentence() if order is not None and order.kind is OrderKind.HOLD_OPEN else ""
+        return order.words() if order is not None and order.kind is OrderKind.HOLD_OPEN else ""
 
     @property
-    def locked_down(self) -> str:
+    def locked_down(self) -> Words:
         """The reason of a lock-down, in one sentence; "" for none. A fire overrides it."""
         order = self.orders.in_force
         if self.inputs.on_fire or order is None or order.kind is not OrderKind.LOCK_DOWN:
             return ""
-        return order.sentence()
+        return order.words()
 
     @property
-    def stop_sentence(self) -> str:
+    def stop_words(self) -> Words:
         """A sentence that a person stopped the gate, and what ends the stop; "" while none is in force."""
         if not self.stop.by:
             return ""
-        though = f", though {self.reason_kept_open}" if self.reason_kept_open else ""
-        until = "until somebody opens or closes it, somebody gives the lane an order, or a vehicle is let in"
-        return f"{self.stop.by} stopped the gate{though}; it stays so {until}"
+        if self.reason_kept_open:
+            return text("gate.stopped_though", who=self.stop.by, why=self.reason_kept_open)
+        return text("gate.stopped", who=self.stop.by)
 
     def why_open_at(self, since: float, now: float) -> ReasonToStayOpen | None:
         """Return why a vehicle that came at `since` needed no grant: the gate is, or was then, kept open; else None."""

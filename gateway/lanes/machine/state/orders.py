@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from gateway.texts import Text, Words, text
+
 _NEVER = float("-inf")
+_SCHEDULE = "schedule"
 
 
 class OrderKind(StrEnum):
@@ -14,13 +17,6 @@ class OrderKind(StrEnum):
     NORMAL = "normal"
     HOLD_OPEN = "hold_open"
     LOCK_DOWN = "lock_down"
-
-
-_WORDS = {
-    OrderKind.NORMAL: "works as usual",
-    OrderKind.HOLD_OPEN: "is held open",
-    OrderKind.LOCK_DOWN: "is locked down",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +33,20 @@ class Order:
     by: str
     reason: str = ""
 
-    def sentence(self) -> str:
+    def words(self) -> Text:
         """Return the order in a sentence for people."""
-        who = self.by.removeprefix("user:")
-        return f"the lane {_WORDS[self.kind]} by {who}" + (f": {self.reason}" if self.reason else "")
+        who = text("actor.schedule") if self.by == _SCHEDULE else self.by.removeprefix("user:")
+        if self.reason:
+            return text(f"order_for.{self.kind}", who=who, reason=self.reason)
+        return text(f"order.{self.kind}", who=who)
 
 
 @dataclass(frozen=True, slots=True)
 class ReasonToStayOpen:
-    """The last reason to keep the gate open ("fire" or "hold_open", and a sentence), and its end."""
+    """The last reason to keep the gate open ("fire" or "hold_open", and in words), and its end."""
 
     reason: str = ""
-    sentence: str = ""
+    sentence: Words = ""
     until: float = _NEVER
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from gateway.texts import Words
+
 
 @dataclass(frozen=True, slots=True)
 class StopAsked:
@@ -34,7 +36,7 @@ class StopLifted:
     by: str
     since: float
     command_id: str
-    why: str
+    why: Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ class Stop:
         """Return the stop once the gate may move again."""
         return replace(self, asked=None, earlier=(), by="", lifted=None)
 
-    def lifted_by(self, command_id: str, why: str) -> Stop:
+    def lifted_by(self, command_id: str, why: Words) -> Stop:
         """Return the stop while a command that ends it is under way."""
         lifted = StopLifted(self.by, self.since, command_id, why) if self.by else self.lifted
         if lifted is not None:

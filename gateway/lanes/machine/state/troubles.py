@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gateway.domain.events import EventKind
+from gateway.texts import Words
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Something wrong that lasts: its kind, the input where there are several, and a sentence for people."""
+    """Something wrong that lasts: its kind, the input where there are several, and words for people."""
 
     kind: EventKind
     subject: str
-    text: str
+    text: Words
 
     @property
     def key(self) -> tuple[EventKind, str]:
@@ -36,7 +37,7 @@ class Troubles:
     present: tuple[Trouble, ...] = ()
     off_closed_at: float | None = None
     forced_at: float | None = None
-    unmoved: str = ""
+    unmoved: Words = ""
     is_slow: bool = False
 
     def with_present(self, present: tuple[Trouble, ...]) -> Troubles:
@@ -55,6 +56,6 @@ class Troubles:
         """Return the troubles with the gate off its limit without a reason since `at`, None if there is a reason."""
         return self if at == self.forced_at else replace(self, forced_at=at)
 
-    def gate_unmoved(self, text: str, *, is_slow: bool = False) -> Troubles:
+    def gate_unmoved(self, text: Words, *, is_slow: bool = False) -> Troubles:
         """Return the troubles after a command did not bring the gate to its limit. `is_slow`: it moves all the same."""
         return replace(self, unmoved=text, is_slow=is_slow)

@@ -4,7 +4,7 @@ import { asked, confirmed, toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { showFollowed } from "./followed.js";
 import { clock, lasting, seconds } from "./time.js";
-import { say } from "./words.js";
+import { say, spoken } from "./words.js";
 
 const PHASES = {
   idle: ["Idle", ""], armed: ["Vehicle waiting", "busy"], deciding: ["Deciding", "busy"], opening: ["Opening", "busy"],
@@ -90,10 +90,10 @@ export function updateLane(node, lane, { user, demo }) {
   setText(node.querySelector(".gate-text"), GATES[lane.position]);
   const note = node.querySelector(".note");
   note.hidden = !lane.note;
-  setText(note, lane.note);
+  setText(note, spoken(lane, "note"));
   const standing = node.querySelector(".order");
   standing.hidden = !lane.order_text;
-  setText(standing, lane.order_text);
+  setText(standing, spoken(lane, "order_text"));
   setClass(standing, `order ${lane.order}`);
   const wrong = wrongWith(lane);
   node.querySelector(".troubles").hidden = wrong.length === 0;

@@ -4,7 +4,7 @@ import { addressOf, decisionOf, showScene, stateOf, wrongWith } from "./lanes.js
 import { LivePicture } from "./live_picture.js";
 import { clock, now } from "./time.js";
 import { onEnter } from "./views.js";
-import { spoken } from "./words.js";
+import { mentions, spoken } from "./words.js";
 
 const MOST_EVENTS = 40; // more than fit; the rest is cut off
 const LANE_SHAPE = 1.9; // width to height of the tiles that look best
@@ -100,8 +100,8 @@ function updateLane(tile, lane) {
   showScene(tile.querySelector(".scene"), lane);
   const wrong = wrongWith(lane);
   const event = decisionOf(lane);
-  const note = event?.read.credential && lane.note.includes(event.read.credential) ? "" : lane.note; // said below already
-  const said = [...wrong, lane.order_text, note].filter(Boolean).join(" · ");
+  const note = mentions(lane.said?.note, event?.read.credential) ? "" : spoken(lane, "note"); // said below already
+  const said = [...wrong, spoken(lane, "order_text"), note].filter(Boolean).join(" · ");
   setText(tile.querySelector(".said"), said);
   setClass(tile.querySelector(".said"), `said small ${wrong.length ? "fault" : ""}`);
   setText(tile.querySelector(".decision"), event ? `${clock(event.date_at)} · ${event.description}` : "");

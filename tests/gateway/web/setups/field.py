@@ -155,7 +155,7 @@ class FieldInMemory:
         if lane_id != self.lane.lane_id:
             raise NotFoundError(f"no lane {lane_id!r} at this site")
         order = Order(kind, source, reason) if kind is not None else None
-        text = "" if order is None else order.sentence()
+        text = "" if order is None else order.words()
         self.show(order="" if kind is None else kind.value, order_text=text)
 
     async def command(self, *, device_id: int, action: GateAction, source: str) -> Command:
