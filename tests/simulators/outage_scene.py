@@ -14,7 +14,6 @@ from typing import Any
 
 from forked import Field, Forked
 from free_ports import free_port
-from running_gateway import give_account
 from waiting import wait_until
 
 from simulation.demo.scene import add_account, write_site
@@ -68,7 +67,6 @@ class Scene:
         self.site.write_text(self.site.read_text().replace("pull_seconds = 5", "pull_seconds = 1"))
         self.data = folder / "data"
         add_account(self.data)
-        give_account(self.data, "demo", "demo")
         self.log = folder / "gateway.log"
         self.gateway: Forked | None = None
         self.session = ""

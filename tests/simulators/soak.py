@@ -24,7 +24,6 @@ from statistics import median
 
 from free_ports import free_port
 from processes import megabytes, tree
-from running_gateway import give_account
 from waiting import wait_until
 
 from simulation.demo.scene import GOOD_CARDS, LANES, FieldReady, add_account, write_site
@@ -75,7 +74,6 @@ class Site:
         self.port = free_port()
         site = write_site(self.folder / "site", self.ready, port=self.port)
         add_account(self.folder / "data")
-        give_account(self.folder / "data", "demo", "demo")
         with (self.folder / "gateway.log").open("wb") as log:
             words = [sys.executable, "-m", "gateway", "run", site, "--data", self.folder / "data"]
             self.processes.append(subprocess.Popen(words, stdout=log, stderr=log))
