@@ -28,6 +28,7 @@ _TABLES: Final[dict[Kind, Literal["camera_event", "parking_entry"]]] = {
     "camera_event": "camera_event",
     "entry": "parking_entry",
 }
+_AT: Final[dict[Kind, str]] = {"camera_event": "date_at", "entry": "at"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,35 +61,21 @@ class DeliveredRecords:
 
         Records whose create waits are left out. Records whose id central gave to another record are included.
         """
-        at = "date_at" if kind == "camera_event" else "at"
-        table = _TABLES[kind]
-
-        def query(connection: sqlite3.Connection) -> tuple[DeliveredRecord, ...]:
-            rows = connection.execute(
-                f"SELECT * FROM {table} AS record WHERE id > ?1 AND {at} >= ?2"
-                " AND (central_id IS NOT NULL OR id IN (SELECT data ->> 'had_by' FROM event"
-                "  WHERE type = ?3 AND data ->> 'kind' = ?4))"
-                " AND NOT EXISTS (SELECT 1 FROM outbox WHERE kind = ?4 AND record_id = record.id AND action = 'create')"
-                " ORDER BY id LIMIT ?5",
-                (behind, since, int(EventKind.ID_GIVEN_TWICE), kind, limit),
-            )
-            names = [column[0] for column in rows.description]
-            return tuple(self._record(kind, dict(zip(names, row, strict=True))) for row in rows)
-
-        return await self._database.read(query, lengthy=True)
+        return await self._find(
+            kind,
+            f"id > ?1 AND {_AT[kind]} >= ?2"
+            " AND (central_id IS NOT NULL OR id IN (SELECT data ->> 'had_by' FROM event"
+            "  WHERE type = ?3 AND data ->> 'kind' = ?4))"
+            " AND NOT EXISTS (SELECT 1 FROM outbox WHERE kind = ?4 AND record_id = record.id AND action = 'create')"
+            " ORDER BY id LIMIT ?5",
+            (behind, since, int(EventKind.ID_GIVEN_TWICE), kind, limit),
+            lengthy=True,
+        )
 
     async def of(self, kind: Kind, record_ids: Sequence[int]) -> tuple[DeliveredRecord, ...]:
         """Return those of these records that exist, by ascending id."""
-
-        def query(connection: sqlite3.Connection) -> tuple[DeliveredRecord, ...]:
-            rows = connection.execute(
-                f"SELECT * FROM {_TABLES[kind]} WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
-                (json.dumps(record_ids),),
-            )
-            names = [column[0] for column in rows.description]
-            return tuple(self._record(kind, dict(zip(names, row, strict=True))) for row in rows)
-
-        return await self._database.read(query)
+        which = "id IN (SELECT value FROM json_each(?)) ORDER BY id"
+        return await self._find(kind, which, (json.dumps(record_ids),))
 
     async def newest(
         self, kind: Kind, since: int, *, most: int, up_to: int | None = None
@@ -97,17 +84,18 @@ class DeliveredRecords:
 
         `up_to`: the highest of central's ids to look at, None for no limit.
         """
-        at = "date_at" if kind == "camera_event" else "at"
+        which = f"central_id <= ? AND {_AT[kind]} >= ? ORDER BY central_id DESC LIMIT ?"
+        return await self._find(kind, which, (_LARGEST_ID if up_to is None else up_to, since, most))
 
+    async def _find(
+        self, kind: Kind, which: str, values: Sequence[object], *, lengthy: bool = False
+    ) -> tuple[DeliveredRecord, ...]:
         def query(connection: sqlite3.Connection) -> tuple[DeliveredRecord, ...]:
-            rows = connection.execute(
-                f"SELECT * FROM {_TABLES[kind]} WHERE central_id <= ? AND {at} >= ? ORDER BY central_id DESC LIMIT ?",
-                (_LARGEST_ID if up_to is None else up_to, since, most),
-            )
+            rows = connection.execute(f"SELECT * FROM {_TABLES[kind]} AS record WHERE {which}", values)
             names = [column[0] for column in rows.description]
             return tuple(self._record(kind, dict(zip(names, row, strict=True))) for row in rows)
 
-        return await self._database.read(query)
+        return await self._database.read(query, lengthy=lengthy)
 
     async def cards(self) -> tuple[int, ...]:
         """Return central's ids of the cards that were made at this site, ascending."""
