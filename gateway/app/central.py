@@ -113,7 +113,7 @@ def _client(central: CentralSection, *, secrets: Secrets, store: Store, clock: C
         username=central.username,
         password=secrets.get(central.password),
         totp_secret=secrets.get(central.totp) if central.totp else "",
-        used_codes=UsedCodes(cards=store.cards),
+        used_codes=UsedCodes(notes=store.notes),
         clock=clock,
         ca_file=central.ca_file,
         timeout_seconds=central.timeout_seconds,

@@ -21,6 +21,7 @@ from gateway.store.accounts.second_factor_seal import SecondFactorSeal
 from gateway.store.accounts.sessions import Sessions
 from gateway.store.cards.cards import Cards
 from gateway.store.cards.grants import Grants
+from gateway.store.cards.notes import Notes
 from gateway.store.engine.access_log import AccessLog
 from gateway.store.engine.changes import Changes
 from gateway.store.engine.connection import Connect, Connection
@@ -101,7 +102,8 @@ class Store:
         )
         self._cards = _database(folder, "cards", connect=connect, boot=boot)
         self.changes = Changes()
-        self.cards = Cards(database=self._cards, has_central=sends)
+        self.notes = Notes(database=self._cards)
+        self.cards = Cards(database=self._cards, notes=self.notes, has_central=sends)
         self.webhooks = Webhooks(database=self.database, places=places, recorded=self.changes, log=self._access_log)
         self.journal = Journal(
             database=self.database,

@@ -17,7 +17,7 @@ from gateway.central.client.answers import CentralBusy, CentralFailed, JsonObjec
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.runtime.clock import Clock, Stamp
 from gateway.runtime.supervision import Backoff
-from gateway.store.cards.cards import Cards
+from gateway.store.cards.notes import Notes
 
 log = structlog.get_logger(__name__)
 
@@ -202,12 +202,12 @@ _NAME = "second_factor_step"
 class UsedCodes:
     """The half minute, counted since 1970, of the newest code that was sent to central."""
 
-    cards: Cards
+    notes: Notes
 
     async def newest(self) -> int:
         """Return the newest half minute whose code was sent; -1 for none, or while the disk cannot be read."""
         try:
-            noted = await self.cards.remembered(_NAME)
+            noted = await self.notes.remembered(_NAME)
         except StoreError as error:
             log.warning("used_codes_unknown", error=str(error))
             return -1
@@ -216,6 +216,6 @@ class UsedCodes:
     async def use(self, step: int) -> None:
         """Record a half minute before its code is sent. A disk error is only logged, so that the sign-in goes on."""
         try:
-            await self.cards.remember(_NAME, str(step))
+            await self.notes.remember(_NAME, str(step))
         except StoreError as error:
             log.warning("used_code_not_noted", error=str(error))

@@ -83,6 +83,7 @@ class CardPull:
         self._client = upstream.client
         self._given = upstream.store.delivered_records
         self._cards = upstream.store.cards
+        self._notes = upstream.store.notes
         self._pending_writes = upstream.store.pending_writes
         self._clock = upstream.clock
         self._by_id = ById(client=upstream.client, path="/v1/access", names=("access_card", "access", "card"))
@@ -100,7 +101,7 @@ class CardPull:
 
         Raises what the client and the store raise; cards that were stored until then stay.
         """
-        anew = anew or await self._cards.remembered(_MAP) != self._map_mark
+        anew = anew or await self._notes.remembered(_MAP) != self._map_mark
         written = self._pending_writes.pull_begins(KIND)
         made_here = frozenset(await self._given.cards() if self._restore.suspected else ())
         walk = _Walk(anew=anew, written=written, made_here=made_here)
@@ -117,7 +118,7 @@ class CardPull:
         if not tally.problem:
             self._judged_all = True
             if walk.anew:
-                await self._cards.remember(_MAP, self._map_mark)
+                await self._notes.remember(_MAP, self._map_mark)
         walk.anew = False
         missing = await self._settle(gone, tally, walk)
         problem = missing.problem
@@ -147,7 +148,7 @@ class CardPull:
 
         Raises what the client and the store raise.
         """
-        if await self._cards.remembered(_MAP) != self._map_mark:
+        if await self._notes.remembered(_MAP) != self._map_mark:
             return None
         walk = _Walk(
             anew=False,
@@ -169,10 +170,10 @@ class CardPull:
             self._memory.end_walk(keep=True)
             return second
 
-        waited = read_waiting(await self._cards.remembered(_PENDING) or "")
+        waited = read_waiting(await self._notes.remembered(_PENDING) or "")
         missing = await gone.settle(tally, waited=waited, again=again)
         if missing.pending != waited:
-            await self._cards.remember(_PENDING, waiting_text(missing.pending))
+            await self._notes.remember(_PENDING, waiting_text(missing.pending))
         return missing
 
     async def _gone_cards(self, walk: _Walk) -> GoneCards:

@@ -19,6 +19,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Stamp
 from gateway.store import Changes, Entry
 from gateway.store.cards.cards import Cards
+from gateway.store.cards.notes import Notes
 
 log = structlog.get_logger(__name__)
 
@@ -36,8 +37,9 @@ class Refresh:
     The methods raise StoreError, and have then changed nothing.
     """
 
-    def __init__(self, *, cards: Cards, changes: Changes) -> None:
+    def __init__(self, *, cards: Cards, notes: Notes, changes: Changes) -> None:
         self._cards = cards
+        self._notes = notes
         self._changes = changes
         self._left: tuple[Part, ...] = ()
         self._doubtful: Counter[Part] = Counter()
@@ -51,7 +53,7 @@ class Refresh:
         """Load the lists that were left when the gateway last stopped; all of them if the cards were lost."""
         if self._cards.lost:
             await self.ask()
-        noted = (await self._cards.remembered(_NAME) or "").split(",")
+        noted = (await self._notes.remembered(_NAME) or "").split(",")
         self._left = tuple(part for part in PARTS if part in noted or part in self._left)
 
     async def ask(self) -> None:
@@ -67,7 +69,7 @@ class Refresh:
         await self._keep(tuple(other for other in self._left if other != part))
 
     async def _keep(self, left: tuple[Part, ...]) -> None:
-        await self._cards.remember(_NAME, ",".join(left))
+        await self._notes.remember(_NAME, ",".join(left))
         self._left = left
         self._changes.bump()
 
@@ -152,7 +154,7 @@ class DownSync:
         self.restore = upstream.restore
         self._devices = RecordPull("device", upstream)
         self._cameras = RecordPull("camera", upstream)
-        self.anew = Refresh(cards=upstream.store.cards, changes=upstream.store.changes)
+        self.anew = Refresh(cards=upstream.store.cards, notes=upstream.store.notes, changes=upstream.store.changes)
         self._report: PullReport | None = None
         self._doubted = False
         self._progress: Progress | None = None

@@ -51,7 +51,7 @@ class RecordPull:
         self._client = upstream.client
         self._by_id = ById(client=upstream.client, path=f"/v1/{noun}", names=(noun,))
         self._pending_writes = store.pending_writes
-        self._notes = store.cards
+        self._notes = store.notes
         self._clock = upstream.clock
         self._missing: frozenset[int] = frozenset()
         self._pending = f"pending_removal_{noun}"

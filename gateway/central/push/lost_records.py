@@ -26,7 +26,7 @@ from gateway.domain.record_marks import is_still, lookup_of, marks_of, names_sou
 from gateway.domain.writes import JsonObject, alike
 from gateway.runtime.clock import Clock
 from gateway.store import Store
-from gateway.store.cards.cards import Cards
+from gateway.store.cards.notes import Notes
 from gateway.store.outbox.delivered_records import DeliveredRecord, Kind
 
 _NEWEST = 3
@@ -54,9 +54,10 @@ class LostRecords:
     def __init__(self, *, client: CentralClient, store: Store, clock: Clock) -> None:
         self._client = client
         self._delivered_records = store.delivered_records
-        self._notes = store.cards
+        self._cards = store.cards
+        self._notes = store.notes
         self._clock = clock
-        self._event_log = EventLog(client=client, notes=store.cards)
+        self._event_log = EventLog(client=client, notes=store.notes)
 
     async def search(self) -> str:
         """Return lost records in words; "" for none, or if central does not show it.
@@ -95,7 +96,7 @@ class LostRecords:
         ids = await self._delivered_records.cards()
         if len(ids) < _FEWEST:
             return None, ()
-        known = await self._notes.records_of(ids[-_CARDS_LOOKED_AT:])
+        known = await self._cards.records_of(ids[-_CARDS_LOOKED_AT:])
         cards = tuple(DeliveredRecord(one, one, json.loads(known[one])) for one in sorted(known)[-_NEWEST:][::-1])
         return ("access_card", cards) if len(cards) >= _FEWEST else (None, ())
 
@@ -161,7 +162,7 @@ class EventLog:
     counts as older.
     """
 
-    def __init__(self, *, client: CentralClient, notes: Cards) -> None:
+    def __init__(self, *, client: CentralClient, notes: Notes) -> None:
         self._client = client
         self._notes = notes
 

@@ -119,7 +119,7 @@ class Reconcile:
         self._restore = upstream.restore
         self._store = upstream.store
         self._delivered_records = upstream.store.delivered_records
-        self._notes = upstream.store.cards
+        self._notes = upstream.store.notes
         self._cards = upstream.cards
         self._clock = upstream.clock
         self._backoff = backoff or Backoff(first=2.0, longest=60.0)
@@ -180,7 +180,7 @@ class Reconcile:
     async def _make_cards_again(self, sent: _Sent) -> None:
         compared = _Compared()
         for some in batches(await self._delivered_records.cards(), _AT_ONCE):
-            for number, text in (await self._notes.records_of(some)).items():
+            for number, text in (await self._store.cards.records_of(some)).items():
                 compared.marks[number] = marks_of(KIND, json.loads(text))
         sent.compared += len(compared.marks)
         if compared.marks:

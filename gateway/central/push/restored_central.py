@@ -28,7 +28,7 @@ class RestoreDetector:
     def __init__(self, *, lost_records: LostRecords, store: Store, clock: Clock) -> None:
         self._lost_records = lost_records
         self._delivered_records = store.delivered_records
-        self._notes = store.cards
+        self._notes = store.notes
         self._store = store
         self._clock = clock
         self._recalled = False

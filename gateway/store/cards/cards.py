@@ -23,6 +23,7 @@ from gateway.domain.printed import readings_of
 from gateway.domain.text_search import folded
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store.cards.index import CardIndex
+from gateway.store.cards.notes import Notes, put_note
 from gateway.store.cards.rows import (
     COLUMNS,
     CardRecord,
@@ -71,8 +72,9 @@ class Cards:
         behind: whether the disk refused a change of cards that follows from a write already in the other database.
     """
 
-    def __init__(self, *, database: Database, has_central: bool) -> None:
+    def __init__(self, *, database: Database, notes: Notes, has_central: bool) -> None:
         self._database = database
+        self._notes = notes
         self._has_central = has_central
         self._index: CardIndex | None = None
         self._followed: deque[int | ReadyCard] = deque()  # changes not yet in the index: ids removed, cards put
@@ -110,7 +112,7 @@ class Cards:
         """
         self.lost = self.newly_lost = self._database.salvaged or ""
         try:
-            listed, noted = await self.remembered(_LISTED), await self.remembered(_LOST)
+            listed, noted = await self._notes.remembered(_LISTED), await self._notes.remembered(_LOST)
         except StoreError as error:
             log.warning("cards_not_readable", error=str(error))
             return False
@@ -121,7 +123,7 @@ class Cards:
         self.lost = self.newly_lost or noted or ""
         if noted != self.lost:
             try:
-                await self.remember(_LOST, self.lost)
+                await self._notes.remember(_LOST, self.lost)
             except StoreError as error:
                 log.warning("cards_not_marked", error=str(error))
                 return False
@@ -290,7 +292,7 @@ class Cards:
             cards[:] = (item if isinstance(item, ReadyCard) else ready(item) for item in put)
             added, changed = put_rows(connection, cards, now)
             if is_back:
-                _note(connection, _LOST, "")
+                put_note(connection, _LOST, "")
             return CardChanges(added=added, changed=changed, removed=max(gone.rowcount, 0))
 
         changes = await self._database.write(job, then=partial(self._changed, cards, remove))
@@ -301,26 +303,13 @@ class Cards:
     async def complete(self) -> None:
         """Record that the list is complete as central has it, so that it does not count as lost any more."""
         if self.lost:
-            await self.remember(_LOST, "")
+            await self._notes.remember(_LOST, "")
             self.lost = ""
 
     async def listed(self, at: int) -> None:
         """Record that the list was complete, as central has it, at this moment of a trusted clock (wall micros)."""
-        await self.remember(_LISTED, str(at))
+        await self._notes.remember(_LISTED, str(at))
         self.listed_at = at
-
-    async def remember(self, name: str, value: str) -> None:
-        """Store a named note about sweeps, in place of an earlier one."""
-        await self._database.write(partial(_note, name=name, value=value))
-
-    async def remembered(self, name: str) -> str | None:
-        """Return the named note about sweeps, or None."""
-
-        def query(connection: sqlite3.Connection) -> str | None:
-            row = connection.execute("SELECT value FROM sweep WHERE name = ?", (name,)).fetchone()
-            return str(row[0]) if row else None
-
-        return await self._database.read(query)
 
     async def _build(self) -> None:
         """Copy the index from the file, and again while too much changes meanwhile.
@@ -405,12 +394,6 @@ def _near(cards: Iterable[Card], aliases: Callable[[int], tuple[str, ...]]) -> t
         for card in cards
         for alias in aliases(card.card_id)
         if alias.startswith(mark)
-    )
-
-
-def _note(connection: sqlite3.Connection, name: str, value: str) -> None:
-    connection.execute(
-        "INSERT INTO sweep VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
     )
 
 

@@ -231,7 +231,7 @@ async def test_a_code_is_not_sent_again_after_a_restart(strict_central, connect,
             username="guard",
             password="guard",
             totp_secret=SECRET,
-            used_codes=UsedCodes(cards=store.cards),
+            used_codes=UsedCodes(notes=store.notes),
         )
         assert (await devices(client))["count"] == 3
         await client.close()

@@ -82,10 +82,10 @@ async def test_a_list_that_cannot_be_applied_whole_changes_nothing(store):
 
 
 async def test_notes_of_sweeps(store):
-    assert await store.cards.remembered("last") is None
-    await store.cards.remember("last", "1")
-    await store.cards.remember("last", "2")
-    assert await store.cards.remembered("last") == "2"
+    assert await store.notes.remembered("last") is None
+    await store.notes.remember("last", "1")
+    await store.notes.remember("last", "2")
+    assert await store.notes.remembered("last") == "2"
 
 
 async def indexed(store):
