@@ -9,7 +9,7 @@ import typer
 
 from gateway.cli.client import save
 from gateway.cli.printing import print_answers
-from gateway.cli.site_now import Camera, SiteNow, site_now
+from gateway.cli.site_now import CameraNow, SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 
 app = typer.Typer(
@@ -56,7 +56,7 @@ def snapshot(
     typer.echo(f"{path}: the newest picture of {found.name}")
 
 
-def _line(camera: Camera, site: SiteNow) -> str:
+def _line(camera: CameraNow, site: SiteNow) -> str:
     detail = f": {camera.detail}" if camera.detail else ""
     newest = "" if camera.last_segment_at is None else f", footage until {site.time(camera.last_segment_at)}"
     rate = f", {camera.bits_per_second / 1e6:.1f} Mbit/s" if camera.bits_per_second else ""

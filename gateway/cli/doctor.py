@@ -18,7 +18,7 @@ _NOT_CONFINED = (
 )
 
 
-class Verdict(AnswerPart):
+class SiteVerdict(AnswerPart):
     """All problems, the worst first."""
 
     headline: str
@@ -32,7 +32,7 @@ def doctor(data: Data = USUAL_DATA, url: Url = "", as_json: JsonWanted = False) 
     """
     with connected(data, url) as gateway:
         told = gateway.asked("/health/ready", also=(_NOT_READY,))
-        verdict = gateway.read(Verdict, told)
+        verdict = gateway.read(SiteVerdict, told)
         if as_json:
             print_json(told)
         else:

@@ -10,7 +10,7 @@ import typer
 
 from gateway.cli.client import Gateway
 from gateway.cli.printing import print_answers
-from gateway.cli.site_now import Lane, SiteNow, site_now
+from gateway.cli.site_now import LaneNow, SiteNow, site_now
 from gateway.cli.status import lane_words
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import GatewayError
@@ -146,7 +146,7 @@ def _move(named: str, wanted: str, *, data: Data, url: Url) -> None:
     typer.echo(f"{lane.name} is {lane.position}")
 
 
-def _followed(gateway: Gateway, lane: Lane, wanted: str) -> Lane:
+def _followed(gateway: Gateway, lane: LaneNow, wanted: str) -> LaneNow:
     """Print each change of position; return the lane once it has the position `wanted`, or after 30 s.
 
     Return it too once the command is done and the gate has no position.
@@ -164,7 +164,7 @@ def _followed(gateway: Gateway, lane: Lane, wanted: str) -> Lane:
         time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
 
 
-def _is_done_unseen(lane: Lane, before: Lane) -> bool:
+def _is_done_unseen(lane: LaneNow, before: LaneNow) -> bool:
     """Return whether a new command is done, though the gate's position is unknown: it has none."""
     is_new = lane.command is not None and (before.command is None or lane.command.id != before.command.id)
     return is_new and lane.position == "unknown" and lane.command is not None and lane.command.state == "done"

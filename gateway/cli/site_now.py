@@ -13,27 +13,27 @@ from gateway.runtime.clock import iso_utc
 from gateway.web.answers import AnswerPart, OutboxBooks
 
 
-class Point(AnswerPart):
+class PointNow(AnswerPart):
     """An input as last reported."""
 
     name: str
     state: str
 
 
-class Trouble(AnswerPart):
+class TroubleNow(AnswerPart):
     """Something wrong with a lane."""
 
     text: str
 
 
-class Command(AnswerPart):
+class CommandNow(AnswerPart):
     """The last command to a lane's gate."""
 
     id: str
     state: str
 
 
-class Lane(AnswerPart):
+class LaneNow(AnswerPart):
     """A lane. `unable`: the troubles because of which it cannot admit vehicles or let them out."""
 
     lane_id: str
@@ -45,12 +45,12 @@ class Lane(AnswerPart):
     under: str
     note: str
     order_text: str
-    command: Command | None
-    unable: tuple[Trouble, ...]
-    troubles: tuple[Trouble, ...]
+    command: CommandNow | None
+    unable: tuple[TroubleNow, ...]
+    troubles: tuple[TroubleNow, ...]
 
 
-class Refusals(AnswerPart):
+class RefusalsNow(AnswerPart):
     """The messages of a device that were refused: how many, why the last one, and its begin."""
 
     count: int
@@ -68,11 +68,11 @@ class DeviceNow(AnswerPart):
     since: datetime
     detail: str
     position: str | None
-    points: tuple[Point, ...]
-    refusals: Refusals
+    points: tuple[PointNow, ...]
+    refusals: RefusalsNow
 
 
-class Camera(AnswerPart):
+class CameraNow(AnswerPart):
     """A camera. `last_segment_at` is the end of its newest footage."""
 
     camera_id: int
@@ -84,7 +84,7 @@ class Camera(AnswerPart):
     reconnects: int
 
 
-class Area(AnswerPart):
+class AreaNow(AnswerPart):
     """Vehicles inside an area."""
 
     area_id: str
@@ -93,7 +93,7 @@ class Area(AnswerPart):
     limit: int | None
 
 
-class GatewayState(AnswerPart):
+class GatewayNow(AnswerPart):
     """The gateway itself. `headline` is the verdict in a few words."""
 
     site: str
@@ -103,7 +103,7 @@ class GatewayState(AnswerPart):
     headline: str
 
 
-class Storage(AnswerPart):
+class StorageNow(AnswerPart):
     """The storage of footage, in words."""
 
     text: str
@@ -112,12 +112,12 @@ class Storage(AnswerPart):
 class SiteNow(AnswerPart):
     """The whole site."""
 
-    gateway: GatewayState
-    lanes: tuple[Lane, ...]
+    gateway: GatewayNow
+    lanes: tuple[LaneNow, ...]
     devices: tuple[DeviceNow, ...]
-    cameras: tuple[Camera, ...]
-    areas: tuple[Area, ...]
-    storage: Storage | None
+    cameras: tuple[CameraNow, ...]
+    areas: tuple[AreaNow, ...]
+    storage: StorageNow | None
     central: CentralStatus | None
     books: OutboxBooks | None
 
@@ -135,7 +135,7 @@ class SiteNow(AnswerPart):
         known = datetime.fromisoformat(text) if isinstance(text, str) else text
         return known.astimezone(self.zone).strftime(_TIME)
 
-    def lane(self, named: str) -> Lane:
+    def lane(self, named: str) -> LaneNow:
         """Return the lane with this id or name. Raises ConfigError, which lists the site's lanes."""
         return _one("lane", named, [((lane.lane_id, lane.name), lane) for lane in self.lanes])
 
@@ -143,7 +143,7 @@ class SiteNow(AnswerPart):
         """Return the device with this id or name. Raises ConfigError, which lists the site's devices."""
         return _one("device", named, [((str(item.device_id), item.name), item) for item in self.devices])
 
-    def camera(self, named: str) -> Camera:
+    def camera(self, named: str) -> CameraNow:
         """Return the camera with this id or name. Raises ConfigError, which lists the site's cameras."""
         return _one("camera", named, [((str(item.camera_id), item.name), item) for item in self.cameras])
 

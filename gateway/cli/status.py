@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import typer
 
 from gateway.cli.printing import print_json
-from gateway.cli.site_now import PATH, Lane, SiteAnswer, SiteNow
+from gateway.cli.site_now import PATH, LaneNow, SiteAnswer, SiteNow
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.problems import ProblemKind
 
@@ -51,7 +51,7 @@ def _lines(site: SiteNow) -> Iterator[str]:
         yield f"central  {state[site.central.reachable]}{waits}"
 
 
-def lane_words(lane: Lane) -> str:
+def lane_words(lane: LaneNow) -> str:
     """Return a lane's state in one line: its gate, its phase, standing order, and troubles."""
     words = [f"gate {lane.position}"]
     if lane.phase != "idle" or not (lane.unable or lane.troubles):

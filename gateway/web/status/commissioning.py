@@ -62,7 +62,7 @@ class CommissioningEnd(Body):
     note: Note = ""
 
 
-class CommissioningStep(AnswerPart):
+class StepShown(AnswerPart):
     """A step: what to do, whether a person judges it, and its outcome with what was seen and by whom."""
 
     name: str
@@ -79,7 +79,7 @@ class LaneCommissioning(AnswerPart):
 
     begun: str | None
     by: str
-    steps: tuple[CommissioningStep, ...]
+    steps: tuple[StepShown, ...]
     is_complete: bool
     records: tuple[JsonObject, ...]
 
@@ -233,9 +233,9 @@ class StatusCommissioning(Family):
             raise StoreError(f"the record cannot be written: {error.strerror}") from error
 
 
-def _steps(steps: Commissioning) -> tuple[CommissioningStep, ...]:
+def _steps(steps: Commissioning) -> tuple[StepShown, ...]:
     return tuple(
-        CommissioningStep(
+        StepShown(
             name=step.name,
             title=step.title,
             todo=step.todo,

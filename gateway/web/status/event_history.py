@@ -69,7 +69,7 @@ _COLUMNS = (
 )
 
 
-class EventPage(Answer):
+class EventsShown(Answer):
     """A page of events. `next` is the cursor of the next page, null at the end.
 
     At most about 2,000 events are scanned, so that a page may be short or empty although more follow.
@@ -97,7 +97,7 @@ class EventHistory(Family):
     zone: ZoneInfo
 
     @operation("GET", "/status/event/list", VIEW_EVENTS, "events")
-    async def _list(self, asked: EventQuery, caller: Caller) -> EventPage:
+    async def _list(self, asked: EventQuery, caller: Caller) -> EventsShown:
         wanted = await self._wanted(asked, caller)
         found: list[RecordedEvent] = []
         before: int | None = asked.before
@@ -111,7 +111,7 @@ class EventHistory(Family):
             found = found[: asked.limit]
             before = found[-1].id
         shown = visible_events(await self.states.of(found), user_state(caller))
-        return EventPage(events=shown, next=before)
+        return EventsShown(events=shown, next=before)
 
     @operation("GET", "/status/event/one/{id}", VIEW_EVENTS, "event")
     async def _one(self, event_id: int, caller: Caller) -> OneEvent:

@@ -17,7 +17,7 @@ from gateway.web.families import Family, operation
 from gateway.web.operation import VIEW_DEVICES, VIEW_EVENTS
 
 
-class Travel(AnswerPart):
+class TravelTime(AnswerPart):
     """A travel of a gate: its end, and how long it took."""
 
     at: WallMicros
@@ -27,7 +27,7 @@ class Travel(AnswerPart):
 class Travels(AnswerPart):
     """The last travels of a gate one way, their normal range, and why they are slow ("" if they are not)."""
 
-    travels: tuple[Travel, ...]
+    travels: tuple[TravelTime, ...]
     band: Band | None
     slow: str
 
@@ -71,5 +71,5 @@ def _by_lane(lanes: Iterable[str], events: Sequence[RecordedEvent]) -> dict[str,
 def _told(kind: EventKind, events: Iterable[RecordedEvent]) -> Travels:
     timed = [event for event in events if event.type == kind and f'"{TRAVEL_SECONDS}"' in event.data]
     seconds = seconds_of(kind, timed)
-    travels = (Travel(at=event.date_at, seconds=json.loads(event.data)[TRAVEL_SECONDS]) for event in timed)
+    travels = (TravelTime(at=event.date_at, seconds=json.loads(event.data)[TRAVEL_SECONDS]) for event in timed)
     return Travels(travels=tuple(travels), band=normal_band(seconds), slow=str(why_slow(seconds) or ""))

@@ -78,7 +78,7 @@ class UnseenShown(AnswerPart):
     said: JsonObject
 
 
-class TrialShown(AnswerPart):
+class SettingsTrial(AnswerPart):
     """The change that is on trial; it is taken back in `seconds_left` unless a person keeps it."""
 
     by: str
@@ -107,7 +107,7 @@ class SiteFileShown(AnswerPart):
     lines: tuple[str, ...]
     faults: tuple[ShownFault, ...]
     notices: tuple[str, ...]
-    trial: TrialShown | None
+    trial: SettingsTrial | None
     last: TrialEnded
     parts: JsonObject | None
 
@@ -144,7 +144,7 @@ class TriedAnswer(Answer):
 class EditsApplied(EditsTried):
     """Edits that are in force, on trial."""
 
-    trial: TrialShown | None
+    trial: SettingsTrial | None
 
 
 class AppliedAnswer(Answer):
@@ -153,7 +153,7 @@ class AppliedAnswer(Answer):
     settings: EditsApplied
 
 
-class Decided(AnswerPart):
+class TrialDecided(AnswerPart):
     """The trial is over."""
 
     decided: Literal[True] = True
@@ -162,7 +162,7 @@ class Decided(AnswerPart):
 class DecidedAnswer(Answer):
     """The person's decision is carried out."""
 
-    settings: Decided
+    settings: TrialDecided
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +194,7 @@ class StatusSettings(Family):
         by = f"user:{caller.username}"
         if not (self._file.confirm(by=by) if wanted.keep else self._file.take_back(by=by)):
             raise RequestRefused(409, "no change waits for a word: it was confirmed or taken back already")
-        return DecidedAnswer(settings=Decided())
+        return DecidedAnswer(settings=TrialDecided())
 
     @property
     def _file(self) -> RunningSite:
@@ -235,11 +235,11 @@ class StatusSettings(Family):
             parts=None if site is None else _parts(site),
         )
 
-    def _trial(self) -> TrialShown | None:
+    def _trial(self) -> SettingsTrial | None:
         trial = self._file.trial
         if trial is None:
             return None
-        return TrialShown(
+        return SettingsTrial(
             by=trial.by.removeprefix("user:"),
             asks_person=trial.asks_person,
             seconds_left=round(self._file.seconds_left(), 1),
