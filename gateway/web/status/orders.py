@@ -123,7 +123,7 @@ class StatusOrders(Family):
     @operation("POST", "/status/lane/order", CONTROL_DEVICES, "lane")
     async def _order(self, wanted: LaneOrder, request: web.Request, caller: Caller) -> OrderAnswer:
         refuse_late(request, self.clock)
-        present = self._lane(wanted.lane_id).order_text
+        present = str(self._lane(wanted.lane_id).order_text)
         if wanted.instead_of not in {None, present}:
             told = f"somebody else has changed the order meanwhile: {present or 'the lane works as scheduled'}"
             raise RequestRefused(409, f"{told}. Give yours again if it is still right.")

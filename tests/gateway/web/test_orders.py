@@ -18,7 +18,7 @@ async def test_an_order_reaches_its_lane_with_who_and_why(gateway):
     status, answer = await gateway.call("/status/lane/order", body)
     assert (status, answer["lane"]) == (200, {"id": "entry", "order": "lock_down"})
     lane = gateway.board.lanes()[0]
-    assert (lane.order, lane.order_text) == ("lock_down", "the lane is locked down by chief: police asked")
+    assert (lane.order, str(lane.order_text)) == ("lock_down", "the lane is locked down by chief: police asked")
     status, _ = await gateway.call("/status/lane/order", {"lane_id": "entry"})
     assert (status, gateway.board.lanes()[0].order) == (200, "")
 
@@ -76,12 +76,12 @@ async def test_anti_passback_is_forgiven_to_one_or_to_everybody_by_name(gateway)
 
 
 async def test_an_order_in_place_of_another_than_one_has_seen_is_refused(gateway):
-    seen = gateway.board.lanes()[0].order_text
+    seen = str(gateway.board.lanes()[0].order_text)
     hold = {"lane_id": "entry", "order": "hold_open", "reason": "delivery", "instead_of": seen}
     assert (await gateway.call("/status/lane/order", hold))[0] == 200
     status, answer = await gateway.call("/status/lane/order", {**hold, "order": "lock_down"})
     assert status == 409
     assert "meanwhile: the lane is held open by chief: delivery. Give yours again" in answer["error"]
     assert gateway.board.lanes()[0].order == "hold_open"
-    now_seen = {**hold, "order": "lock_down", "instead_of": gateway.board.lanes()[0].order_text}
+    now_seen = {**hold, "order": "lock_down", "instead_of": str(gateway.board.lanes()[0].order_text)}
     assert (await gateway.call("/status/lane/order", now_seen))[0] == 200
