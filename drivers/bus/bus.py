@@ -23,7 +23,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 
 from drivers.backoff import Reconnects
@@ -437,3 +437,51 @@ class Bus:
     def _take_beside(self, data: bytes, at: MonotonicSeconds) -> None:
         if self._units.take(data, now=at):
             self._silent = 0  # a unit answers, if too late: opening the line again would not make it faster
+
+
+class UnitRequests:
+    """The base of each family's requests to one unit. Each is a single transaction, which is never repeated.
+
+    Args:
+        bus: the line.
+        unit: the unit's address.
+        timeout: how long an answer may take, in seconds.
+        shortest: the seconds to which the line may cut the time-out of a scan.
+    """
+
+    def __init__(self, *, bus: Bus, unit: int, timeout: float, shortest: float = 0.0) -> None:
+        self._bus = bus
+        self._unit = unit
+        self._timeout = timeout
+        self._shortest = shortest
+
+    @property
+    def down_reason(self) -> str | None:
+        """The reason why the line is down, None while it is open."""
+        return self._bus.down_reason
+
+    def telling_interruptions(self, told: Callable[[], None]) -> AbstractContextManager[None]:
+        """Inside this context, call `told` whenever an open line is lost, before it is opened again."""
+        return self._bus.telling_interruptions(told)
+
+    async def _transact(
+        self,
+        exchange: Exchange[Reply],
+        priority: Priority,
+        deadline: MonotonicSeconds,
+        forbidden: Forbidden | None = None,
+    ) -> Answer[Reply]:
+        """Send a request and return its answer. For a command, garbage is a LinkError: the device may have obeyed."""
+        try:
+            return await self._bus.transact(
+                exchange,
+                priority=priority,
+                deadline=deadline,
+                timeout=self._timeout,
+                forbidden=forbidden,
+                shortest=self._shortest,
+            )
+        except ProtocolViolation as violation:
+            if priority is not Priority.COMMAND:
+                raise
+            raise LinkError(f"unit {self._unit} answered a command with garbage: {violation}") from violation

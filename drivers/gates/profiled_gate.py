@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Generic, Protocol, TypeVar
 
-from drivers.bus.unit_requests import UnitRequests
+from drivers.bus.bus import UnitRequests
 from drivers.contract import (
     DeadlinePassed,
     DeviceFault,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from drivers.bus.bus import Bus
+from drivers.bus.bus import Bus, UnitRequests
 from drivers.bus.transactions import Answer, Exchange, Prelude, Priority
-from drivers.bus.unit_requests import UnitRequests
 from drivers.contract import DeviceFault, Forbidden, LinkError, MonotonicSeconds, ProtocolViolation
 from drivers.modbus.frames import Framing, encode_request, fault_of, parse_reply
 from drivers.modbus.messages import (

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from drivers.bus.bus import Bus
+from drivers.bus.bus import Bus, UnitRequests
 from drivers.bus.transactions import Answer, Exchange, Prelude, Priority
-from drivers.bus.unit_requests import UnitRequests
 from drivers.contract import DeviceFault, Forbidden, MonotonicSeconds
 from drivers.serial_line.frames import FrameSplitter
 from drivers.serial_line.profile import Acknowledgement, Command, DeviceProfile, Query
