@@ -162,9 +162,10 @@ class Services:
 
     def _interface_for(self) -> Interface:
         from gateway.web.app import Interface  # noqa: PLC0415  # lanes start without it
+        from gateway.web.context import InterfaceContext  # noqa: PLC0415  # likewise
 
         base, central = self._base, self._central.parts
-        return Interface(
+        context = InterfaceContext(
             site=self.site,
             store=base.store,
             lanes=base.lanes,
@@ -186,13 +187,12 @@ class Services:
             proofs=self._context.proofs(),
             webhooks=self._webhooks.registry,
             outbox=central.parked,
-            relay=central.relay,
             central_accounts=central.people,
-            extra_routes=self._run.extra_routes,
             demo_cards=self._run.demo_cards,
             site_file=self.site_file,
             fleet_seen=lambda mark: None if self._fleet.parts is None else self._fleet.parts.gateways.since(mark),
         )
+        return Interface(context, relay=central.relay, extra_routes=self._run.extra_routes)
 
     def _support_bundle(self) -> SupportBundle:
         base, context = self._base, self._context

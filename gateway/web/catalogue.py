@@ -6,7 +6,7 @@ The application does not start unless it serves each of these families exactly o
 from __future__ import annotations
 
 from gateway.web import relayed
-from gateway.web.families import operations_of
+from gateway.web.families import Family, operations_of
 from gateway.web.legacy.access import LegacyAccess
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
@@ -44,9 +44,8 @@ from gateway.web.status.sync import StatusSync
 from gateway.web.status.trends import StatusTrends
 from gateway.web.status.webhooks import StatusWebhooks
 
-LEGACY = operations_of(LegacyAccess, LegacyDevices, LegacyVideo, LegacyWebhooks)
-"""The family under `/api/v1`, for programs with an API key."""
-PAGE = operations_of(
+_LEGACY: tuple[type[Family], ...] = (LegacyAccess, LegacyDevices, LegacyVideo, LegacyWebhooks)
+_PAGE: tuple[type[Family], ...] = (
     StatusPage,
     Live,
     EventHistory,
@@ -68,24 +67,27 @@ PAGE = operations_of(
     StatusSettings,
     StatusAccounts,
 )
+_PUBLIC: tuple[type[Family], ...] = (
+    Health,
+    Auth,
+    Devices,
+    CardsFamily,
+    EventsFamily,
+    EntriesFamily,
+    Cameras,
+    Whep,
+    CameraEventsFamily,
+    EvidenceFamily,
+)
+FAMILIES = (*_PUBLIC, *_LEGACY, Metrics, *_PAGE)
+"""The families that the application builds. The description of the interface is built apart, from the catalogue."""
+LEGACY = operations_of(*_LEGACY)
+"""The family under `/api/v1`, for programs with an API key."""
+PAGE = operations_of(*_PAGE)
 """Operations of the site's own page; the interface has none of these."""
 RELAYED = relayed.OPERATIONS
 """The operations that central answers through this gateway."""
-_INTERFACE = (
-    *operations_of(
-        Health,
-        Auth,
-        Devices,
-        CardsFamily,
-        EventsFamily,
-        EntriesFamily,
-        Cameras,
-        Whep,
-        CameraEventsFamily,
-        EvidenceFamily,
-    ),
-    *LEGACY,
-)
+_INTERFACE = (*operations_of(*_PUBLIC), *LEGACY)
 OPERATIONS = (*_INTERFACE, *operations_of(Description, Metrics), *PAGE)
 """The operations that this gateway answers itself, with or without central."""
 PUBLIC = (*_INTERFACE, *RELAYED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ParamSpec, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ParamSpec, get_args, get_origin, get_type_hints
 
 from aiohttp import web
 from pydantic import BaseModel
@@ -15,6 +15,9 @@ from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import SentChange, path_id, read_body, read_change, read_query
 from gateway.web.http.envelope import from_json_text
 from gateway.web.operation import Operation
+
+if TYPE_CHECKING:
+    from gateway.web.context import InterfaceContext
 
 Handler = Callable[[web.Request, Caller], Awaitable[web.StreamResponse]]
 Method = Callable[..., Awaitable[web.StreamResponse | BaseModel]]
@@ -57,7 +60,14 @@ class Answering:
 
 
 class Family:
-    """Base of the classes whose methods answer operations."""
+    """Base of the classes whose methods answer operations.
+
+    Attributes:
+        context: what they need of the gateway.
+    """
+
+    def __init__(self, context: InterfaceContext) -> None:
+        self.context = context
 
     @classmethod
     def answering(cls) -> Iterator[Answering]:

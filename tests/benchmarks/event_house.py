@@ -25,6 +25,7 @@ from gateway.site.models import Site
 from gateway.store import Session, Store
 from gateway.web.app import Interface
 from gateway.web.auth.password_hashes import hash_password
+from gateway.web.context import InterfaceContext
 from gateway.web.http.server import serve
 
 TOKEN = "t" * 43
@@ -40,7 +41,7 @@ async def real(folder: Path) -> None:
     if not await store.accounts.all():
         await store.accounts.add("a", password_hash=hash_password("a"), role="administrator", now=now)
     await store.sessions.add(TOKEN, Session("a", now, now, now + 3_600_000_000))
-    parts: dict[str, Any] = {field.name: _Unused() for field in fields(Interface) if field.default is MISSING}
+    parts: dict[str, Any] = {field.name: _Unused() for field in fields(InterfaceContext) if field.default is MISSING}
     parts |= {
         "site": SITE,
         "store": store,
@@ -50,7 +51,7 @@ async def real(folder: Path) -> None:
         "data": folder,
         "verdict": lambda: Verdict((), lanes=0),
     }
-    app = Interface(**parts).build()
+    app = Interface(InterfaceContext(**parts)).build()
     port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     serving = asyncio.get_running_loop().create_task(
         serve(

@@ -641,7 +641,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         8,
         "a link to evidence outlives its maker's right",
         "gateway/web/operations/evidence.py",
-        "if link is None or not good or not await self._makers.may(link, VIEW_FOOTAGE):",
+        "if link is None or not good or not await self.context.auth.viewers.makers.may(link, VIEW_FOOTAGE):",
         "if link is None or not good:",
         tests=("tests/gateway/web/test_evidence.py",),
     ),

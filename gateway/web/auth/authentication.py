@@ -12,12 +12,7 @@ import structlog
 from gateway.domain.errors import StoreError
 from gateway.runtime.clock import Clock
 from gateway.site.models import Site
-from gateway.store.accounts.accounts import Accounts
-from gateway.store.accounts.api_keys import ApiKeys as StoredKeys
-from gateway.store.accounts.remembered_accounts import RememberedAccounts
-from gateway.store.accounts.sessions import Sessions as StoredSessions
-from gateway.store.engine.changes import Changes
-from gateway.store.events.journal import Journal
+from gateway.store import Store
 from gateway.web.auth.accounts import Roster
 from gateway.web.auth.api_keys import ApiKeys
 from gateway.web.auth.central_sessions import CentralSessions
@@ -42,37 +37,27 @@ class Authentication:
 
     Attributes:
         site: the site file.
-        accounts: the register's accounts.
+        store: the store.
         guessable: the hashes of passwords that are known to be easily guessed, by the account's name.
-        api_keys: keys of programs.
-        stored_sessions: sessions on disk.
-        remembered_accounts: accounts of central that signed in here, for sign-ins while central is offline.
-        journal: the journal that records sign-ins and changes as events.
-        changes: the signal that wakes open live pages.
         central_accounts: sign-in at central; None for a site without central.
         clock: the monotonic clock and the wall clock.
     """
 
     site: Site
-    accounts: Accounts
+    store: Store
     guessable: MutableMapping[str, str]
-    api_keys: StoredKeys
-    stored_sessions: StoredSessions
-    remembered_accounts: RememberedAccounts
-    journal: Journal
-    changes: Changes
     central_accounts: CentralAccounts | None
     clock: Clock
 
     @cached_property
     def roster(self) -> Roster:
         """All accounts of the site."""
-        return Roster(accounts=self.accounts, guessable=self.guessable)
+        return Roster(accounts=self.store.accounts, guessable=self.guessable)
 
     @cached_property
     def keys(self) -> ApiKeys:
         """Keys of programs."""
-        return ApiKeys(api_keys=self.api_keys, clock=self.clock)
+        return ApiKeys(api_keys=self.store.api_keys, clock=self.clock)
 
     @cached_property
     def central_sessions(self) -> CentralSessions:
@@ -83,7 +68,7 @@ class Authentication:
     def sessions(self) -> Sessions:
         """The gateway's sessions."""
         return Sessions(
-            kept=MemorySessions(stored=self.stored_sessions),
+            kept=MemorySessions(stored=self.store.sessions),
             roster=self.roster,
             central_sessions=self.central_sessions,
             clock=self.clock,
@@ -97,10 +82,10 @@ class Authentication:
         return SignIn(
             sessions=self.sessions,
             roster=self.roster,
-            second_factor=SecondFactor(accounts=self.accounts, clock=self.clock),
+            second_factor=SecondFactor(accounts=self.store.accounts, clock=self.clock),
             central=self._central_sign_in(),
             central_sessions=self.central_sessions,
-            journal=self.journal,
+            journal=self.store.journal,
             clock=self.clock,
         )
 
@@ -112,7 +97,7 @@ class Authentication:
         signs_in = self.central_accounts is not None and section is not None and section.accounts.sign_in
         makers = LinkMakers(
             roster=self.roster,
-            remembered=self.remembered_accounts,
+            remembered=self.store.remembered_accounts,
             remember_days=section.accounts.remember_days if section is not None and signs_in else None,
             clock=self.clock,
         )
@@ -122,11 +107,11 @@ class Authentication:
     def register(self) -> Register:
         """Changes of accounts, roles and keys, which take effect at once."""
         return Register(
-            accounts=self.accounts,
-            api_keys=self.api_keys,
-            journal=self.journal,
-            remembered_accounts=self.remembered_accounts,
-            sessions=self.stored_sessions,
+            accounts=self.store.accounts,
+            api_keys=self.store.api_keys,
+            journal=self.store.journal,
+            remembered_accounts=self.store.remembered_accounts,
+            sessions=self.store.sessions,
             clock=self.clock,
             changed=self._changed,
         )
@@ -151,7 +136,7 @@ class Authentication:
             return None
         return CentralSignIn(
             central=self.central_accounts,
-            remembered=self.remembered_accounts,
+            remembered=self.store.remembered_accounts,
             roster=self.roster,
             clock=self.clock,
             remember_days=section.accounts.remember_days,
@@ -161,4 +146,4 @@ class Authentication:
         for username in usernames:
             self.sessions.changed(username)
         await self.load()
-        self.changes.bump()
+        self.store.changes.bump()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from pydantic import field_validator
@@ -11,8 +10,6 @@ from pydantic import field_validator
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.grants import Grant
-from gateway.lanes import Lanes
-from gateway.lanes.grants import SiteGrants
 from gateway.runtime.clock import iso_utc
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
@@ -156,16 +153,12 @@ class UnlockAnswer(LegacyAnswer):
     expires_at: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class LegacyAccess(Family):
     """The handlers of `/api/v1/access`."""
 
-    granting: SiteGrants
-    lanes: Lanes
-
     @operation("POST", "/api/v1/access/grant", ADD_CARDS, purpose="Let a user pass a lane for a while, or for good")
     async def _grant(self, wanted: GrantBody, caller: Caller) -> GrantAnswer:
-        grant = await self.granting.give(
+        grant = await self.context.grants.give(
             user_id=wanted.user_id,
             device_id=number_of(wanted.device_id, "device"),
             length=wanted.length,
@@ -175,20 +168,22 @@ class LegacyAccess(Family):
 
     @operation("POST", "/api/v1/access/revoke", DELETE_CARDS, purpose="End a grant at once")
     async def _revoke(self, wanted: AccessIdBody, caller: Caller) -> RevokedAnswer:
-        await self.granting.revoke(wanted.access_id, by=caller.username)
+        await self.context.grants.revoke(wanted.access_id, by=caller.username)
         return RevokedAnswer(status="revoked", access_id=wanted.access_id)
 
     @operation("GET", "/api/v1/access/permissions", VIEW_CARDS, purpose="Grants that stand")
     async def _permissions(self, wanted: PageQuery) -> PermissionsAnswer:
-        grants = self.granting.current()
+        grants = self.context.grants.current()
         part = grants[wanted.offset : wanted.offset + wanted.limit]
         return PermissionsAnswer(permissions=tuple(map(self._record, part)), total=len(grants))
 
     @operation("POST", "/api/v1/access/unlock", CONTROL_DEVICES, purpose="Open a gate once")
     async def _unlock(self, wanted: UnlockBody, caller: Caller) -> UnlockAnswer:
         """Open a gate once. The command has a deadline as any other; a refusal says why."""
-        gate = self.granting.lane_of(number_of(wanted.device_id, "device")).gate
-        command = await self.lanes.command(device_id=gate, action=GateAction.OPEN, source=f"user:{caller.username}")
+        gate = self.context.grants.lane_of(number_of(wanted.device_id, "device")).gate
+        command = await self.context.lanes.command(
+            device_id=gate, action=GateAction.OPEN, source=f"user:{caller.username}"
+        )
         return UnlockAnswer(
             status="accepted",
             command_id=command.command_id,
@@ -200,7 +195,7 @@ class LegacyAccess(Family):
 
     def _record(self, grant: Grant) -> PermissionRecord:
         try:
-            location = self.granting.lane_of(grant.device_id).name
+            location = self.context.grants.lane_of(grant.device_id).name
         except (NotFoundError, CommandRefused):  # the device is no longer in the site file, or has no lane
             location = grant.lane_id
         return PermissionRecord(

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aiohttp import web
 
-from gateway.domain.announcements import Places
 from gateway.domain.errors import CommandRefused, NotFoundError
-from gateway.domain.writes import DEVICE_CREATE, RecordWriter
-from gateway.lanes import Lanes
-from gateway.runtime.clock import Clock, iso_utc
+from gateway.domain.writes import DEVICE_CREATE
+from gateway.runtime.clock import iso_utc
 from gateway.store import KnownRecord
-from gateway.store.outbox.pending_writes import PendingWrites
-from gateway.store.outbox.records import Records
-from gateway.store.outbox.registered_devices import RegisteredDevices
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body
 from gateway.web.legacy.answers import (
@@ -57,37 +50,23 @@ class LegacyDeviceList(LegacyAnswer):
     total: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class LegacyDevices(Family):
-    """The handlers of `/api/v1/devices`. A registered device is central's: the gateway drives only the site file's.
-
-    Attributes:
-        stands_alone: True for a site without central.
-    """
-
-    devices: Records
-    pending_writes: PendingWrites
-    registered_devices: RegisteredDevices
-    lanes: Lanes
-    writes: RecordWriter
-    clock: Clock
-    places: Places
-    stands_alone: bool
+    """The handlers of `/api/v1/devices`. A registered device is central's: the gateway drives only the site file's."""
 
     @operation("GET", "/api/v1/devices", VIEW_DEVICES, purpose="Every device")
     async def _list(self, wanted: PageQuery) -> LegacyDeviceList:
-        known, total, _older = await self.devices.page(offset=wanted.offset, limit=wanted.limit)
+        known, total, _older = await self.context.store.devices.page(offset=wanted.offset, limit=wanted.limit)
         return LegacyDeviceList(devices=tuple([await self._record(item) for item in known]), total=total)
 
     @operation(
         "POST", "/api/v1/devices", needs("can_add_devices"), purpose="Register a device with central", status=201
     )
     async def _register(self, wanted: DeviceBody) -> LegacyDevice:
-        written = await self.writes.write(DEVICE_CREATE, wanted.model_dump(exclude_none=True))
-        known = None if written.record_id is None else await self.devices.get(written.record_id)
+        written = await self.context.writes.write(DEVICE_CREATE, wanted.model_dump(exclude_none=True))
+        known = None if written.record_id is None else await self.context.store.devices.get(written.record_id)
         if known is None:
             raise NotFoundError("central took the device, and did not say under which id; it is listed soon")
-        await self.registered_devices.add(known.id)
+        await self.context.store.registered_devices.add(known.id)
         return await self._record(known)
 
     @operation("GET", "/api/v1/devices/{id}", VIEW_DEVICES, purpose="One device")
@@ -105,9 +84,9 @@ class LegacyDevices(Family):
         if known.at_site:
             raise CommandRefused(f"device {known.id} is in the site file; take it out there")
         shown = await self._record(known)
-        if self.stands_alone:
-            await self.devices.pulled({}, removed=(known.id,), now=0)
-        elif not await self.registered_devices.remove(known.id, now=self.clock.wall().micros):
+        if self.context.site.central is None:
+            await self.context.store.devices.pulled({}, removed=(known.id,), now=0)
+        elif not await self.context.store.registered_devices.remove(known.id, now=self.context.clock.wall().micros):
             raise CommandRefused(
                 f"device {known.id} was not registered through this gateway; remove it at central, which keeps it"
             )
@@ -115,18 +94,19 @@ class LegacyDevices(Family):
 
     async def _known(self, request: web.Request) -> KnownRecord:
         number = number_of(request.match_info["id"], "device")
-        return await known_device(self.devices, self.pending_writes, number)
+        return await known_device(self.context.store.devices, self.context.store.pending_writes, number)
 
     async def _record(self, known: KnownRecord) -> LegacyDevice:
-        seen = next((item for item in self.lanes.devices() if item.device_id == known.id), None)
-        record = device_record(known, seen, location=self.places.devices.get(known.id, ""))
+        seen = next((item for item in self.context.lanes.devices() if item.device_id == known.id), None)
+        record = device_record(known, seen, location=self.context.places.devices.get(known.id, ""))
         return LegacyDevice(
             id=str(known.id),
             name=known.name,
             type=known.kind,
             location=_text(record, "location") or "",
             status=_text(record, "status") or "unknown",
-            created_at=_text(record, "created_at") or iso_utc(await self.registered_devices.since(known.id)),
+            created_at=_text(record, "created_at")
+            or iso_utc(await self.context.store.registered_devices.since(known.id)),
             serial_number=_text(record, "serial_number"),
         )
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from typing import Annotated, Literal
-from zoneinfo import ZoneInfo
 
 from aiohttp import web
 from pydantic import BaseModel, Field
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.passages import CameraEvent
-from gateway.recording import CameraSnapshot, Recording
-from gateway.runtime.clock import Clock, iso_utc
-from gateway.site.models import Site
-from gateway.store.footage.camera_events import CameraEvents
-from gateway.store.footage.segments import Segments
+from gateway.recording import CameraSnapshot
+from gateway.runtime.clock import iso_utc
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import TOKEN, View
-from gateway.web.auth.viewers import Viewers
+from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
 from gateway.web.http.addresses import public_origin
 from gateway.web.http.dates import asked_period
@@ -106,23 +102,9 @@ _RECORDINGS = "/api/v1/video/recordings"
 class LegacyVideo(Family):
     """The handlers of `/api/v1/video`, for the cameras that this gateway records."""
 
-    def __init__(
-        self,
-        *,
-        site: Site,
-        camera_events: CameraEvents,
-        segments: Segments,
-        recording: Recording,
-        viewers: Viewers,
-        clock: Clock,
-    ) -> None:
-        self._camera_events = camera_events
-        self._segments = segments
-        self._recording = recording
-        self._viewers = viewers
-        self._clock = clock
-        self._zone = ZoneInfo(site.site.timezone)
-        self._locations = {camera: lane.name for lane in reversed(site.lanes) for camera in lane.cameras}
+    def __init__(self, context: InterfaceContext) -> None:
+        super().__init__(context)
+        self._locations = {camera: lane.name for lane in reversed(context.site.lanes) for camera in lane.cameras}
 
     @operation(
         "GET",
@@ -134,32 +116,32 @@ class LegacyVideo(Family):
         """Answer with an address with a token: for WebRTC, or with `protocol=hls` for the live playlist."""
         by_hls = wanted.protocol == "hls"
         camera_id = number_of(request.match_info["camera_id"], "camera")
-        if all(seen.camera_id != camera_id for seen in self._recording.cameras()):
+        if all(seen.camera_id != camera_id for seen in self.context.recording.cameras()):
             raise NotFoundError(f"this site has no camera {camera_id}")
-        newest = await self._segments.latest(camera_id)
+        newest = await self.context.store.segments.latest(camera_id)
         kind = ViewKind.LIVE if by_hls else ViewKind.WATCH
-        token = self._viewers.token(View(kind, camera_id), caller)
+        token = self.context.auth.viewers.token(View(kind, camera_id), caller)
         path = f"{LIVE_PREFIX}{camera_id}/master.m3u8" if by_hls else f"{PREFIX}{camera_id}"
         if not by_hls:
-            await self._recording.viewing.expect(camera_id)
+            await self.context.recording.viewing.expect(camera_id)
         return StreamAnswer(
             stream_url=f"{public_origin(request)}{path}?{TOKEN}={token.text}",
             protocol="hls" if by_hls else "webrtc",
             resolution=f"{newest.width}x{newest.height}" if newest is not None and newest.width else None,
             token=token.text,
-            expires_at=iso_utc(self._clock.wall().micros + int(token.seconds * 1_000_000)),
+            expires_at=iso_utc(self.context.clock.wall().micros + int(token.seconds * 1_000_000)),
         )
 
     @operation("GET", "/api/v1/video/cameras", VIEW_CAMERAS, purpose="Cameras and whether they record")
     async def _cameras(self) -> LegacyCameraList:
-        seen = self._recording.cameras()
+        seen = self.context.recording.cameras()
         return LegacyCameraList(cameras=tuple(map(self._camera, seen)), total=len(seen))
 
     @operation("GET", _RECORDINGS, VIEW_FOOTAGE, purpose="Recorded footage of events, by date and camera")
     async def _recordings(self, wanted: RecordingsQuery, request: web.Request) -> RecordingsAnswer:
         start, end = self._span(wanted)
         camera_id = wanted.camera if wanted.camera is not None else wanted.camera_id
-        found, count = await self._camera_events.recorded(
+        found, count = await self.context.store.camera_events.recorded(
             camera_id=camera_id, start=start, end=end, offset=wanted.offset, limit=wanted.limit
         )
         recordings = tuple(_recording(event, request) for event in found)
@@ -175,11 +157,11 @@ class LegacyVideo(Family):
         answer_type="video/mp4",
     )
     async def _clip(self, recording_id: int) -> web.StreamResponse:
-        known = await self._camera_events.get(recording_id)
+        known = await self.context.store.camera_events.get(recording_id)
         if known is None:
             raise NotFoundError("there is no such recording")
         async with in_time():
-            return as_file(await self._recording.clip(known), MP4)
+            return as_file(await self.context.recording.clip(known), MP4)
 
     def _camera(self, seen: CameraSnapshot) -> LegacyCamera:
         return LegacyCamera(
@@ -196,9 +178,9 @@ class LegacyVideo(Family):
         Raises RequestRefused (400) with the name of the wrong field.
         """
         if wanted.date.strip():
-            start, end = asked_period(wanted.date, wanted.date, self._zone, names=("date", "date"))
+            start, end = asked_period(wanted.date, wanted.date, self.context.zone, names=("date", "date"))
         else:
-            start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
+            start, end = asked_period(wanted.start_date, wanted.end_date, self.context.zone)
         return start or 0, _EVER if end is None else end
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 from aiohttp import web
 from pydantic import Field
@@ -47,52 +45,15 @@ class WebhookDeleted(LegacyAnswer):
 _MASK = "********"
 
 
-class WebhookActions(Protocol):
-    """Management of webhooks. Methods that take an id raise NotFoundError for an unknown one."""
-
-    async def create(self, *, url: str, types: Sequence[str], secret: str | None, by: str) -> Webhook:
-        """Register a receiver; generate a secret if `secret` is None.
-
-        Raises ReceiverRefused for the URL, SecretRefused for the secret, and CommandRefused when there are too many.
-        """
-        ...
-
-    async def all(self) -> tuple[Webhook, ...]:
-        """Return all webhooks, oldest first."""
-        ...
-
-    async def remove(self, webhook_id: str) -> None:
-        """Remove a webhook, with the messages that wait for it."""
-        ...
-
-    async def enable(self, webhook_id: str, *, by: str) -> Webhook:
-        """Resume deliveries to a disabled webhook, oldest message first."""
-        ...
-
-    async def replay(self, webhook_id: str, *, since: int | None, until: int | None) -> int:
-        """Queue again the messages that were given up, or, with `since`, all of a period (wall micros).
-
-        Return their number. Raises CommandRefused for a disabled webhook.
-        """
-        ...
-
-    async def test(self, webhook_id: str) -> str:
-        """Send a test message; return "" when the receiver accepted it, else the reason."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
 class LegacyWebhooks(Family):
     """The handlers of `/api/v1/webhooks`."""
-
-    actions: WebhookActions
 
     @operation(
         "POST", "/api/v1/webhooks", EDIT_SETTINGS & VIEW_EVENTS, purpose="Register a receiver of events", status=201
     )
     async def _create(self, wanted: WebhookBody, caller: Caller) -> WebhookCreated:
         try:
-            webhook = await self.actions.create(
+            webhook = await self.context.webhooks.create(
                 url=wanted.url, types=wanted.events, secret=wanted.secret, by=caller.username
             )
         except ReceiverRefused as error:
@@ -103,13 +64,13 @@ class LegacyWebhooks(Family):
 
     @operation("GET", "/api/v1/webhooks", EDIT_SETTINGS, purpose="Every webhook")
     async def _list(self) -> WebhooksAnswer:
-        known = await self.actions.all()
+        known = await self.context.webhooks.all()
         return WebhooksAnswer(webhooks=tuple(map(webhook_record, known)), total=len(known))
 
     @operation("DELETE", "/api/v1/webhooks/{id}", EDIT_SETTINGS, purpose="Send nothing to a receiver any more")
     async def _delete(self, request: web.Request) -> WebhookDeleted:
         webhook_id = request.match_info["id"]
-        await self.actions.remove(webhook_id)
+        await self.context.webhooks.remove(webhook_id)
         return WebhookDeleted(status="deleted", id=webhook_id)
 
 

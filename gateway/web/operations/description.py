@@ -9,6 +9,7 @@ from functools import cache
 from aiohttp import web
 from pydantic_core import to_json
 
+from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
 from gateway.web.http.files import unless_known
 from gateway.web.openapi import described
@@ -25,15 +26,15 @@ def _description(operations: tuple[Operation, ...], release: str) -> tuple[bytes
 class Description(Family):
     """The handler of `GET /openapi.json`. The text is made at the first request, and holds nothing about the site."""
 
-    def __init__(self, *, operations: tuple[Operation, ...], release: str) -> None:
+    def __init__(self, context: InterfaceContext, operations: tuple[Operation, ...]) -> None:
+        super().__init__(context)
         self._operations = operations
-        self._release = release
         self._one = asyncio.Lock()
 
     @operation("GET", "/openapi.json", OPEN, head=True, purpose="This interface as OpenAPI 3.1")
     async def _get(self, request: web.Request) -> web.StreamResponse:
         async with self._one:
-            text, tag = await asyncio.to_thread(_description, self._operations, self._release)
+            text, tag = await asyncio.to_thread(_description, self._operations, self.context.release)
         answer = web.Response(body=text, content_type="application/json", charset="utf-8")
         answer.headers["Cache-Control"] = "no-cache"
         return unless_known(request, answer, tag=tag)

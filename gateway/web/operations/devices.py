@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from gateway.domain.announcements import Places
 from gateway.domain.commands import Command, GateAction
 from gateway.domain.errors import ConfigError, NotFoundError, StoreError
 from gateway.domain.writes import DEVICE_CONFIG as WRITE_CONFIG
 from gateway.domain.writes import DEVICE_CREATE as WRITE_CREATE
-from gateway.domain.writes import JsonObject, RecordWriter, WaitingWrite
-from gateway.lanes import Lanes
+from gateway.domain.writes import JsonObject, WaitingWrite
 from gateway.lanes.snapshots import DeviceSnapshot
-from gateway.runtime.clock import Clock, iso_utc
+from gateway.runtime.clock import iso_utc
 from gateway.site.edits import Edit, edited
 from gateway.site.running_site import RunningSite
 from gateway.store import KnownRecord
@@ -136,27 +134,18 @@ _KIND = "device"
 _OF_THE_SITE_FILE = ("name", "type", "location")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Devices(Family):
     """The handlers of `/v1/device`. A device of the site has the name of its first lane as `location`."""
-
-    devices: Records
-    pending_writes: PendingWrites
-    lanes: Lanes
-    writes: RecordWriter
-    places: Places
-    clock: Clock
-    site_file: RunningSite | None = None
 
     @operation(
         "POST", "/v1/device/list", VIEW_DEVICES, "devices", purpose="List devices", answer=DevicesAnswer, reads=True
     )
     async def _list(self, wanted: Cursored, request: web.Request) -> web.StreamResponse:
-        known, count, _older = await self.devices.page(
+        known, count, _older = await self.context.store.devices.page(
             search=wanted.search, before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
         cursor = {"next_cursor": known[-1].id} if known else {}
-        waiting = (await self.pending_writes.arriving(_KIND, [item.id for item in known])).waiting
+        waiting = (await self.context.store.pending_writes.arriving(_KIND, [item.id for item in known])).waiting
         devices = (self._record(item, waiting.get(item.id, ())) for item in known)
         return await success_listed(request, "devices", devices, count=count, **cursor)
 
@@ -169,8 +158,8 @@ class Devices(Family):
     @operation("PUT", "/v1/device", needs("can_add_devices"), "device", purpose="Create a device", answer=DeviceAnswer)
     async def _create(self, wanted: NewDeviceBody) -> web.StreamResponse:
         """Add a device at central. The gateway does not drive it: it drives only the devices of the site file."""
-        written = await self.writes.write(WRITE_CREATE, wanted.fields)
-        known = None if written.record_id is None else await self.devices.get(written.record_id)
+        written = await self.context.writes.write(WRITE_CREATE, wanted.fields)
+        known = None if written.record_id is None else await self.context.store.devices.get(written.record_id)
         return success(device=written.record if known is None else await self._shown(known))
 
     @operation(
@@ -186,11 +175,11 @@ class Devices(Family):
         known = await self._known(change.id)
         body = change.to(self._record(known)).fields
         name = body.get("name")
-        if known.at_site and self.site_file is not None and isinstance(name, str) and name != known.name:
+        if known.at_site and self.context.site_file is not None and isinstance(name, str) and name != known.name:
             self._without_the_site_files(known, {key: value for key, value in body.items() if key != "name"})
-            await self._rename(self.site_file, known.id, name, by=f"user:{caller.username}")
+            await self._rename(self.context.site_file, known.id, name, by=f"user:{caller.username}")
             known = replace(known, name=name)
-        await self.writes.write(WRITE_CONFIG, {**self._without_the_site_files(known, body), "id": known.id})
+        await self.context.writes.write(WRITE_CONFIG, {**self._without_the_site_files(known, body), "id": known.id})
         shown = await self._shown(await self._known(known.id))
         return success(device={**shown, "name": known.name} if known.at_site else shown)
 
@@ -239,24 +228,24 @@ class Devices(Family):
         A failing disk does not prevent a command; `recorded` is false then. The gate's position and the events show
         whether it moves.
         """
-        refuse_late(request, self.clock)
-        command = await self.lanes.command(device_id=device_id, action=action, source=f"user:{caller.username}")
+        refuse_late(request, self.context.clock)
+        command = await self.context.lanes.command(device_id=device_id, action=action, source=f"user:{caller.username}")
         try:
-            known = await self.devices.get(device_id)
+            known = await self.context.store.devices.get(device_id)
         except StoreError:  # the gate has its command already
             known = None
         device: Record = self._record(known) if known else {"id": device_id}
         return CommandAnswer(device=CommandedDevice.model_validate(device), command=command_record(command))
 
     async def _known(self, device_id: int) -> KnownRecord:
-        return await known_device(self.devices, self.pending_writes, device_id)
+        return await known_device(self.context.store.devices, self.context.store.pending_writes, device_id)
 
     async def _shown(self, known: KnownRecord) -> Record:
-        return self._record(known, await self.pending_writes.waiting(_KIND, known.id))
+        return self._record(known, await self.context.store.pending_writes.waiting(_KIND, known.id))
 
     def _record(self, known: KnownRecord, waiting: tuple[WaitingWrite, ...] = ()) -> Record:
-        snapshot = next((item for item in self.lanes.devices() if item.device_id == known.id), None)
-        shown = device_record(known, snapshot, location=self.places.devices.get(known.id, ""))
+        snapshot = next((item for item in self.context.lanes.devices() if item.device_id == known.id), None)
+        shown = device_record(known, snapshot, location=self.context.places.devices.get(known.id, ""))
         return {**shown, **sync_state(waiting)}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Annotated
-from zoneinfo import ZoneInfo
 
 from aiohttp import web
 from pydantic import Field
@@ -12,7 +11,6 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.events import RecordedEvent
 from gateway.runtime.clock import iso_utc
 from gateway.store import EventFilter
-from gateway.store.events.events import Events
 from gateway.web.answers import EventAnswer, EventsAnswer
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import ById, Cursored, Id, Text
@@ -40,10 +38,6 @@ _OF_NO_EVENT = 2**62
 class EventsFamily(Family):
     """The handlers of `/v1/event`."""
 
-    def __init__(self, *, events: Events, zone: ZoneInfo) -> None:
-        self._events = events
-        self._zone = zone
-
     @operation(
         "POST",
         "/v1/event/list",
@@ -54,7 +48,7 @@ class EventsFamily(Family):
         reads=True,
     )
     async def _list(self, wanted: EventListBody, request: web.Request) -> web.StreamResponse:
-        page = await self._events.json_page(
+        page = await self.context.store.events.json_page(
             self._filter(wanted), before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
         following = page.next_cursor or page.last
@@ -65,13 +59,13 @@ class EventsFamily(Family):
 
     @operation("POST", "/v1/event", VIEW_EVENTS, "event", purpose="One event by its id", answer=EventAnswer, reads=True)
     async def _get(self, wanted: ById) -> web.StreamResponse:
-        event = await self._events.get(wanted.id)
+        event = await self.context.store.events.get(wanted.id)
         if event is None:
             raise NotFoundError(f"there is no event {wanted.id}")
         return success(event=event_record(event))
 
     def _filter(self, wanted: EventListBody) -> EventFilter:
-        start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
+        start, end = asked_period(wanted.start_date, wanted.end_date, self.context.zone)
         return EventFilter(
             device_ids=wanted.device_ids,
             types=_types(wanted),

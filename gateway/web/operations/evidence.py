@@ -17,16 +17,12 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind, Scalar
 from gateway.domain.evidence import Evidence, EvidenceLink, KeptAs, Labels, download_name, shown_in_place, shown_name
 from gateway.domain.passages import CameraEvent
-from gateway.domain.writes import RecordWriter
-from gateway.recording.evidence_files import EvidenceFiles
-from gateway.runtime.clock import Clock, Stamp, iso_utc
+from gateway.runtime.clock import Stamp, iso_utc
 from gateway.store import Entry, TooMany
-from gateway.store.events.journal import Journal
-from gateway.store.footage.camera_events import CameraEvents
-from gateway.store.footage.evidence import EvidenceRows
 from gateway.web.answers import Answer
 from gateway.web.auth.callers import Caller
-from gateway.web.auth.link_makers import LinkMakers, maker_of
+from gateway.web.auth.link_makers import maker_of
+from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
 from gateway.web.http.addresses import address_of, public_origin
 from gateway.web.http.bodies import Body, Id, Text, validated
@@ -149,24 +145,8 @@ _PLAIN = re.compile(r"[^A-Za-z0-9._-]+")
 class EvidenceFamily(Family):
     """The handlers of `/v1/camera/event/evidence`."""
 
-    def __init__(
-        self,
-        *,
-        evidence: EvidenceRows,
-        camera_events: CameraEvents,
-        journal: Journal,
-        files: EvidenceFiles,
-        writes: RecordWriter,
-        makers: LinkMakers,
-        clock: Clock,
-    ) -> None:
-        self._rows = evidence
-        self._camera_events = camera_events
-        self._journal = journal
-        self._writes = writes
-        self._makers = makers
-        self._files = files
-        self._clock = clock
+    def __init__(self, context: InterfaceContext) -> None:
+        super().__init__(context)
         self._places = UploadPlaces()
         self._uses: dict[tuple[int, str], float] = {}
         self._told: deque[tuple[int, float]] = deque(maxlen=_MOST_USES_KNOWN)
@@ -181,8 +161,8 @@ class EvidenceFamily(Family):
         body_type=MULTIPART,
     )
     async def _upload(self, request: web.Request, caller: Caller) -> EvidenceAnswer:
-        await self._writes.admit()
-        async with self._places.one(), self._files.receive() as incoming:
+        await self.context.writes.admit()
+        async with self._places.one(), self.context.recording.evidence_files.receive() as incoming:
             form = await receive_form(request, incoming, before_file=self._refuse_early)
             said = validated(form.fields, EvidenceForm)
             camera_event = await self._camera_event(said.id)
@@ -217,14 +197,14 @@ class EvidenceFamily(Family):
         self, evidence_id: int, wanted: EvidenceAccessBody, request: web.Request, caller: Caller
     ) -> EvidenceAccessAnswer:
         evidence = await self._evidence(evidence_id)
-        now = self._clock.wall()
+        now = self.context.clock.wall()
         if wanted.revoke:
             return EvidenceAccessAnswer(access=await self._revoked(evidence, wanted.link_id, caller, now))
         token = secrets.token_urlsafe(32)
         until = now.micros + wanted.minutes * _MINUTE
         draft = EvidenceLink(0, evidence.id, caller.username, now.micros, until, maker=maker_of(caller))
         try:
-            link = await self._rows.add_link(draft, token)
+            link = await self.context.store.evidence.add_link(draft, token)
         except TooMany as error:
             raise RequestRefused(409, "this evidence has as many links as it may have; revoke some") from error
         await self._tell(
@@ -245,7 +225,7 @@ class EvidenceFamily(Family):
 
     async def _revoked(self, evidence: Evidence, link_id: int | None, caller: Caller, now: Stamp) -> EvidenceAccess:
         only = None if caller.may(ADMINISTRATORS) else (caller.username, maker_of(caller))
-        revoked = await self._rows.revoke(evidence.id, link_id=link_id, made_by=only, now=now.micros)
+        revoked = await self.context.store.evidence.revoke(evidence.id, link_id=link_id, made_by=only, now=now.micros)
         if link_id is not None and not revoked:
             yours = "" if only is None else " that you made"
             raise NotFoundError(f"evidence {evidence.id} has no valid link {link_id}{yours}")
@@ -265,13 +245,13 @@ class EvidenceFamily(Family):
         answer_type="application/octet-stream",
     )
     async def _file(self, token: str, request: web.Request) -> web.StreamResponse:
-        now = self._clock.wall()
-        link = await self._rows.link(token) if _TOKEN.fullmatch(token) else None
+        now = self.context.clock.wall()
+        link = await self.context.store.evidence.link(token) if _TOKEN.fullmatch(token) else None
         good = link is not None and link.is_good(now=now.micros)
-        if link is None or not good or not await self._makers.may(link, VIEW_FOOTAGE):
+        if link is None or not good or not await self.context.auth.viewers.makers.may(link, VIEW_FOOTAGE):
             raise NotFoundError("there is no such link, or it is good no more")
         evidence = await self._evidence(link.evidence_id)
-        path = self._files.path(evidence)
+        path = self.context.recording.evidence_files.path(evidence)
         await self._note_use(request, link, evidence, now)
         return _as_evidence(path, evidence)
 
@@ -282,7 +262,7 @@ class EvidenceFamily(Family):
         that is used too often.
         """
         address = address_of(request)
-        seen, tick = (link.id, address), self._clock.monotonic()
+        seen, tick = (link.id, address), self.context.clock.monotonic()
         further = not request.headers.get("Range", "bytes=0-").startswith("bytes=0-")
         if further and tick - self._uses.get(seen, float("-inf")) < _SAME_USE_SECONDS:
             self._uses[seen] = tick
@@ -305,16 +285,16 @@ class EvidenceFamily(Family):
     async def _tell(self, kind: EventKind, evidence: Evidence, now: Stamp, text: str, data: dict[str, Scalar]) -> None:
         facts: dict[str, Scalar] = {"evidence_id": evidence.id, "camera_event_id": evidence.camera_event_id, **data}
         event = Event(kind=kind, date_at=now.micros, clock_trusted=now.trusted, description=text, data=facts)
-        await self._journal.record(Entry(events=(event,)))
+        await self.context.store.journal.record(Entry(events=(event,)))
 
     async def _camera_event(self, camera_event_id: int) -> CameraEvent:
-        known = await self._camera_events.get(camera_event_id)
+        known = await self.context.store.camera_events.get(camera_event_id)
         if known is None:
             raise NotFoundError(f"there is no camera event {camera_event_id}")
         return known
 
     async def _evidence(self, evidence_id: int) -> Evidence:
-        known = await self._rows.get(evidence_id)
+        known = await self.context.store.evidence.get(evidence_id)
         if known is None:
             raise NotFoundError(f"there is no evidence {evidence_id}")
         return known

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from aiohttp import web
 
 from gateway.domain.writes import JsonObject
-from gateway.problems.problem import Verdict
 from gateway.web.answers import Answer, ProblemAnswer
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
@@ -43,12 +39,8 @@ class ReadyAnswer(Answer):
 _PROBE = Rule(session=False, whole=False, confirmed=False)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Health(Family):
     """The handlers of `GET /` and the probes. A browser at `/` is redirected to the page."""
-
-    verdict: Callable[[], Verdict]
-    version: str
 
     @operation("GET", "/", OPEN, head=True, purpose="Whether the server process runs", answer=RootAnswer)
     async def _root(self, request: web.Request, caller: Caller) -> web.StreamResponse:
@@ -64,7 +56,7 @@ class Health(Family):
     @operation("GET", "/health/ready", _PROBE, head=True, purpose="Readiness probe", answer=ReadyAnswer)
     async def _ready(self, caller: Caller) -> web.StreamResponse:
         """Answer 200 when every lane is ready, else 503; the reasons are shown only to signed-in callers."""
-        verdict = self.verdict()
+        verdict = self.context.verdict()
         ready = not verdict.not_ready
         error = {} if ready else {"error": "not ready"}
         told: JsonObject = {}
@@ -74,8 +66,8 @@ class Health(Family):
 
     def _reasons(self, caller: Caller) -> dict[str, list[str]]:
         """Return the reasons for not being ready; nothing for callers without a session."""
-        return {"not_ready": list(map(str, self.verdict().not_ready))} if caller.may(SIGNED_IN) else {}
+        return {"not_ready": list(map(str, self.context.verdict().not_ready))} if caller.may(SIGNED_IN) else {}
 
     def _release(self, caller: Caller) -> dict[str, str]:
         """Return the version; nothing for callers without a session, who might look up its vulnerabilities."""
-        return {"version": self.version} if caller.may(SIGNED_IN) else {}
+        return {"version": self.context.release} if caller.may(SIGNED_IN) else {}

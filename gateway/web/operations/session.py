@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from aiohttp import web
@@ -10,8 +9,6 @@ from pydantic import Field
 
 from gateway.web.answers import Answer, LoginAnswer
 from gateway.web.auth.callers import COOKIE, Caller, Carrier, from_foreign_page, set_session_cookie
-from gateway.web.auth.sessions import Sessions
-from gateway.web.auth.sign_in import SignIn
 from gateway.web.families import Family, operation
 from gateway.web.http.addresses import address_of
 from gateway.web.http.bodies import Body
@@ -52,18 +49,16 @@ class LogoutAnswer(Answer):
     error: None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Auth(Family):
     """The handlers of `/v1/auth`."""
-
-    sign_in: SignIn
-    sessions: Sessions
 
     @operation("POST", "/v1/auth/login", OPEN, "session", purpose="Sign in", answer=LoginAnswer, refuses=(404, 429))
     async def _login(self, wanted: LoginBody, request: web.Request) -> web.StreamResponse:
         if from_foreign_page(request):
             raise RequestRefused(403, "another site's page may not sign in here")
-        signed_in = await self.sign_in.by_password(wanted.username, wanted.password, address=address_of(request))
+        signed_in = await self.context.auth.sign_in.by_password(
+            wanted.username, wanted.password, address=address_of(request)
+        )
         token = signed_in.caller.token
         response = success(session=token, user=signed_in.user, role=signed_in.role, servers=signed_in.servers)
         set_session_cookie(request, response, token)
@@ -85,7 +80,7 @@ class Auth(Family):
     async def _logout(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         if caller.carrier is Carrier.COOKIE and from_foreign_page(request):
             raise RequestRefused(403, "another site's page may not sign out here")
-        await self.sessions.sign_out(caller)
+        await self.context.auth.sessions.sign_out(caller)
         response = success(user=None, error=None)
         response.del_cookie(COOKIE, path="/", httponly=True, samesite="Strict")
         return response
@@ -101,5 +96,5 @@ class Auth(Family):
     async def _mfa(self, wanted: MfaBody, request: web.Request, caller: Caller) -> MfaAnswer:
         if not (wanted.token or wanted.code):
             raise RequestRefused(400, "token: is missing")
-        await self.sign_in.prove(caller, wanted.token or wanted.code, address=address_of(request))
+        await self.context.auth.sign_in.prove(caller, wanted.token or wanted.code, address=address_of(request))
         return MfaAnswer(mfa_enabled=True)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from gateway.domain.events import EventKind, RecordedEvent
-from gateway.runtime.clock import Clock, iso_utc
+from gateway.runtime.clock import iso_utc
 from gateway.store import EventFilter
-from gateway.store.events.events import Events
-from gateway.store.outbox.refused import RefusedRows
 from gateway.web.answers import Answer, AnswerPart, WaitingRow
 from gateway.web.families import Family, operation
 from gateway.web.operation import VIEW_CARDS, VIEW_EVENTS
@@ -64,29 +61,24 @@ class CardSyncAnswer(Answer):
     sync: CardSync
 
 
-@dataclass(frozen=True, kw_only=True)
 class StatusCards(Family):
     """The handlers of `/status/card/unknown` and `/status/card/sync`."""
 
-    events: Events
-    refused: RefusedRows
-    clock: Clock
-
     @operation("GET", "/status/card/unknown", VIEW_CARDS & VIEW_EVENTS, "reads")
     async def _unknown(self) -> UnknownReads:
-        wanted = EventFilter(types=(EventKind.ACCESS_DENIED,), date_from=self.clock.wall().micros - _DAY)
+        wanted = EventFilter(types=(EventKind.ACCESS_DENIED,), date_from=self.context.clock.wall().micros - _DAY)
         found: list[RecordedEvent] = []
         before: int | None = 0
         while before is not None and len(found) < _MOST_EVENTS:
-            page = await self.events.page(wanted, before=before, limit=_PAGE)
+            page = await self.context.store.events.page(wanted, before=before, limit=_PAGE)
             found += page.events
             before = page.next_cursor
         return UnknownReads(reads=tuple(islice(_unknown_reads(found), _MOST_SHOWN)))
 
     @operation("GET", "/status/card/sync", VIEW_CARDS, "sync")
     async def _sync(self) -> CardSyncAnswer:
-        waiting = await self.refused.page(kind=KIND, limit=_MOST_SHOWN, refused=False)
-        both = await self.events.page(EventFilter(types=(EventKind.CHANGED_ON_BOTH_SIDES,)), limit=_PAGE)
+        waiting = await self.context.store.refused.page(kind=KIND, limit=_MOST_SHOWN, refused=False)
+        both = await self.context.store.events.page(EventFilter(types=(EventKind.CHANGED_ON_BOTH_SIDES,)), limit=_PAGE)
         conflicts: list[CardConflict] = []
         for event in both.events:
             data = json.loads(event.data)

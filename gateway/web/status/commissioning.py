@@ -16,15 +16,15 @@ from pydantic import Field
 from gateway.domain.errors import NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import JsonObject
-from gateway.lanes import Lanes, LaneSnapshot
+from gateway.lanes import LaneSnapshot
 from gateway.lanes.commissioning import Commissioning, Outcome
 from gateway.proof_package import SiteKey
-from gateway.runtime.clock import Clock, iso_utc
+from gateway.runtime.clock import iso_utc
 from gateway.runtime.durable_files import write_durably
 from gateway.store import Entry
-from gateway.store.events.journal import Journal
 from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
+from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, Text, Word, Yes
 from gateway.web.http.errors import RequestRefused
@@ -102,13 +102,8 @@ class _Begun:
 class StatusCommissioning(Family):
     """The handlers of `/status/commissioning/…`. A restart forgets what is in progress; records are kept for good."""
 
-    def __init__(self, *, lanes: Lanes, journal: Journal, folder: Path, site_name: str, clock: Clock) -> None:
-        """`folder`: the data folder, which holds the site's key and the records."""
-        self._lanes = lanes
-        self._journal = journal
-        self._data = folder
-        self._site = site_name
-        self._clock = clock
+    def __init__(self, context: InterfaceContext) -> None:
+        super().__init__(context)
         self._begun: dict[str, _Begun] = {}
 
     @operation("GET", "/status/commissioning/lane/{lane}", _MAY, "commissioning")
@@ -118,9 +113,9 @@ class StatusCommissioning(Family):
     @operation("POST", "/status/commissioning/begin", _MAY, "commissioning")
     async def _begin(self, wanted: CommissioningOf, caller: Caller) -> CommissioningAnswer:
         lane = self._lane(wanted.lane_id)
-        rules = self._lanes.incident(lane.lane_id).rules
-        steps = Commissioning(rules, can_stop=lane.can_stop, since=self._clock.monotonic())
-        self._begun[lane.lane_id] = _Begun(steps, iso_utc(self._clock.wall().micros), caller.username)
+        rules = self.context.lanes.incident(lane.lane_id).rules
+        steps = Commissioning(rules, can_stop=lane.can_stop, since=self.context.clock.monotonic())
+        self._begun[lane.lane_id] = _Begun(steps, iso_utc(self.context.clock.wall().micros), caller.username)
         return await self._state(lane)
 
     @operation("POST", "/status/commissioning/judge", _MAY, "commissioning")
@@ -138,13 +133,13 @@ class StatusCommissioning(Family):
         """Sign and keep the record, and record an event. Raises RequestRefused (409) while a step waits."""
         lane = self._lane(wanted.lane_id)
         begun = self._of(lane)
-        begun.steps.take(self._lanes.incident(lane.lane_id))
+        begun.steps.take(self.context.lanes.incident(lane.lane_id))
         waiting = [step.title for step, result in begun.steps.results if result.outcome is Outcome.WAITING]
         if waiting:
             raise RequestRefused(409, f"not every step is judged yet: {'; '.join(waiting)}")
-        stamp = self._clock.wall()
+        stamp = self.context.clock.wall()
         record = {
-            "site": self._site,
+            "site": self.context.site.site.name,
             "lane": lane.lane_id,
             "lane_name": lane.name,
             "gateway": version("edge-gateway"),
@@ -168,7 +163,7 @@ class StatusCommissioning(Family):
             lane_id=lane.lane_id,
             data={"record": name, "username": caller.username, "failed": failed},
         )
-        await self._journal.record(Entry(events=(event,)))
+        await self.context.store.journal.record(Entry(events=(event,)))
         del self._begun[lane.lane_id]
         return await self._state(lane)
 
@@ -183,10 +178,10 @@ class StatusCommissioning(Family):
 
     @property
     def _folder(self) -> Path:
-        return self._data / "commissioning"
+        return self.context.data / "commissioning"
 
     def _lane(self, lane_id: str) -> LaneSnapshot:
-        found = next((lane for lane in self._lanes.lanes() if lane.lane_id == lane_id), None)
+        found = next((lane for lane in self.context.lanes.lanes() if lane.lane_id == lane_id), None)
         if found is None:
             raise NotFoundError(f"no lane '{lane_id}' at this site")
         return found
@@ -202,7 +197,7 @@ class StatusCommissioning(Family):
         if begun is None:
             shown = LaneCommissioning(begun=None, by="", steps=(), is_complete=False, records=records)
         else:
-            begun.steps.take(self._lanes.incident(lane.lane_id))
+            begun.steps.take(self.context.lanes.incident(lane.lane_id))
             complete = begun.steps.is_complete
             shown = LaneCommissioning(
                 begun=begun.at, by=begun.by, steps=_steps(begun.steps), is_complete=complete, records=records
@@ -218,7 +213,7 @@ class StatusCommissioning(Family):
         return found
 
     def _keep(self, name: str, record: dict[str, object]) -> None:
-        key = SiteKey.of(self._data)
+        key = SiteKey.of(self.context.data)
         signed = json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
         kept = {
             "record": record,

@@ -14,20 +14,16 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from drivers.plate_text import plain_plate
-from gateway.domain.announcements import Places
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import EventKind, RecordedEvent, Severity, without_formula
 from gateway.runtime.clock import iso_utc
 from gateway.store import CardRecord, EventFilter
-from gateway.store.cards.cards import Cards
-from gateway.store.events.events import Events
 from gateway.web.answers import Answer
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.dates import asked_period
 from gateway.web.operation import VIEW_CARDS, VIEW_EVENTS, XLSX
-from gateway.web.spreadsheets import Cell, Column, Spreadsheets
-from gateway.web.status.event_states import EventStates
+from gateway.web.spreadsheets import Cell, Column
 from gateway.web.status.snapshot import EventState, user_state, visible_events
 
 _CSV = "text/csv"
@@ -85,16 +81,8 @@ class OneEvent(Answer):
     event: EventState
 
 
-@dataclass(frozen=True, kw_only=True)
 class EventHistory(Family):
     """The handlers of `/status/event/…`: events older than those in the snapshot, and exports as CSV and Excel."""
-
-    events: Events
-    cards: Cards
-    states: EventStates
-    spreadsheets: Spreadsheets
-    places: Places
-    zone: ZoneInfo
 
     @operation("GET", "/status/event/list", VIEW_EVENTS, "events")
     async def _list(self, asked: EventQuery, caller: Caller) -> EventsShown:
@@ -103,22 +91,22 @@ class EventHistory(Family):
         before: int | None = asked.before
         scanned = 0
         while before is not None and len(found) < asked.limit and scanned < MOST_SCANNED:
-            page = await self.events.page(wanted.stored, before=before, limit=PAGE)
+            page = await self.context.store.events.page(wanted.stored, before=before, limit=PAGE)
             scanned += len(page.events)
             found += filter(wanted.passes, page.events)
             before = page.next_cursor
         if len(found) > asked.limit:
             found = found[: asked.limit]
             before = found[-1].id
-        shown = visible_events(await self.states.of(found), user_state(caller))
+        shown = visible_events(await self.context.event_states.of(found), user_state(caller))
         return EventsShown(events=shown, next=before)
 
     @operation("GET", "/status/event/one/{id}", VIEW_EVENTS, "event")
     async def _one(self, event_id: int, caller: Caller) -> OneEvent:
-        event = await self.events.get(event_id)
+        event = await self.context.store.events.get(event_id)
         if event is None:
             raise NotFoundError(f"there is no event {event_id}")
-        (shown,) = visible_events(await self.states.of((event,)), user_state(caller))
+        (shown,) = visible_events(await self.context.event_states.of((event,)), user_state(caller))
         return OneEvent(event=shown)
 
     async def _wanted(self, asked: EventQuery, caller: Caller) -> _Wanted:
@@ -127,9 +115,9 @@ class EventHistory(Family):
         if asked.of and asked.search.strip():
             known: tuple[CardRecord, ...] = ()
             if caller.may(VIEW_CARDS):
-                known, _count = await self.cards.page(search=asked.search, limit=_MOST_CARDS)
+                known, _count = await self.context.store.cards.page(search=asked.search, limit=_MOST_CARDS)
             who = _Subject.of(asked.of, asked.search, known)
-        return _Wanted.of(asked, self.zone, who)
+        return _Wanted.of(asked, self.context.zone, who)
 
     @operation("GET", "/status/event/csv", VIEW_EVENTS, "events", answer_type=_CSV)
     async def _csv(self, asked: EventQuery, request: web.Request, caller: Caller) -> web.StreamResponse:
@@ -144,20 +132,20 @@ class EventHistory(Family):
 
     @operation("GET", "/status/event/xlsx", VIEW_EVENTS, "events", answer_type=XLSX)
     async def _xlsx(self, asked: EventQuery, request: web.Request, caller: Caller) -> web.StreamResponse:
-        return await self.spreadsheets.answer(
+        return await self.context.spreadsheets.answer(
             request,
             name="events",
             sheet="Events",
             columns=_COLUMNS,
             rows=self._rows(await self._wanted(asked, caller)),
-            zone=self.zone,
+            zone=self.context.zone,
         )
 
     async def _rows(self, wanted: _Wanted) -> AsyncIterator[list[list[Cell]]]:
         """Yield rows in batches of at most 100, so that lanes get their turn in between."""
         before: int | None = 0
         while before is not None:
-            page = await self.events.page(wanted.stored, before=before, limit=PAGE)
+            page = await self.context.store.events.page(wanted.stored, before=before, limit=PAGE)
             before = page.next_cursor
             passing = [event for event in page.events if wanted.passes(event)]
             for start in range(0, len(passing), _STRETCH):
@@ -165,7 +153,7 @@ class EventHistory(Family):
 
     def _row(self, event: RecordedEvent) -> list[Cell]:
         severity = Severity(event.subcategory).name.lower()
-        lane = self.places.lanes.get(event.lane_id, event.lane_id)
+        lane = self.context.places.lanes.get(event.lane_id, event.lane_id)
         return [event.id, event.date_at, event.type, severity, event.name, lane, event.description, event.data]
 
 

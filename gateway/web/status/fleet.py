@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import NotFoundError
-from gateway.domain.fleet_seen import FleetSeen, GatewaySeen
-from gateway.domain.server_lines import FleetStatus
+from gateway.domain.fleet_seen import GatewaySeen
 from gateway.web.answers import Answer
 from gateway.web.families import Family, operation
 from gateway.web.operation import OPEN, VIEW_DEVICES
@@ -40,22 +37,18 @@ class FleetAnswer(Answer):
     away_seconds: float
 
 
-@dataclass(frozen=True, kw_only=True)
 class StatusFleet(Family):
     """The handlers of `/fleet/` and of the gateways that it shows. Without `[fleet]` there is nothing."""
 
-    status: Callable[[], FleetStatus | None]
-    seen: Callable[[str], FleetSeen | None]
-
     @operation("GET", "/fleet/", OPEN, head=True)
     async def _page(self, request: web.Request) -> web.StreamResponse:
-        if self.status() is None:
+        if self.context.site_state().fleet is None:
             raise NotFoundError(_NO_FLEET)
         return await page(request)
 
     @operation("GET", "/status/fleet", VIEW_DEVICES, "gateways")
     async def _gateways(self, asked: FleetQuery) -> FleetAnswer:
-        found = self.seen(asked.after)
+        found = self.context.fleet_seen(asked.after)
         if found is None:
             raise NotFoundError(_NO_FLEET)
         return FleetAnswer(

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from gateway.domain.events import EventKind, RecordedEvent
 from gateway.domain.travels import TRAVEL_EVENTS, TRAVEL_SECONDS, Band, most_travels, normal_band, seconds_of, why_slow
 from gateway.domain.wall_time import WallMicros
-from gateway.lanes import Lanes
-from gateway.store.events.events import Events
 from gateway.web.answers import Answer, AnswerPart
 from gateway.web.families import Family, operation
 from gateway.web.operation import VIEW_DEVICES, VIEW_EVENTS
@@ -45,17 +42,13 @@ class TravelsAnswer(Answer):
     travels: dict[str, GateTravels]
 
 
-@dataclass(frozen=True, kw_only=True)
 class StatusTravels(Family):
     """The handler of `/status/gate/travels`."""
 
-    lanes: Lanes
-    events: Events
-
     @operation("GET", "/status/gate/travels", VIEW_DEVICES & VIEW_EVENTS, "travels")
     async def _travels(self) -> TravelsAnswer:
-        lanes = [lane.lane_id for lane in self.lanes.lanes()]
-        events = await self.events.lately(types=TRAVEL_EVENTS, limit=most_travels(len(lanes)))
+        lanes = [lane.lane_id for lane in self.context.lanes.lanes()]
+        events = await self.context.store.events.lately(types=TRAVEL_EVENTS, limit=most_travels(len(lanes)))
         return TravelsAnswer(travels=await asyncio.to_thread(_by_lane, lanes, events))
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aiohttp import web
 
-from gateway.lanes.incidents import Incidents
 from gateway.web.answers import IncidentAnswer, IncidentFile, IncidentsAnswer
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, Text
@@ -22,22 +19,19 @@ class IncidentOf(Body):
     lane_id: Text
 
 
-@dataclass(frozen=True, kw_only=True)
 class StatusIncidents(Family):
     """The handlers of `/status/incident/…`: files for `edge-gateway replay`."""
 
-    incidents: Incidents
-
     @operation("GET", "/status/incident/list", _MAY, "incidents")
     async def _list(self) -> IncidentsAnswer:
-        return IncidentsAnswer(incidents=tuple(map(IncidentFile.model_validate, await self.incidents.saved())))
+        return IncidentsAnswer(incidents=tuple(map(IncidentFile.model_validate, await self.context.incidents.saved())))
 
     @operation("POST", "/status/incident/save", _MAY, "incident")
     async def _save(self, wanted: IncidentOf) -> IncidentAnswer:
-        return IncidentAnswer(incident=IncidentFile.model_validate(await self.incidents.save(wanted.lane_id)))
+        return IncidentAnswer(incident=IncidentFile.model_validate(await self.context.incidents.save(wanted.lane_id)))
 
     @operation("GET", "/status/incident/file/{file}", _MAY, "incident", answer_type=_TYPE)
     async def _file(self, file: str) -> web.StreamResponse:
-        path = self.incidents.path_of(file)
+        path = self.context.incidents.path_of(file)
         headers = {"Content-Type": _TYPE, "Content-Disposition": f'attachment; filename="{path.name}"'}
         return web.FileResponse(path, headers=headers)

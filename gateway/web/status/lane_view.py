@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -12,16 +11,12 @@ from gateway.domain.credentials import MAX_TEXT, Credential
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import EventKind, RecordedEvent
 from gateway.domain.printed import readings_of
-from gateway.lanes import Lanes
 from gateway.store import EventFilter
-from gateway.store.cards.cards import Cards
-from gateway.store.events.events import Events
 from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, Text
 from gateway.web.operation import CONTROL_DEVICES, VIEW_DEVICES, VIEW_EVENTS
-from gateway.web.status.event_states import EventStates
 from gateway.web.status.snapshot import EventState, user_state, visible_events
 
 _PASSED = (
@@ -80,27 +75,21 @@ class TrialAnswer(Answer):
     trial: TrialShown
 
 
-@dataclass(frozen=True, kw_only=True)
 class StatusLane(Family):
     """The handlers of `/status/lane/points`, `/status/lane/past` and `/status/lane/try`."""
 
-    lanes: Lanes
-    cards: Cards
-    events: Events
-    states: EventStates
-
     @operation("GET", "/status/lane/points/{lane}", VIEW_DEVICES, "ages")
     async def _points(self, lane: str) -> AgesAnswer:
-        return AgesAnswer(ages=self.lanes.ages(lane))
+        return AgesAnswer(ages=self.context.lanes.ages(lane))
 
     @operation("GET", "/status/lane/past/{lane}", VIEW_DEVICES & VIEW_EVENTS, "passages")
     async def _past(self, lane: str, caller: Caller) -> LanePast:
-        gate = next((known.gate_id for known in self.lanes.lanes() if known.lane_id == lane), None)
+        gate = next((known.gate_id for known in self.context.lanes.lanes() if known.lane_id == lane), None)
         if gate is None:
             raise NotFoundError(f"no lane '{lane}' at this site")
         passed = await self._newest(lane, gate, _PASSED, limit=_LAST)
         read = await self._newest(lane, gate, _READ, limit=1)
-        shown = visible_events(await self.states.of((*passed, *read)), user_state(caller))
+        shown = visible_events(await self.context.event_states.of((*passed, *read)), user_state(caller))
         return LanePast(passages=shown[: len(passed)], read=shown[len(passed)] if read else None)
 
     async def _newest(
@@ -110,14 +99,14 @@ class StatusLane(Family):
 
         No index has the lane. Counts by gate and type find them, also where the lane has been silent for long.
         """
-        page = await self.events.page(EventFilter(device_ids=(gate,), types=types), limit=limit)
+        page = await self.context.store.events.page(EventFilter(device_ids=(gate,), types=types), limit=limit)
         return tuple(event for event in page.events if event.lane_id == lane_id)
 
     @operation("POST", "/status/lane/try", CONTROL_DEVICES & VIEW_EVENTS, "trial")
     async def _try(self, wanted: CardTrial, caller: Caller) -> TrialAnswer:
         """Decide as if the card were read now. No gate opens; the event that records it is marked as a test."""
         credential = await self._read(wanted.card)
-        trial = await self.lanes.try_card(
+        trial = await self.context.lanes.try_card(
             credential, lane_id=wanted.lane_id, direction=wanted.direction, by=caller.username
         )
         decision = trial.decision
@@ -136,6 +125,6 @@ class StatusLane(Family):
         plate = plain_plate(typed)[:MAX_TEXT]
         plates = (Credential(plate=plate),) if plate else ()
         for one in readings + plates:
-            if await self.cards.matching((*one.aliases(), *one.other_spellings())):
+            if await self.context.store.cards.matching((*one.aliases(), *one.other_spellings())):
                 return one
         return readings[0]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -51,29 +50,25 @@ class ScanWanted(LineNamed):
     through_converter: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
 class StatusLines(Family):
     """The handlers of `/status/line/…`: lines with their units, the last frames, and scans.
 
     Times are in milliseconds. A unit's counts are those of the last hour.
     """
 
-    state: Callable[[], SiteState]
-    lines: SiteLines
-
     @operation("GET", "/status/line/list", VIEW_DEVICES, "lines")
     async def _list(self) -> LinesAnswer:
         bounds = tuple(bound * 1000 for bound in REPLY_BOUNDS)
-        return LinesAnswer(lines=tuple(_lines(self.state(), self.lines)), bounds=bounds)
+        return LinesAnswer(lines=tuple(_lines(self.context.site_state(), self.context.lines)), bounds=bounds)
 
     @operation("GET", "/status/line/frames", VIEW_DEVICES, "frames")
     async def _frames(self, asked: FramesQuery) -> FramesAnswer:
-        return FramesAnswer(frames=tuple(self.lines.frames.since(asked.line, asked.after)))
+        return FramesAnswer(frames=tuple(self.context.lines.frames.since(asked.line, asked.after)))
 
     @operation("POST", "/status/line/values", VIEW_DEVICES, "values", reads=True)
     async def _values(self, wanted: ById) -> ValuesAnswer:
         """Read every value that the device's profile names, while its line is idle."""
-        return ValuesAnswer(values=await self.lines.values.read(wanted.id))
+        return ValuesAnswer(values=await self.context.lines.values.read(wanted.id))
 
     @operation("POST", "/status/line/scan", CONTROL_DEVICES, "scan")
     async def _scan(self, wanted: ScanWanted) -> ScanAnswer:
@@ -81,11 +76,13 @@ class StatusLines(Family):
         if wanted.last < wanted.first:
             raise RequestRefused(400, "last: must not be below first")
         units = range(wanted.first, wanted.last + 1)
-        return ScanAnswer(scan=self.lines.scans.start(wanted.line, units, through_converter=wanted.through_converter))
+        return ScanAnswer(
+            scan=self.context.lines.scans.start(wanted.line, units, through_converter=wanted.through_converter)
+        )
 
     @operation("POST", "/status/line/scan/stop", CONTROL_DEVICES, "scan")
     async def _stop_scan(self, wanted: LineNamed) -> ScanAnswer:
-        return ScanAnswer(scan=self.lines.scans.stop(wanted.line))
+        return ScanAnswer(scan=self.context.lines.scans.stop(wanted.line))
 
 
 def _lines(site: SiteState, known: SiteLines) -> Iterator[LineShown]:

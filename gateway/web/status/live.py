@@ -9,9 +9,9 @@ import structlog
 from aiohttp import web
 
 from gateway.domain.errors import StoreError
-from gateway.runtime.clock import Clock, iso_utc
+from gateway.runtime.clock import iso_utc
 from gateway.web.auth.callers import Caller
-from gateway.web.auth.sessions import Sessions
+from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import SIGNED_IN
@@ -34,10 +34,9 @@ class Live(Family):
     again, so that a stream ends with its session. An open page counts as use of the session.
     """
 
-    def __init__(self, *, watch: Watch, sessions: Sessions, clock: Clock) -> None:
-        self._watch = watch
-        self._sessions = sessions
-        self._clock = clock
+    def __init__(self, context: InterfaceContext) -> None:
+        super().__init__(context)
+        self._watch = Watch(context)
         self._open = 0
         self._closing = False
 
@@ -84,12 +83,12 @@ class Live(Family):
         """Send changes until the client leaves, the session ends, or the gateway stops."""
         sent: Shown | None = None
         viewer = Viewer.of(caller)
-        checked = wrote = self._clock.monotonic()
+        checked = wrote = self.context.clock.monotonic()
         await _write(response, b"retry: 1000\n\n")
         while not self._closing and not _gone(request):
             shown = look.shown_to(viewer)
             text = shown.all() if sent is None else shown.since(sent)
-            now = self._clock.monotonic()
+            now = self.context.clock.monotonic()
             if text:
                 name = b"snapshot" if sent is None else b"change"
                 await _write(response, b'event: %b\ndata: {"now":%b,%b}\n\n' % (name, self._moment(look), text))
@@ -99,7 +98,7 @@ class Live(Family):
                 await _write(response, b'event: here\ndata: {"now":%b}\n\n' % self._moment(look))
                 wrote = now
             if now - checked >= CHECK_SECONDS:
-                caller = await self._sessions.refreshed(caller)
+                caller = await self.context.auth.sessions.refreshed(caller)
                 viewer, checked = Viewer.of(caller), now
                 if not caller.signed_in:
                     await _write(response, _SIGNED_OUT)
@@ -108,7 +107,7 @@ class Live(Family):
 
     def _moment(self, look: Look) -> bytes:
         """Return the present time as the clock was set at the look, so that ages are right when it is set."""
-        return json.dumps(iso_utc(int(self._clock.monotonic() * 1_000_000) + look.ahead)).encode()
+        return json.dumps(iso_utc(int(self.context.clock.monotonic() * 1_000_000) + look.ahead)).encode()
 
 
 async def _write(response: web.StreamResponse, data: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from aiohttp import web
@@ -10,12 +9,8 @@ from pydantic import Field
 
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import NotFoundError
-from gateway.lanes import Lanes
 from gateway.lanes.machine.state.orders import OrderKind
-from gateway.lanes.presence import Areas
 from gateway.lanes.snapshots import LaneSnapshot
-from gateway.runtime.clock import Clock
-from gateway.store.engine.changes import Changes
 from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
@@ -110,31 +105,25 @@ class ForgivenAnswer(Answer):
     passback: Forgiven
 
 
-@dataclass(frozen=True, kw_only=True)
 class StatusOrders(Family):
     """The handlers of `/status/lane/order` and `/stop`, `/status/area/count` and `/status/passback/forgive`."""
-
-    changes: Changes
-    lanes: Lanes
-    areas: Areas
-    clock: Clock
 
     # The interface's specification has no operations for these.
     @operation("POST", "/status/lane/order", CONTROL_DEVICES, "lane")
     async def _order(self, wanted: LaneOrder, request: web.Request, caller: Caller) -> OrderAnswer:
-        refuse_late(request, self.clock)
+        refuse_late(request, self.context.clock)
         present = str(self._lane(wanted.lane_id).order_text)
         if wanted.instead_of not in {None, present}:
             told = f"somebody else has changed the order meanwhile: {present or 'the lane works as scheduled'}"
             raise RequestRefused(409, f"{told}. Give yours again if it is still right.")
         source = f"user:{caller.username}"
-        await self.lanes.order(
+        await self.context.lanes.order(
             lane_id=wanted.lane_id, kind=wanted.order, reason=" ".join(wanted.reason.split()), source=source
         )
         return OrderAnswer(lane=OrderedLane(id=wanted.lane_id, order=wanted.order))
 
     def _lane(self, lane_id: str) -> LaneSnapshot:
-        lane = next((lane for lane in self.lanes.lanes() if lane.lane_id == lane_id), None)
+        lane = next((lane for lane in self.context.lanes.lanes() if lane.lane_id == lane_id), None)
         if lane is None:
             raise NotFoundError(f"no lane '{lane_id}' at this site")
         return lane
@@ -144,13 +133,13 @@ class StatusOrders(Family):
         """Send a stop, late or not. Whether the gate stands still is shown by its position and by events."""
         lane = self._lane(wanted.lane_id)
         source = f"user:{caller.username}"
-        command = await self.lanes.command(device_id=lane.gate_id, action=GateAction.STOP, source=source)
+        command = await self.context.lanes.command(device_id=lane.gate_id, action=GateAction.STOP, source=source)
         return StopAnswer(lane=StoppedLane(id=lane.lane_id), command=command_record(command))
 
     @operation("POST", "/status/area/count", EDIT_ENTRIES, "area")
     async def _count(self, wanted: AreaCount, caller: Caller) -> AreaAnswer:
-        await self.areas.correct_count(wanted.area_id, wanted.count, source=f"user:{caller.username}")
-        self.changes.bump()
+        await self.context.areas.correct_count(wanted.area_id, wanted.count, source=f"user:{caller.username}")
+        self.context.store.changes.bump()
         return AreaAnswer(area=CountedArea(id=wanted.area_id, count=wanted.count))
 
     @operation("POST", "/status/passback/forgive", EDIT_ENTRIES, "passback")
@@ -158,5 +147,5 @@ class StatusOrders(Family):
         """Forget a card's anti-passback state, or that of all cards with `everybody`: a missing id is an error."""
         if (wanted.card_id is None) is not wanted.everybody:
             raise RequestRefused(400, "'card_id' or 'everybody' is needed")
-        await self.areas.forgive(wanted.card_id, source=f"user:{caller.username}")
+        await self.context.areas.forgive(wanted.card_id, source=f"user:{caller.username}")
         return ForgivenAnswer(passback=Forgiven(card_id=wanted.card_id, everybody=wanted.everybody))

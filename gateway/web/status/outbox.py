@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import iso_utc
 from gateway.store import OutboxRow
-from gateway.store.outbox.outbox import Outbox
-from gateway.store.outbox.refused import RefusedRows
 from gateway.store.outbox.rows import body_object
 from gateway.web.answers import BooksAnswer, WaitingReason, WaitingRow, WaitingRowAnswer, WaitingRows
 from gateway.web.auth.callers import Caller
@@ -77,42 +73,14 @@ class SettledRow(Body):
     not_there: Annotated[bool, Field(strict=True)] = False
 
 
-class RefusedActions(Protocol):
-    """A person's actions on rows that central refused; `by`, the person's account, is recorded.
-
-    All raise NotFoundError for an unknown row, and CommandRefused for a row that central has not refused.
-    """
-
-    async def retry(self, row_id: int, *, by: str) -> OutboxRow:
-        """Send a row again unchanged."""
-        ...
-
-    async def edit(self, row_id: int, fields: JsonObject, *, by: str) -> OutboxRow:
-        """Send a row again with changed fields; None removes a field."""
-        ...
-
-    async def settle(self, row_id: int, central_id: int | None, *, by: str) -> OutboxRow:
-        """Settle a row of unknown outcome: `central_id` is its id at central, None if central does not have it."""
-        ...
-
-    async def drop(self, row_id: int, *, by: str) -> OutboxRow:
-        """Drop a row: central never gets it."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
 class StatusOutbox(Family):
     """The handlers of `/status/outbox/…`."""
-
-    actions: RefusedActions
-    outbox: Outbox
-    refused: RefusedRows
 
     @operation("POST", "/status/outbox/list", EDIT_SETTINGS, "waiting", reads=True)
     async def _list(self, wanted: WantedRows) -> WaitingRows:
         if wanted.id is not None:
-            return WaitingRows(waiting=(waiting_row(await self.refused.get(wanted.id)),), next=None)
-        rows = await self.refused.page(after=wanted.after, limit=wanted.limit, refused=not wanted.all)
+            return WaitingRows(waiting=(waiting_row(await self.context.store.refused.get(wanted.id)),), next=None)
+        rows = await self.context.store.refused.page(after=wanted.after, limit=wanted.limit, refused=not wanted.all)
         following = rows[-1].id if len(rows) == wanted.limit else None
         return WaitingRows(waiting=tuple(map(waiting_row, rows)), next=following)
 
@@ -120,31 +88,33 @@ class StatusOutbox(Family):
     async def _books(self, _: Body) -> BooksAnswer:
         reasons = [
             WaitingReason(kind=one.kind, action=one.action, error=one.error, count=one.count, since=iso_utc(one.since))
-            for one in await self.refused.reasons()
+            for one in await self.context.store.refused.reasons()
         ]
-        return BooksAnswer(books=outbox_books(await self.outbox.books()), reasons=tuple(reasons))
+        return BooksAnswer(books=outbox_books(await self.context.store.outbox.books()), reasons=tuple(reasons))
 
     @operation("POST", "/status/outbox/retry", EDIT_SETTINGS, "waiting")
     async def _retry(self, wanted: ById, caller: Caller) -> WaitingRowAnswer:
-        return WaitingRowAnswer(waiting=waiting_row(await self.actions.retry(wanted.id, by=caller.username)))
+        return WaitingRowAnswer(waiting=waiting_row(await self.context.outbox.retry(wanted.id, by=caller.username)))
 
     @operation("POST", "/status/outbox/edit", EDIT_SETTINGS, "waiting")
     async def _edit(self, wanted: EditedRow, caller: Caller) -> WaitingRowAnswer:
         if not wanted.fields.keys() - {"id"}:
             raise RequestRefused(400, "fields: names none to change")
-        fields = judged(await self.refused.get(wanted.id), wanted.fields)
-        return WaitingRowAnswer(waiting=waiting_row(await self.actions.edit(wanted.id, fields, by=caller.username)))
+        fields = judged(await self.context.store.refused.get(wanted.id), wanted.fields)
+        return WaitingRowAnswer(
+            waiting=waiting_row(await self.context.outbox.edit(wanted.id, fields, by=caller.username))
+        )
 
     @operation("POST", "/status/outbox/settle", EDIT_SETTINGS, "waiting")
     async def _settle(self, wanted: SettledRow, caller: Caller) -> WaitingRowAnswer:
         if (wanted.central_id is None) is not wanted.not_there:
             raise RequestRefused(400, "either 'central_id' or 'not_there' is needed")
-        row = await self.actions.settle(wanted.id, wanted.central_id, by=caller.username)
+        row = await self.context.outbox.settle(wanted.id, wanted.central_id, by=caller.username)
         return WaitingRowAnswer(waiting=waiting_row(row))
 
     @operation("POST", "/status/outbox/drop", EDIT_SETTINGS, "waiting")
     async def _drop(self, wanted: ById, caller: Caller) -> WaitingRowAnswer:
-        return WaitingRowAnswer(waiting=waiting_row(await self.actions.drop(wanted.id, by=caller.username)))
+        return WaitingRowAnswer(waiting=waiting_row(await self.context.outbox.drop(wanted.id, by=caller.username)))
 
 
 def judged(row: OutboxRow, fields: Fields) -> Fields:

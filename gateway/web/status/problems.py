@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from pydantic import Field
 
@@ -43,21 +42,11 @@ class AcknowledgedAnswer(Answer):
     problem: ProblemKey
 
 
-class Acknowledge(Protocol):
-    """The function that notes that a person knows of a problem. Raises NotFoundError when the problem is over."""
-
-    def __call__(self, key: tuple[str, ...], *, by: str, silent_seconds: float = 0.0) -> None:
-        """Note that `by` knows of the problem `key`; nobody is called for it for `silent_seconds`."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class StatusProblems(Family):
     """The handler of `/status/problem/acknowledge`."""
-
-    acknowledge: Acknowledge
 
     @operation("POST", "/status/problem/acknowledge", CONTROL_DEVICES, "problem")
     async def _acknowledge(self, named: ProblemNamed, caller: Caller) -> AcknowledgedAnswer:
         key = (named.kind, named.part, named.id, named.subject)
-        self.acknowledge(key, by=caller.username, silent_seconds=named.silent_hours * _HOUR_SECONDS)
+        self.context.acknowledge(key, by=caller.username, silent_seconds=named.silent_hours * _HOUR_SECONDS)
         return AcknowledgedAnswer(problem=ProblemKey.model_validate(named))

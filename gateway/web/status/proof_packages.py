@@ -9,8 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import NotFoundError
 from gateway.proof_package import MOST_BETWEEN
-from gateway.proof_package.of_events import ProofPackages
-from gateway.recording import Recording
 from gateway.web.answers import LeavesAnswer
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
@@ -31,25 +29,21 @@ class ChainQuery(BaseModel):
 class StatusProofs(Family):
     """The handlers of `/status/proof/{event}`, a ZIP file, and `/status/chain/{camera}`."""
 
-    def __init__(self, *, packages: ProofPackages, recording: Recording) -> None:
-        self._packages = packages
-        self._recording = recording
-
     @operation("GET", "/status/proof/{id}", VIEW_EVENTS & VIEW_FOOTAGE, "proof")
     async def _get(self, event_id: int, caller: Caller) -> web.StreamResponse:
         async with in_time():
-            path = await self._packages.of_event(event_id, by=caller.username)
+            path = await self.context.proofs.of_event(event_id, by=caller.username)
         answer = as_file(path, "application/zip")
         answer.headers["Content-Disposition"] = f'attachment; filename="{path.name}"'
         return answer
 
     @operation("GET", "/status/chain/{id}", VIEW_FOOTAGE, "leaves")
     async def _chain(self, camera_id: int, asked: ChainQuery) -> LeavesAnswer:
-        if camera_id not in {camera.camera_id for camera in self._recording.cameras()}:
+        if camera_id not in {camera.camera_id for camera in self.context.recording.cameras()}:
             raise NotFoundError(f"this site has no camera {camera_id}")
         if not 0 <= asked.before - asked.after - 1 <= MOST_BETWEEN:
             raise RequestRefused(400, f"'after' and 'before': at most {MOST_BETWEEN} numbers are told between the two")
-        leaves = await self._recording.leaves(camera_id, after=asked.after, before=asked.before)
+        leaves = await self.context.recording.leaves(camera_id, after=asked.after, before=asked.before)
         if leaves is None:
             raise NotFoundError(f"what stood between numbers {asked.after} and {asked.before} is not known any more")
         return LeavesAnswer(leaves=leaves)

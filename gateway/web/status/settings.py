@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
@@ -165,11 +164,8 @@ class DecidedAnswer(Answer):
     settings: TrialDecided
 
 
-@dataclass(frozen=True, kw_only=True)
 class StatusSettings(Family):
     """The handlers of `/status/settings/…`. `site_file`: None where the site file cannot be read again."""
-
-    site_file: RunningSite | None
 
     @operation("GET", "/status/settings/file", ADMINISTRATORS, "settings")
     async def _show(self) -> SettingsAnswer:
@@ -198,9 +194,9 @@ class StatusSettings(Family):
 
     @property
     def _file(self) -> RunningSite:
-        if self.site_file is None:
+        if self.context.site_file is None:
             raise RequestRefused(409, "this gateway does not read its site file again")
-        return self.site_file
+        return self.context.site_file
 
     async def _edited(self, wanted: EditsWanted) -> bytes:
         """Return the edited text. Raises RequestRefused (409) if the file has changed since it was shown."""

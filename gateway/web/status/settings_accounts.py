@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from gateway.web.answers import Answer, AnswerPart
-from gateway.web.auth.accounts import Roster
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, Word
@@ -29,7 +27,6 @@ from gateway.web.register.changes import (
 )
 from gateway.web.register.changes import Answer as RegisterAnswer
 from gateway.web.register.passwords import LONGEST_PASSWORD, password_fault
-from gateway.web.register.register import Register
 
 
 class AccountWanted(Body):
@@ -54,25 +51,21 @@ class AccountsAnswer(Answer):
     accounts: AccountsAndRoles
 
 
-@dataclass(frozen=True, kw_only=True)
 class StatusAccounts(Family):
     """The handlers of `/status/settings/accounts` and `/status/settings/account`.
 
     Passwords are hashed before they reach the register, and never shown.
     """
 
-    register: Register
-    roster: Roster
-
     @operation("GET", "/status/settings/accounts", ADMINISTRATORS, "accounts")
     async def _list(self) -> AccountsAnswer:
-        return _shown(await self.register.ask(Look()))
+        return _shown(await self.context.auth.register.ask(Look()))
 
     @operation("POST", "/status/settings/account", ADMINISTRATORS, "accounts")
     async def _change(self, wanted: AccountWanted, caller: Caller) -> AccountsAnswer:
         if wanted.username == caller.username and wanted.do in {"disable", "remove", "role"}:
             raise RequestRefused(409, "nobody takes their own rights away here: another administrator can")
-        answer = await self.register.ask(await self._wanted(wanted), by=caller.username)
+        answer = await self.context.auth.register.ask(await self._wanted(wanted), by=caller.username)
         if answer.error:
             raise RequestRefused(409, answer.error)
         return _shown(answer)
@@ -98,7 +91,7 @@ class StatusAccounts(Family):
     async def _hashed(self, wanted: AccountWanted) -> str:
         if fault := password_fault(wanted.username, wanted.password):
             raise RequestRefused(409, fault)
-        return await self.roster.hashed(wanted.password)
+        return await self.context.auth.roster.hashed(wanted.password)
 
 
 def _shown(answer: RegisterAnswer) -> AccountsAnswer:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from aiohttp import web
 
-from gateway.support.bundle import SupportBundle
 from gateway.web.answers import Answer
 from gateway.web.families import Family, operation
 from gateway.web.operation import EDIT_SETTINGS, VIEW_DEVICES, VIEW_EVENTS
@@ -23,21 +20,18 @@ class LogAnswer(Answer):
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class StatusSupport(Family):
     """The handlers of `/status/bundle`, a file for support staff, and `/status/log`, its last 200 lines.
 
     Both are without secrets.
     """
 
-    bundle: SupportBundle
-
     @operation("GET", "/status/log", _MAY, "lines")
     async def _log(self) -> LogAnswer:
-        return LogAnswer(lines=tuple(await self.bundle.log_tail(_LINES)))
+        return LogAnswer(lines=tuple(await self.context.support.log_tail(_LINES)))
 
     @operation("GET", "/status/bundle", _MAY, "bundle", answer_type=_TYPE)
     async def _bundle(self) -> web.StreamResponse:
-        made = await self.bundle.make()
+        made = await self.context.support.make()
         headers = {"Content-Disposition": f'attachment; filename="{made.name}"', "Cache-Control": "no-store"}
         return web.Response(body=made.content, content_type=_TYPE, headers=headers)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from pydantic import Field
 
-from gateway.domain.central_status import CentralStatus
 from gateway.web.answers import SyncAnswer
 from gateway.web.auth.callers import Caller
+from gateway.web.context import Central
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body
 from gateway.web.http.errors import RequestRefused
@@ -22,33 +21,8 @@ class ReconcileDays(Body):
     days: Annotated[int, Field(strict=True, ge=1, le=400)] = 30
 
 
-class Central(Protocol):
-    """The line to central, as far as the page needs it."""
-
-    def snapshot(self) -> CentralStatus:
-        """Return the present state of the line. Never waits."""
-        ...
-
-    async def reconcile(self, *, days: int, by: str) -> None:
-        """Request a comparison of the records of the last `days` with central's; missing ones are sent again.
-
-        The request is on disk when this returns. Raises StoreError.
-        """
-        ...
-
-    async def refresh(self, *, by: str) -> None:
-        """Request that all lists are fetched again, now or as soon as central answers.
-
-        The request is on disk when this returns. Raises StoreError.
-        """
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
 class StatusSync(Family):
     """The handlers of `/status/sync`, `/status/sync/refresh` and `/status/sync/reconcile`."""
-
-    central: Central | None
 
     @operation("POST", "/status/sync", EDIT_SETTINGS, "sync", reads=True)
     async def _state(self, _: Body) -> SyncAnswer:
@@ -69,6 +43,6 @@ class StatusSync(Family):
         return SyncAnswer(sync=central.snapshot())
 
     def _known(self) -> Central:
-        if self.central is None:
+        if self.context.central is None:
             raise RequestRefused(409, "this site stands alone: its site file names no central service")
-        return self.central
+        return self.context.central

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, timedelta
-from zoneinfo import ZoneInfo
 
 from drivers.bus.line_quality import Failure
 from gateway.domain.day_counts import FAILED, DayCount, Measure, day_of, unit_part
 from gateway.domain.errors import StoreError
 from gateway.domain.wall_time import WallMicros
 from gateway.problems.found import SiteState
-from gateway.runtime.clock import Clock
-from gateway.store.events.day_counts import DayCounts
-from gateway.store.events.events import Events
 from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
@@ -90,28 +85,21 @@ class TrendsAnswer(Answer):
     trends: Trends
 
 
-@dataclass(frozen=True, kw_only=True)
 class StatusTrends(Family):
     """The handler of `/status/trends`."""
-
-    state: Callable[[], SiteState]
-    day_counts: DayCounts
-    events: Events
-    clock: Clock
-    zone: ZoneInfo
 
     @operation("GET", "/status/trends", VIEW_DEVICES & VIEW_EVENTS, "trends")
     async def _trends(self, caller: Caller) -> TrendsAnswer:
         with suppress(StoreError):  # on a disk that refuses, what was counted before is shown
-            await self.day_counts.count_events(self.zone)
-        today = date.fromisoformat(day_of(self.clock.wall().micros, self.zone))
+            await self.context.store.day_counts.count_events(self.context.zone)
+        today = date.fromisoformat(day_of(self.context.clock.wall().micros, self.context.zone))
         days = [(today - timedelta(days=back)).isoformat() for back in reversed(range(_DAYS))]
-        amounts = _by_part(await self.day_counts.since(days[0]), days)
-        site, (kept, oldest) = self.state(), await self.events.extent()
+        amounts = _by_part(await self.context.store.day_counts.since(days[0]), days)
+        site, (kept, oldest) = self.context.site_state(), await self.context.store.events.extent()
         trends = Trends(
             events=EventsKept(kept=kept, oldest=oldest),
             days=tuple(days),
-            since=await self.day_counts.first_day(),
+            since=await self.context.store.day_counts.first_day(),
             lanes=tuple(
                 LaneTrend(
                     id=lane.lane_id,

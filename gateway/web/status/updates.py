@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from pydantic import TypeAdapter
 
-from gateway.domain.central_status import CentralStatus
 from gateway.domain.errors import StoreError
-from gateway.domain.server_lines import BrokerStatus, FleetStatus
-from gateway.lanes import Lanes
-from gateway.lanes.presence import Areas
-from gateway.problems.problem import Verdict
-from gateway.recording import Recording
-from gateway.runtime.clock import Clock, WallTimes
-from gateway.site.models import Site
+from gateway.runtime.clock import WallTimes
 from gateway.store import Books
-from gateway.store.engine.changes import Changes
-from gateway.store.events.events import Events
-from gateway.store.outbox.outbox import Outbox
 from gateway.web.auth.callers import Caller
-from gateway.web.status.event_states import EventStates
+from gateway.web.context import InterfaceContext
 from gateway.web.status.snapshot import (
-    DemoCard,
     DemoState,
     EventState,
     GatewayState,
@@ -104,49 +92,10 @@ _USER = TypeAdapter(UserState)
 class Watch:
     """Snapshots of the site, shared by all open pages."""
 
-    def __init__(
-        self,
-        *,
-        site: Site,
-        changes: Changes,
-        events: Events,
-        states: EventStates,
-        outbox: Outbox,
-        store_failing: Callable[[], str],
-        lanes: Lanes,
-        areas: Areas,
-        recording: Recording,
-        central_status: Callable[[], CentralStatus] | None,
-        fleet_status: Callable[[], FleetStatus | None],
-        broker_status: Callable[[], BrokerStatus | None],
-        clock: Clock,
-        started_at: float,
-        verdict: Callable[[], Verdict],
-        version: str,
-        demo_cards: tuple[DemoCard, ...],
-    ) -> None:
-        """`started_at`: when the gateway started (monotonic seconds).
-
-        `store_failing` returns why commits fail now, else "".
-        """
-        self._site = site
-        self._changes = changes
-        self._stored_events = events
-        self._states = states
-        self._outbox = outbox
-        self._store_failing = store_failing
-        self._lanes = lanes
-        self._areas = areas
-        self._recording = recording
-        self._central_status = central_status
-        self._fleet_status = fleet_status
-        self._broker_status = broker_status
-        self._clock = clock
-        self._verdict = verdict
-        self._version = version
-        self._demo = DemoState(demo_cards) if demo_cards else None
-        self._wall_times = WallTimes(clock)
-        self._started_at = started_at
+    def __init__(self, context: InterfaceContext) -> None:
+        self._context = context
+        self._demo = DemoState(context.demo_cards) if context.demo_cards else None
+        self._wall_times = WallTimes(context.clock)
         self._lock = asyncio.Lock()
         self._turn = asyncio.Lock()
         self._last: Look | None = None
@@ -158,14 +107,14 @@ class Watch:
         A new snapshot is taken at most every 0.25 s; a call that comes sooner waits.
         """
         async with self._lock:
-            age = self._clock.monotonic() - self._last_at
-            if self._last and self._last.version == self._changes.version and age < LONGEST_SECONDS:
+            age = self._context.clock.monotonic() - self._last_at
+            if self._last and self._last.version == self._context.store.changes.version and age < LONGEST_SECONDS:
                 return self._last
             if age < SHORTEST_SECONDS:
                 await asyncio.sleep(SHORTEST_SECONDS - age)
-            version = self._changes.version
+            version = self._context.store.changes.version
             self._last = Look(version=version, snapshot=await self._take(), ahead=self._wall_times.ahead())
-            self._last_at = self._clock.monotonic()
+            self._last_at = self._context.clock.monotonic()
             return self._last
 
     async def after(self, look: Look) -> Look:
@@ -177,38 +126,39 @@ class Watch:
         async with self._turn:
             if self._last is not None and self._last is not look:
                 return self._last
-            await self._changes.beyond(look.version, within=LONGEST_SECONDS)
+            await self._context.store.changes.beyond(look.version, within=LONGEST_SECONDS)
             await asyncio.sleep(_MOMENT_SECONDS)
             return await self.look()
 
     def wake(self) -> None:
         """Wake all who wait in `after`."""
-        self._changes.bump()
+        self._context.store.changes.bump()
 
     async def _take(self) -> Snapshot:
         events, books, failing = await self._read()
-        verdict = self._verdict()
+        verdict, state = self._context.verdict(), self._context.site_state()
+        central_status = self._context.central_status
         return Snapshot(
             gateway=GatewayState(
-                site=self._site.site.name,
-                timezone=self._site.site.timezone,
-                version=self._version,
-                started_at=self._wall_times.of(self._started_at),
+                site=self._context.site.site.name,
+                timezone=self._context.site.site.timezone,
+                version=self._context.release,
+                started_at=self._wall_times.of(self._context.started_at),
                 ready=not verdict.not_ready,
                 headline=verdict.headline,
                 store_failing=failing,
-                clock_trusted=self._clock.wall().trusted,
+                clock_trusted=self._context.clock.wall().trusted,
             ),
             problems=verdict.problems,
-            lanes=self._lanes.lanes(),
-            areas=self._areas.areas(),
-            devices=self._lanes.devices(),
-            cameras=self._recording.cameras(),
-            storage=self._recording.storage(),
+            lanes=self._context.lanes.lanes(),
+            areas=self._context.areas.areas(),
+            devices=self._context.lanes.devices(),
+            cameras=self._context.recording.cameras(),
+            storage=self._context.recording.storage(),
             events=events,
-            central=self._central_status() if self._central_status else None,
-            fleet=self._fleet_status(),
-            broker=self._broker_status(),
+            central=central_status() if central_status else None,
+            fleet=state.fleet,
+            broker=state.broker,
             books=books,
             demo=self._demo,
         )
@@ -219,9 +169,9 @@ class Watch:
         If the store cannot be read, the last known values are returned, so that the lanes are still shown.
         """
         try:
-            events = await self._states.of(await self._stored_events.latest(limit=_EVENTS))
-            books = await self._outbox.books() if self._central_status else None
+            events = await self._context.event_states.of(await self._context.store.events.latest(limit=_EVENTS))
+            books = await self._context.store.outbox.books() if self._context.central_status else None
         except StoreError as error:
             last = self._last.snapshot if self._last else None
             return (last.events, last.books, str(error)) if last else ((), None, str(error))
-        return events, books, self._store_failing()
+        return events, books, self._context.store.failing or self._context.store.damaged

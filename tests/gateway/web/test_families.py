@@ -31,6 +31,9 @@ class Heard(BaseModel):
 
 
 class Echo(Family):
+    def __init__(self) -> None:
+        """It asks nothing of the gateway."""
+
     @operation("POST", "/echo/{id}/{place}", OPEN, "heard", status=201)
     async def _say(self, number: int, place: str, wanted: Said, caller: Caller) -> Heard:
         return Heard(heard=f"{number} {place} {wanted.word} {caller.username!r}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
-from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
@@ -16,21 +15,15 @@ from gateway.domain.footage import Missing, extent_of
 from gateway.domain.passages import CameraEvent, Moment
 from gateway.domain.writes import CAMERA_EVENT_DELETE as WRITE_DELETE
 from gateway.domain.writes import CAMERA_EVENT_UPDATE as WRITE_UPDATE
-from gateway.domain.writes import JsonObject, RecordWriter, WaitingWrite
-from gateway.recording import Recording
-from gateway.runtime.clock import Clock, iso_utc
-from gateway.site import Site
+from gateway.domain.writes import JsonObject, WaitingWrite
+from gateway.runtime.clock import iso_utc
 from gateway.store import LONGEST_PIN, CameraEventFilter, Entry
-from gateway.store.events.journal import Journal
-from gateway.store.footage.camera_events import CameraEvents
-from gateway.store.footage.evidence import EvidenceRows
-from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
-from gateway.web.auth.viewers import Viewers
+from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import ById, SentChange
-from gateway.web.http.dates import Moments, asked_period
+from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.http.files import JPEG, MP4, as_file, as_playlist, in_time
@@ -65,32 +58,10 @@ class _Span(NamedTuple):
 class CameraEventsFamily(Family):
     """The handlers of `/v1/camera/event`. An id in a request may be the site's or central's."""
 
-    def __init__(
-        self,
-        *,
-        site: Site,
-        camera_events: CameraEvents,
-        evidence: EvidenceRows,
-        journal: Journal,
-        pending_writes: PendingWrites,
-        recording: Recording,
-        writes: RecordWriter,
-        clock: Clock,
-        moments: Moments,
-        viewers: Viewers,
-    ) -> None:
-        self._viewers = viewers
-        self._camera_events = camera_events
-        self._evidence = evidence
-        self._journal = journal
-        self._pending_writes = pending_writes
-        self._recording = recording
-        self._writes = writes
-        self._clock = clock
-        self._moments = moments
-        self._zone = ZoneInfo(site.site.timezone)
-        self._before = round(site.events.clip_before_seconds * _SECOND)
-        self._after = round(site.events.clip_after_seconds * _SECOND)
+    def __init__(self, context: InterfaceContext) -> None:
+        super().__init__(context)
+        self._before = round(context.site.events.clip_before_seconds * _SECOND)
+        self._after = round(context.site.events.clip_after_seconds * _SECOND)
 
     @operation(
         "POST",
@@ -102,15 +73,15 @@ class CameraEventsFamily(Family):
         reads=True,
     )
     async def _list(self, wanted: CameraEventListBody, request: web.Request, caller: Caller) -> web.StreamResponse:
-        page = await self._camera_events.page(
+        page = await self.context.store.camera_events.page(
             self._filter(wanted), before=wanted.cursor_id, offset=wanted.offset, limit=wanted.limit
         )
         known = page.events
         ids = [item.id for item in known]
-        evidence = await self._evidence.of(ids)
-        waiting = (await self._pending_writes.arriving(_KIND, ids)).waiting
+        evidence = await self.context.store.evidence.of(ids)
+        waiting = (await self.context.store.pending_writes.arriving(_KIND, ids)).waiting
         standing = await self._standings(known, waiting)
-        missing = await self._recording.missing(item for item in known if item.ready)
+        missing = await self.context.recording.missing(item for item in known if item.ready)
         events = (
             camera_event_record(
                 item,
@@ -144,18 +115,18 @@ class CameraEventsFamily(Family):
         purpose="Mark a moment of a camera, so that its footage is kept",
     )
     async def _create(self, wanted: NewCameraEvent, request: web.Request, caller: Caller) -> CameraEventAnswer:
-        names = {camera.camera_id: camera.name for camera in self._recording.cameras()}
+        names = {camera.camera_id: camera.name for camera in self.context.recording.cameras()}
         name = names.get(wanted.camera_id)
         if name is None:
             raise NotFoundError(f"this site records no camera {wanted.camera_id}")
-        now = self._clock.wall()
+        now = self.context.clock.wall()
         at = self._span(wanted, now.micros)
-        await self._writes.admit()
+        await self.context.writes.admit()
         stated = bool(wanted.date_at.strip())
         event = Event(
             kind=EventKind.INCIDENT_MARKED if wanted.incident else EventKind.MOMENT_MARKED,
             date_at=at.moment,
-            clock_trusted=self._moments.may_have_been(at.moment) if stated else now.trusted,
+            clock_trusted=self.context.moments.may_have_been(at.moment) if stated else now.trusted,
             description=f"{caller.username} marked a moment of camera {name}: {wanted.name}.",
             device_id=wanted.camera_id,
             data={"username": caller.username, "camera_id": wanted.camera_id},
@@ -168,7 +139,7 @@ class CameraEventsFamily(Family):
             pinned_until=at.end,
             clock_trusted=event.clock_trusted,
         )
-        recorded = await self._journal.record(Entry(events=(event,), moments=(moment,)))
+        recorded = await self.context.store.journal.record(Entry(events=(event,), moments=(moment,)))
         return CameraEventAnswer(
             event=await self._shown(await self._known(recorded.camera_event_ids[0]), request, caller)
         )
@@ -188,7 +159,7 @@ class CameraEventsFamily(Family):
         sent = change.to(shown).fields
         said: JsonObject = {name: value for name, value in sent.items() if not change.leaves(name, shown)}
         if said:
-            await self._writes.write(WRITE_UPDATE, {"id": known.id, **said})
+            await self.context.writes.write(WRITE_UPDATE, {"id": known.id, **said})
             text = f"{caller.username} changed camera event {known.id}: {', '.join(said)}."
             before = {f"{name}_before": getattr(known, name) for name in said}
             await self._tell(EventKind.CAMERA_EVENT_CHANGED, known, caller, text, before)
@@ -206,18 +177,18 @@ class CameraEventsFamily(Family):
         known = await self._known(wanted.id)
         shown = await self._shown(known, request, caller)
         try:
-            sync = (await self._writes.write(WRITE_DELETE, {"id": known.id})).sync_of_deleted
+            sync = (await self.context.writes.write(WRITE_DELETE, {"id": known.id})).sync_of_deleted
         except CentralRefused as error:
             if error.status != _NOT_FOUND:
                 raise
-            now = self._clock.wall().micros  # central no longer has it, so delete it only here
-            await self._pending_writes.hold(WRITE_DELETE, known.id, {}, now=now, sends=False)
+            now = self.context.clock.wall().micros  # central no longer has it, so delete it only here
+            await self.context.store.pending_writes.hold(WRITE_DELETE, known.id, {}, now=now, sends=False)
             sync = "in_step"
         text = f"{caller.username} deleted camera event {known.id} of event {known.event_id}: {known.name}."
         files = ", ".join(item.sha256 for item in shown.evidence)
         facts: dict[str, Scalar] = {"name": known.name, "proved_event_id": known.event_id, "evidence_sha256": files}
         await self._tell(EventKind.CAMERA_EVENT_DELETED, known, caller, text, facts)
-        await self._recording.forget(known.id)
+        await self.context.recording.forget(known.id)
         return CameraEventAnswer(event=shown.model_copy(update={"sync": sync, "sync_error": ""}))
 
     @operation(
@@ -232,7 +203,7 @@ class CameraEventsFamily(Family):
     async def _thumbnail(self, camera_event_id: int) -> web.StreamResponse:
         known = await self._known(camera_event_id)
         async with in_time():
-            return as_file(await self._recording.event_thumbnail(known), JPEG)
+            return as_file(await self.context.recording.event_thumbnail(known), JPEG)
 
     @operation(
         "GET",
@@ -248,7 +219,7 @@ class CameraEventsFamily(Family):
     async def _clip(self, camera_event_id: int) -> web.StreamResponse:
         known = await self._known(camera_event_id)
         async with in_time():
-            return as_file(await self._recording.clip(known), MP4)
+            return as_file(await self.context.recording.clip(known), MP4)
 
     @operation(
         "GET",
@@ -266,18 +237,18 @@ class CameraEventsFamily(Family):
         known = await self._known(camera_event_id)
         async with in_time():
             if file == "master.m3u8":
-                return await as_playlist(request, await self._recording.vod_master(known))
+                return await as_playlist(request, await self.context.recording.vod_master(known))
             if file == "index.m3u8":
-                text = await self._recording.vod_media(known)
+                text = await self.context.recording.vod_media(known)
                 return await as_playlist(request, text, lasting="#EXT-X-ENDLIST" in text)
             if segment := _SEGMENT_FILE.fullmatch(file):
-                return await as_segment(await self._recording.vod_segment(known, int(segment[1])))
+                return await as_segment(await self.context.recording.vod_segment(known, int(segment[1])))
         raise NotFoundError(f"camera event {known.id} has no such file")
 
     async def _shown(self, known: CameraEvent, request: web.Request, caller: Caller) -> CameraEventRecord:
-        evidence = await self._evidence.of((known.id,))
-        missing = await self._recording.missing((known,) if known.ready else ())
-        waiting = await self._pending_writes.waiting(_KIND, known.id)
+        evidence = await self.context.store.evidence.of((known.id,))
+        missing = await self.context.recording.missing((known,) if known.ready else ())
+        waiting = await self.context.store.pending_writes.waiting(_KIND, known.id)
         standing = await self._standings((known,), {known.id: waiting})
         return camera_event_record(
             known,
@@ -291,18 +262,18 @@ class CameraEventsFamily(Family):
     def _address(self, request: web.Request, caller: Caller, known: CameraEvent) -> Callable[[str], str]:
         """Return a function that makes an address with a token from a path of this camera event's footage."""
         view = View(ViewKind.RECORDED, known.id)
-        return lambda path: self._viewers.address(request, path, view, caller)
+        return lambda path: self.context.auth.viewers.address(request, path, view, caller)
 
     async def _standings(
         self, known: Iterable[CameraEvent], waiting: Mapping[int, Sequence[WaitingWrite]]
     ) -> Mapping[int, Standing]:
-        records = () if self._writes.alone else ((item.id, item.central_id) for item in known)
-        return await standings(self._pending_writes, _KIND, records, waiting)
+        records = () if self.context.writes.alone else ((item.id, item.central_id) for item in known)
+        return await standings(self.context.store.pending_writes, _KIND, records, waiting)
 
     async def _tell(
         self, kind: EventKind, known: CameraEvent, caller: Caller, text: str, facts: Mapping[str, Scalar]
     ) -> None:
-        now = self._clock.wall()
+        now = self.context.clock.wall()
         event = Event(
             kind=kind,
             date_at=now.micros,
@@ -312,10 +283,10 @@ class CameraEventsFamily(Family):
             lane_id=known.lane_id,
             data={"camera_event_id": known.id, "username": caller.username, **facts},
         )
-        await self._journal.record(Entry(events=(event,)))
+        await self.context.store.journal.record(Entry(events=(event,)))
 
     def _filter(self, wanted: CameraEventListBody) -> CameraEventFilter:
-        start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
+        start, end = asked_period(wanted.start_date, wanted.end_date, self.context.zone)
         return CameraEventFilter(
             camera_ids=wanted.camera_ids + (() if wanted.camera_id is None else (wanted.camera_id,)),
             event_ids=wanted.event_ids + (() if wanted.event_id is None else (wanted.event_id,)),
@@ -327,8 +298,8 @@ class CameraEventsFamily(Family):
 
     def _span(self, wanted: NewCameraEvent, now: int) -> _Span:
         """Return the moment and the span of its footage. Raises RequestRefused for a span that is not allowed."""
-        at = self._moments.read("date_at", wanted.date_at) if wanted.date_at.strip() else now
-        begin, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
+        at = self.context.moments.read("date_at", wanted.date_at) if wanted.date_at.strip() else now
+        begin, end = asked_period(wanted.start_date, wanted.end_date, self.context.zone)
         span = _Span(
             at, max(0, at - self._before) if begin is None else begin, at + self._after if end is None else end
         )
@@ -343,7 +314,7 @@ class CameraEventsFamily(Family):
         return span
 
     async def _known(self, camera_event_id: int) -> CameraEvent:
-        known = await self._camera_events.get(camera_event_id)
+        known = await self.context.store.camera_events.get(camera_event_id)
         if known is None:
             raise NotFoundError(f"there is no camera event {camera_event_id}")
         return known

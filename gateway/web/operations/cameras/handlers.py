@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from aiohttp import web
 
@@ -13,19 +12,16 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.writes import CAMERA_CREATE as WRITE_CREATE
 from gateway.domain.writes import CAMERA_DELETE as WRITE_DELETE
 from gateway.domain.writes import CAMERA_UPDATE as WRITE_UPDATE
-from gateway.domain.writes import RecordWriter, WaitingWrite
-from gateway.recording import CameraSnapshot, Recording
+from gateway.domain.writes import WaitingWrite
+from gateway.recording import CameraSnapshot
 from gateway.recording.live_hls import TooFarAhead
 from gateway.recording.live_playlist import Reload
 from gateway.runtime.clock import iso_utc
 from gateway.site import Camera
 from gateway.store import KnownRecord
-from gateway.store.outbox.pending_writes import PendingWrites
-from gateway.store.outbox.records import Records
 from gateway.web.answers import Status
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
-from gateway.web.auth.viewers import Viewers
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, ById, SentChange
 from gateway.web.http.envelope import success, success_listed
@@ -52,23 +48,16 @@ _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
 _PART_FILE = re.compile(r"([0-9]{1,18})\.([0-9]{1,6})\.ts")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Cameras(Family):
     """The handlers of `/v1/camera`."""
-
-    cameras: Records
-    pending_writes: PendingWrites
-    recording: Recording
-    viewers: Viewers
-    writes: RecordWriter
 
     @operation(
         "POST", "/v1/camera/list", VIEW_CAMERAS, "cameras", purpose="List cameras", answer=CamerasAnswer, reads=True
     )
     async def _list(self, _: Body, request: web.Request, caller: Caller) -> web.StreamResponse:
-        known = await self.cameras.all()
+        known = await self.context.store.cameras.all()
         waiting = defaultdict[int, list[WaitingWrite]](list)
-        for write in await self.pending_writes.waiting(_KIND):
+        for write in await self.context.store.pending_writes.waiting(_KIND):
             waiting[write.record_id].append(write)
         cameras = (self._record(item, request, caller, waiting[item.id]) for item in known)
         return await success_listed(request, "cameras", cameras, count=len(known))
@@ -78,7 +67,7 @@ class Cameras(Family):
     )
     async def _get(self, wanted: ById, request: web.Request, caller: Caller) -> web.StreamResponse:
         known = await self._known(wanted.id)
-        await self.recording.viewing.expect(known.id)
+        await self.context.recording.viewing.expect(known.id)
         return success(camera=await self._shown(known, request, caller))
 
     @operation(
@@ -91,8 +80,8 @@ class Cameras(Family):
     )
     async def _create(self, wanted: NewCamera, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Add a camera at central. The gateway does not record it: it records only the cameras of the site file."""
-        written = await self.writes.write(WRITE_CREATE, wanted.fields)
-        known = None if written.record_id is None else await self.cameras.get(written.record_id)
+        written = await self.context.writes.write(WRITE_CREATE, wanted.fields)
+        known = None if written.record_id is None else await self.context.store.cameras.get(written.record_id)
         return success(camera=written.record if known is None else await self._shown(known, request, caller))
 
     @operation(
@@ -108,7 +97,7 @@ class Cameras(Family):
             for name in sorted(_OF_THE_SITE_FILE & change.names):
                 if not change.leaves(name, shown):
                     raise RequestRefused(409, f"{name}: the site file says what it is for camera {known.id}")
-        await self.writes.write(WRITE_UPDATE, {**wanted.fields, "id": known.id})
+        await self.context.writes.write(WRITE_UPDATE, {**wanted.fields, "id": known.id})
         return success(camera=await self._shown(await self._known(known.id), request, caller))
 
     @operation(
@@ -126,7 +115,7 @@ class Cameras(Family):
                 409, f"camera {known.id} is recorded by this site; take it out of the site file before it is deleted"
             )
         shown = await self._shown(known, request, caller)
-        written = await self.writes.write(WRITE_DELETE, {"id": known.id})
+        written = await self.context.writes.write(WRITE_DELETE, {"id": known.id})
         shown.pop("sync_error", None)
         return success(camera={**shown, "sync": written.sync_of_deleted})
 
@@ -155,7 +144,7 @@ class Cameras(Family):
     )
     async def _thumbnail(self, camera_id: int) -> web.StreamResponse:
         async with in_time():
-            return as_file(await self.recording.camera_thumbnail(camera_id), JPEG)
+            return as_file(await self.context.recording.camera_thumbnail(camera_id), JPEG)
 
     @operation(
         "GET",
@@ -171,16 +160,16 @@ class Cameras(Family):
     )
     async def _live(self, camera_id: int, file: str, wanted: LiveQuery, request: web.Request) -> web.StreamResponse:
         if segment := _SEGMENT_FILE.fullmatch(file):
-            return await as_segment(await self.recording.live.segment(camera_id, int(segment[1])))
+            return await as_segment(await self.context.recording.live.segment(camera_id, int(segment[1])))
         async with in_time():
             if file == "master.m3u8":
-                return await as_playlist(request, await self.recording.live.master(camera_id))
+                return await as_playlist(request, await self.context.recording.live.master(camera_id))
             if file == "index.m3u8":
                 return await as_playlist(request, await self._live_playlist(camera_id, wanted))
             if file == "classic.m3u8":
-                return await as_playlist(request, await self.recording.live.classic(camera_id))
+                return await as_playlist(request, await self.context.recording.live.classic(camera_id))
             if named := _PART_FILE.fullmatch(file):
-                part = await self.recording.live.part(camera_id, int(named[1]), int(named[2]))
+                part = await self.context.recording.live.part(camera_id, int(named[1]), int(named[2]))
                 return as_part(request, part)
         raise NotFoundError(f"camera {camera_id} has no such file")
 
@@ -188,20 +177,20 @@ class Cameras(Family):
         if wanted.number is None:
             if wanted.part is not None:
                 raise RequestRefused(400, "_HLS_part needs _HLS_msn beside it")
-            return await self.recording.live.playlist(camera_id)
+            return await self.context.recording.live.playlist(camera_id)
         try:
-            return await self.recording.live.playlist(camera_id, Reload(wanted.number, wanted.part))
+            return await self.context.recording.live.playlist(camera_id, Reload(wanted.number, wanted.part))
         except TooFarAhead as error:
             raise RequestRefused(400, str(error)) from error
 
     async def _known(self, camera_id: int) -> KnownRecord:
-        known = await self.cameras.get(await self.pending_writes.site_id(_KIND, camera_id))
+        known = await self.context.store.cameras.get(await self.context.store.pending_writes.site_id(_KIND, camera_id))
         if known is None:
             raise NotFoundError(f"there is no camera {camera_id}")
         return known
 
     async def _shown(self, known: KnownRecord, request: web.Request, caller: Caller) -> Record:
-        return self._record(known, request, caller, await self.pending_writes.waiting(_KIND, known.id))
+        return self._record(known, request, caller, await self.context.store.pending_writes.waiting(_KIND, known.id))
 
     def _record(
         self, known: KnownRecord, request: web.Request, caller: Caller, waiting: Sequence[WaitingWrite]
@@ -213,13 +202,13 @@ class Cameras(Family):
         return camera_record(
             known,
             snapshot,
-            stream=self.viewers.address(request, f"{PREFIX}{known.id}", watch, caller),
-            hls_url=self.viewers.address(request, f"{LIVE_PREFIX}{known.id}/master.m3u8", live, caller),
+            stream=self.context.auth.viewers.address(request, f"{PREFIX}{known.id}", watch, caller),
+            hls_url=self.context.auth.viewers.address(request, f"{LIVE_PREFIX}{known.id}/master.m3u8", live, caller),
             waiting=waiting,
         )
 
     def _snapshot(self, camera_id: int) -> CameraSnapshot | None:
-        return next((item for item in self.recording.cameras() if item.camera_id == camera_id), None)
+        return next((item for item in self.context.recording.cameras() if item.camera_id == camera_id), None)
 
 
 def camera_record(

@@ -20,7 +20,6 @@ permission that opened it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from types import MappingProxyType
 
 from aiohttp import web
@@ -28,17 +27,15 @@ from aiohttp import web
 from drivers.throttle import Throttle
 from gateway.domain.errors import NotFoundError, OfferUnanswered
 from gateway.domain.viewing import NotShown, ViewRefusal
-from gateway.recording.viewing import Viewing
 from gateway.web.auth.api_keys import bearer
 from gateway.web.auth.callers import NOBODY, Caller
 from gateway.web.auth.view_tokens import TOKEN, View
-from gateway.web.auth.viewers import Viewers
+from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
 from gateway.web.http.addresses import address_of
 from gateway.web.http.bodies import read_text
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import OPEN, VIEW_CAMERAS, ViewKind
-from gateway.web.operations.cameras.open_views import OpenViews
 
 SDP = "application/sdp"
 _FREE_UNANSWERED = 1
@@ -76,21 +73,10 @@ _RETRY_AFTER = MappingProxyType({ViewRefusal.NO_SOURCE: "5", ViewRefusal.FULL: "
 class Whep(Family):
     """The handlers of `/v1/camera/whep`."""
 
-    def __init__(
-        self,
-        *,
-        viewing: Viewing,
-        viewers: Viewers,
-        views: OpenViews,
-        ice_servers: Sequence[str],
-        monotonic: Callable[[], float],
-    ) -> None:
-        self._viewing = viewing
-        self._viewers = viewers
-        self._views = views
-        self._monotonic = monotonic
+    def __init__(self, context: InterfaceContext) -> None:
+        super().__init__(context)
         self._unanswered = Throttle(free=_FREE_UNANSWERED)
-        self._links = [f'<{server}>; rel="ice-server"' for server in ice_servers]
+        self._links = [f'<{server}>; rel="ice-server"' for server in context.site.live.ice_servers]
 
     # These operations are open here: to open a view, `_asker` wants a session with the permission, or a camera's token.
     # The address of an open view is its own secret.
@@ -107,21 +93,21 @@ class Whep(Family):
     async def _open(self, camera_id: int, request: web.Request, caller: Caller) -> web.StreamResponse:
         asker = await self._asker(request, caller, camera_id)
         offer = await _text(request, SDP)
-        wait = self._unanswered.wait(asker.username, now=self._monotonic())
+        wait = self._unanswered.wait(asker.username, now=self.context.clock.monotonic())
         if wait > 0:
             again = str(math.ceil(wait))
             raise RequestRefused(
                 429, f"offers of this account got no answer; try again in {again} s", headers={"Retry-After": again}
             )
         try:
-            opened = await self._viewing.open(camera_id, offer, address=address_of(request))
+            opened = await self.context.recording.viewing.open(camera_id, offer, address=address_of(request))
         except OfferUnanswered:
             # The offer may be why: a camera worker that falls silent is started again, and records nothing meanwhile.
-            self._unanswered.failed(asker.username, now=self._monotonic())
+            self._unanswered.failed(asker.username, now=self.context.clock.monotonic())
             raise
         except NotShown as error:
             raise _refused(error) from error
-        self._views.add(camera_id, opened.view, asker)
+        self.context.views.add(camera_id, opened.view, asker)
         response = web.Response(status=201, body=opened.answer.encode(), headers={"Content-Type": SDP})
         response.headers["Location"] = f"{PREFIX}{camera_id}/{opened.view}"
         response.headers["ETag"] = f'"{opened.tag}"'
@@ -150,7 +136,7 @@ class Whep(Family):
         named = [tag.strip().removeprefix("W/").strip('"') for tag in request.headers.get("If-Match", "").split(",")]
         tags = tuple(tag for tag in named if tag)
         try:
-            await self._viewing.trickle(camera_id, view, tags=tags, fragment=fragment)
+            await self.context.recording.viewing.trickle(camera_id, view, tags=tags, fragment=fragment)
         except NotShown as error:
             raise _refused(error) from error
         return web.Response(status=204)
@@ -158,10 +144,10 @@ class Whep(Family):
     @operation("DELETE", "/v1/camera/whep/{id}/{view}", OPEN, purpose="End watching")
     async def _end(self, camera_id: int, view: str) -> web.StreamResponse:
         try:
-            await self._viewing.end(camera_id, view)
+            await self.context.recording.viewing.end(camera_id, view)
         except NotShown as error:
             raise _refused(error) from error
-        self._views.remove(view)
+        self.context.views.remove(view)
         return web.Response(status=200)
 
     async def _asker(self, request: web.Request, caller: Caller, camera_id: int) -> Caller:
@@ -173,7 +159,7 @@ class Whep(Family):
             return caller
         view = View(ViewKind.WATCH, camera_id)
         for token in (request.query.get(TOKEN), bearer(request)):
-            asker = await self._viewers.asker(token, view, VIEW_CAMERAS) if token else NOBODY
+            asker = await self.context.auth.viewers.asker(token, view, VIEW_CAMERAS) if token else NOBODY
             if asker.signed_in:
                 return asker
         if caller.signed_in:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 from zoneinfo import ZoneInfo
 
@@ -24,20 +23,15 @@ from gateway.domain.writes import (
     CARD_LIFECYCLE,
     CARD_UPDATE,
     JsonObject,
-    RecordWriter,
     WaitingWrite,
     Written,
 )
-from gateway.runtime.clock import Clock
 from gateway.site import Site
 from gateway.site.reader_numbers import doubts_of_number
 from gateway.store import CardRecord, Entry
-from gateway.store.cards.cards import Cards
-from gateway.store.events.journal import Journal
-from gateway.store.outbox.pending_writes import PendingWrites
-from gateway.store.outbox.records import Records
 from gateway.web.answers import CardAnswer, CardsAnswer
 from gateway.web.auth.callers import Caller
+from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import ById, SentChange
 from gateway.web.http.dates import asked_period
@@ -56,7 +50,6 @@ from gateway.web.operations.cards.models import (
 )
 from gateway.web.operations.cards.sheet import COLUMNS, card_rows
 from gateway.web.operations.records import Record, sync_state
-from gateway.web.spreadsheets import Spreadsheets
 
 log = structlog.get_logger(__name__)
 
@@ -70,22 +63,15 @@ _IF_MATCH = "If-Match"
 _ETAG_DIGITS = 16
 
 
-@dataclass(frozen=True, kw_only=True)
 class CardsFamily(Family):
     """The handlers of `/v1/access`. A card is found by any id that it ever had.
 
     A change with `If-Match` is refused if the card is not as its caller saw it.
     """
 
-    cards: Cards
-    devices: Records
-    journal: Journal
-    pending_writes: PendingWrites
-    writes: RecordWriter
-    clock: Clock
-    site: Callable[[], Site]
-    spreadsheets: Spreadsheets
-    _turns: WeakValueDictionary[int, asyncio.Lock] = field(default_factory=WeakValueDictionary, init=False)
+    def __init__(self, context: InterfaceContext) -> None:
+        super().__init__(context)
+        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     @operation("POST", _PATH, VIEW_CARDS, _CARD, purpose="One access card by its id", answer=CardAnswer, reads=True)
     async def _get(self, wanted: ById) -> web.StreamResponse:
@@ -101,7 +87,7 @@ class CardsFamily(Family):
         reads=True,
     )
     async def _of_username(self, wanted: UsernameBody) -> web.StreamResponse:
-        known = await self.cards.of_username(wanted.username)
+        known = await self.context.store.cards.of_username(wanted.username)
         if known is None:
             raise NotFoundError("there is no access card with this username")
         return await self._answer(known)
@@ -110,10 +96,12 @@ class CardsFamily(Family):
         "POST", f"{_PATH}/list", VIEW_CARDS, "access_cards", purpose="List access cards", answer=CardsAnswer, reads=True
     )
     async def _list(self, wanted: CardListBody, request: web.Request) -> web.StreamResponse:
-        known, count = await self.cards.page(search=wanted.search, offset=wanted.offset, limit=wanted.limit)
+        known, count = await self.context.store.cards.page(
+            search=wanted.search, offset=wanted.offset, limit=wanted.limit
+        )
         ids = [item.card.card_id for item in known]
-        waiting = (await self.pending_writes.arriving(KIND, ids)).waiting
-        doubted = await self.pending_writes.in_doubt(KIND, ids)
+        waiting = (await self.context.store.pending_writes.arriving(KIND, ids)).waiting
+        doubted = await self.context.store.pending_writes.in_doubt(KIND, ids)
         shown = (
             card_record(item, waiting.get(number, ()), in_doubt=number in doubted)
             for number, item in zip(ids, known, strict=True)
@@ -130,12 +118,12 @@ class CardsFamily(Family):
         reads=True,
     )
     async def _sheet(self, wanted: CardSheetBody, request: web.Request) -> web.StreamResponse:
-        return await self.spreadsheets.answer(
+        return await self.context.spreadsheets.answer(
             request,
             name="access-cards",
             sheet="Access cards",
             columns=COLUMNS,
-            rows=card_rows(self.cards, wanted.search),
+            rows=card_rows(self.context.store.cards, wanted.search),
             zone=self._zone,
         )
 
@@ -146,7 +134,7 @@ class CardsFamily(Family):
         if all(value in (None, "") for value in body.values()):
             raise RequestRefused(400, "body: an access card needs at least one field")
         self._refuse_never_valid(body)
-        written = await self.writes.write(CARD_CREATE, body)
+        written = await self.context.writes.write(CARD_CREATE, body)
         await self._tell(caller, "made", written.record_id)
         return await self._written(written)
 
@@ -157,7 +145,7 @@ class CardsFamily(Family):
             body = change.to(shown).fields
             if not all(change.leaves(name, shown) for name in _BOUNDS if name in body):
                 self._refuse_never_valid(body)
-            written = await self.writes.write(CARD_UPDATE, {**body, "id": known.card.card_id})
+            written = await self.context.writes.write(CARD_UPDATE, {**body, "id": known.card.card_id})
         await self._tell(caller, "changed", written.record_id)
         return await self._written(written)
 
@@ -183,7 +171,7 @@ class CardsFamily(Family):
             body: JsonObject = {"id": known.card.card_id, "status": wanted.status.value}
             if wanted.reason is not None:
                 body["reason"] = wanted.reason
-            written = await self.writes.write(CARD_LIFECYCLE, body)
+            written = await self.context.writes.write(CARD_LIFECYCLE, body)
         await self._tell(caller, f"set to {wanted.status.value}", written.record_id)
         return await self._written(written)
 
@@ -191,7 +179,7 @@ class CardsFamily(Family):
     async def _delete(self, wanted: ById, request: web.Request, caller: Caller) -> web.StreamResponse:
         """Delete a card; answer with the card as it was."""
         async with self._turn(request, wanted.id) as known:
-            written = await self.writes.write(CARD_DELETE, {"id": known.card.card_id})
+            written = await self.context.writes.write(CARD_DELETE, {"id": known.card.card_id})
         await self._tell(caller, "deleted", known.card.card_id)
         shown = {**card_record(known, ()), "sync": written.sync_of_deleted}
         return success(access_card=shown, warnings=())
@@ -207,7 +195,9 @@ class CardsFamily(Family):
     async def _to_device(self, wanted: CardToDeviceBody) -> web.StreamResponse:
         """Refuse to send a card to a device (409): no driver stores cards, since the gateway decides."""
         known = await self._known(wanted.id)
-        device = await self.devices.get(await self.pending_writes.site_id("device", wanted.device_id))
+        device = await self.context.store.devices.get(
+            await self.context.store.pending_writes.site_id("device", wanted.device_id)
+        )
         if device is None:
             raise NotFoundError(f"device_id: there is no device {wanted.device_id}")
         card = f"access card {known.card.card_id} was not sent"
@@ -219,11 +209,11 @@ class CardsFamily(Family):
 
     @property
     def _zone(self) -> ZoneInfo:
-        return ZoneInfo(self.site().site.timezone)
+        return ZoneInfo(self.context.running_site().site.timezone)
 
     async def _tell(self, caller: Caller, what: str, card_id: int | None) -> None:
         """Record the change and the caller as an event."""
-        stamp = self.clock.wall()
+        stamp = self.context.clock.wall()
         event = Event(
             kind=EventKind.CARDS_CHANGED,
             date_at=stamp.micros,
@@ -232,43 +222,45 @@ class CardsFamily(Family):
             data={"card_id": card_id, "change": what, "by": caller.username},
         )
         try:
-            await self.journal.record(Entry(events=(event,)))
+            await self.context.store.journal.record(Entry(events=(event,)))
         except StoreError as error:
             log.warning("card_change_not_recorded", error=str(error))  # the change itself stands
 
     @asynccontextmanager
     async def _turn(self, request: web.Request, card_id: int) -> AsyncIterator[CardRecord]:
         """Change a card while nobody else does. Raises RequestRefused (412) if it is not as the caller saw it."""
-        number = await self.pending_writes.site_id(KIND, card_id)
+        number = await self.context.store.pending_writes.site_id(KIND, card_id)
         async with self._turns.setdefault(number, asyncio.Lock()):
             known = await self._known(card_id)
             refuse_changed(request, str(card_record(known, ())["etag"]))
             yield known
 
     async def _known(self, card_id: int) -> CardRecord:
-        known = await self.cards.get(await self.pending_writes.site_id(KIND, card_id))
+        known = await self.context.store.cards.get(await self.context.store.pending_writes.site_id(KIND, card_id))
         if known is None:
             raise NotFoundError(f"there is no access card {card_id}")
         return known
 
     async def _written(self, written: Written) -> web.StreamResponse:
-        known = None if written.record_id is None else await self.cards.get(written.record_id)
+        known = None if written.record_id is None else await self.context.store.cards.get(written.record_id)
         if known is not None:
             return await self._answer(known)
         return success(access_card=_without_secrets({"id": None, **written.record}), warnings=())
 
     async def _answer(self, known: CardRecord) -> web.StreamResponse:
         number = known.card.card_id
-        waiting = await self.pending_writes.waiting(KIND, number)
-        in_doubt = bool(await self.pending_writes.in_doubt(KIND, (number,)))
-        warnings = _warnings(known.card, self.site()) + await self._spelled_alike(known.card)
+        waiting = await self.context.store.pending_writes.waiting(KIND, number)
+        in_doubt = bool(await self.context.store.pending_writes.in_doubt(KIND, (number,)))
+        warnings = _warnings(known.card, self.context.running_site()) + await self._spelled_alike(known.card)
         return success(access_card=card_record(known, waiting, in_doubt=in_doubt), warnings=warnings)
 
     async def _spelled_alike(self, card: Card) -> tuple[str, ...]:
         """Return a warning if other cards answer to the same reading, which would open for none of them."""
         near = near_alias("")
         aliases = [alias for alias in card.aliases if not alias.startswith(near)]
-        others = [str(one.card_id) for one in await self.cards.matching(aliases) if one.card_id != card.card_id]
+        others = [
+            str(one.card_id) for one in await self.context.store.cards.matching(aliases) if one.card_id != card.card_id
+        ]
         if not others:
             return ()
         return (f"one reading means this card and card {', '.join(others)} too, so it opens for neither",)

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
@@ -17,19 +16,15 @@ from gateway.domain.writes import (
     ENTRY_UPDATE,
     FIRST_PROVISIONAL_ID,
     JsonObject,
-    RecordWriter,
     WaitingWrite,
 )
-from gateway.runtime.clock import Clock, iso_utc
-from gateway.site.models import LaneSection, Site
+from gateway.runtime.clock import iso_utc
+from gateway.site.models import LaneSection
 from gateway.store import EntryFilter, EntryTotals
-from gateway.store.cards.cards import Cards
-from gateway.store.events.parking_entries import ParkingEntries
-from gateway.store.outbox.pending_writes import PendingWrites
-from gateway.store.outbox.records import Records
+from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import SentChange
-from gateway.web.http.dates import Moments, asked_period
+from gateway.web.http.dates import asked_period
 from gateway.web.http.envelope import success, success_listed
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import EDIT_ENTRIES, VIEW_ENTRIES, XLSX, needs
@@ -44,7 +39,7 @@ from gateway.web.operations.entries.models import (
 )
 from gateway.web.operations.entries.records import COLUMNS, entry_record, entry_row, totals_record, totals_rows
 from gateway.web.operations.records import Record, Standing, standings, sync_state
-from gateway.web.spreadsheets import Cell, Spreadsheets
+from gateway.web.spreadsheets import Cell
 
 _KIND: Final = "entry"
 
@@ -60,31 +55,12 @@ class _Place:
 class EntriesFamily(Family):
     """The handlers of `/v1/entry`. An entry's id may be the site's or central's; cursors are the site's ids."""
 
-    def __init__(
-        self,
-        *,
-        site: Site,
-        cards: Cards,
-        devices: Records,
-        entries: ParkingEntries,
-        pending_writes: PendingWrites,
-        writes: RecordWriter,
-        clock: Clock,
-        moments: Moments,
-        spreadsheets: Spreadsheets,
-    ) -> None:
-        self._cards = cards
-        self._devices = devices
-        self._entries = entries
-        self._pending_writes = pending_writes
-        self._writes = writes
-        self._clock = clock
-        self._named = moments
-        self._spreadsheets = spreadsheets
-        self._zone = ZoneInfo(site.site.timezone)
-        self._lanes: Mapping[str, str] = {lane.id: lane.name for lane in site.lanes}
+    def __init__(self, context: InterfaceContext) -> None:
+        super().__init__(context)
+        lanes = context.site.lanes
+        self._lanes: Mapping[str, str] = {lane.id: lane.name for lane in lanes}
         self._places: Mapping[int, _Place] = {
-            number: _Place(lane.id, lane.inside or "") for lane in reversed(site.lanes) for number in _devices_of(lane)
+            number: _Place(lane.id, lane.inside or "") for lane in reversed(lanes) for number in _devices_of(lane)
         }
 
     @operation(
@@ -134,8 +110,8 @@ class EntriesFamily(Family):
     async def _sheet(
         self, request: web.Request, name: str, rows: AsyncIterator[list[list[Cell]]]
     ) -> web.StreamResponse:
-        return await self._spreadsheets.answer(
-            request, name=name, sheet="Entries", columns=COLUMNS, rows=rows, zone=self._zone
+        return await self.context.spreadsheets.answer(
+            request, name=name, sheet="Entries", columns=COLUMNS, rows=rows, zone=self.context.zone
         )
 
     @operation(
@@ -153,11 +129,11 @@ class EntriesFamily(Family):
             raise _moment_of_an_exit()
         if "date_at" not in body:
             _refuse_trust_without_moment(wanted)
-            now = self._clock.wall()
+            now = self.context.clock.wall()
             body |= {"date_at": iso_utc(now.micros), "clock_trusted": now.trusted}
         body = {**await self._placed(body, wanted, said=body.keys()), "type": wanted.type}
         _refuse_exit_before(body.get("date_at"), body.get("exit_at"))
-        written = await self._writes.write(ENTRY_CREATE, body)
+        written = await self.context.writes.write(ENTRY_CREATE, body)
         if written.record_id is None:
             return success(entry=written.record)
         return success(entry=await self._shown(await self._known(written.record_id)))
@@ -180,7 +156,7 @@ class EntriesFamily(Family):
         elif said & {"date_at", "exit_at"}:
             left = None if known.exit_at is None else iso_utc(known.exit_at)
             _refuse_exit_before(body.get("date_at", iso_utc(known.entry_at)), body.get("exit_at", left))
-        await self._writes.write(ENTRY_UPDATE, {**body, "id": known.id})
+        await self.context.writes.write(ENTRY_UPDATE, {**body, "id": known.id})
         return success(entry=await self._shown(await self._known(known.id)))
 
     def _moments(self, sent: JsonObject, *, said: AbstractSet[str]) -> JsonObject:
@@ -205,8 +181,8 @@ class EntriesFamily(Family):
 
     def _moment(self, name: str, text: str, body: JsonObject, *, said: AbstractSet[str]) -> int:
         if name not in said:
-            return self._named.read(name, text)
-        moment = self._named.past(name, text)
+            return self.context.moments.read(name, text)
+        moment = self.context.moments.past(name, text)
         if not moment.is_proven and "clock_trusted" not in said:
             body["clock_trusted"] = False
         return moment.micros
@@ -234,47 +210,49 @@ class EntriesFamily(Family):
 
         Ids of central are not checked, because this site need not know every card.
         """
-        known = await self._pending_writes.site_id("access_card", number)
-        if known >= FIRST_PROVISIONAL_ID and await self._cards.get(known) is None:
+        known = await self.context.store.pending_writes.site_id("access_card", number)
+        if known >= FIRST_PROVISIONAL_ID and await self.context.store.cards.get(known) is None:
             raise RequestRefused(400, f"access_id: there is no access card {number}")
         return known
 
     async def _device(self, name: str, number: int) -> int:
         """Return a device's present id. Raises RequestRefused for an unknown device; `name` is the field."""
-        known = await self._pending_writes.site_id("device", number)
-        if await self._devices.get(known) is None:
+        known = await self.context.store.pending_writes.site_id("device", number)
+        if await self.context.store.devices.get(known) is None:
             raise RequestRefused(400, f"{name}: there is no device {number}")
         return known
 
     async def _known(self, entry_id: int) -> ParkingEntry:
-        known = await self._entries.get(entry_id, now=self._now)
+        known = await self.context.store.entries.get(entry_id, now=self._now)
         if known is None:
             raise NotFoundError(f"there is no entry {entry_id}")
         return known
 
     @property
     def _now(self) -> int:
-        return self._clock.wall().micros
+        return self.context.clock.wall().micros
 
     async def _listed(self, request: web.Request, wanted: EntryListBody, **more: object) -> web.StreamResponse:
         before = wanted.cursor_id
         if 0 < before < FIRST_PROVISIONAL_ID:  # an id of central
-            known = await self._entries.get(before, now=self._now)
+            known = await self.context.store.entries.get(before, now=self._now)
             before = known.id if known is not None else before
-        page = await self._entries.page(
+        page = await self.context.store.entries.page(
             await self._filter(wanted), now=self._now, before=before, offset=wanted.offset, limit=wanted.limit
         )
-        waiting = (await self._pending_writes.arriving(_KIND, [entry.id for entry in page.entries])).waiting
+        waiting = (
+            await self.context.store.pending_writes.arriving(_KIND, [entry.id for entry in page.entries])
+        ).waiting
         standing = await self._standings(page.entries, waiting)
         shown = (self._record(entry, waiting.get(entry.id, ()), standing) for entry in page.entries)
         cursor = {"next_cursor": page.entries[-1].id} if page.entries else {}
         return await success_listed(request, "entries", shown, count=page.count, **cursor, **more)
 
     async def _totals(self, wanted: EntryWhich) -> EntryTotals:
-        return await self._entries.totals(await self._filter(wanted), now=self._now)
+        return await self.context.store.entries.totals(await self._filter(wanted), now=self._now)
 
     async def _filter(self, wanted: EntryWhich) -> EntryFilter:
-        start, end = asked_period(wanted.start_date, wanted.end_date, self._zone)
+        start, end = asked_period(wanted.start_date, wanted.end_date, self.context.zone)
         return EntryFilter(
             date_from=start,
             date_until=end,
@@ -290,20 +268,22 @@ class EntriesFamily(Family):
         """Return the present ids of records: the provisional id of a record that was made here keeps working."""
         return tuple(
             [
-                await self._pending_writes.site_id(kind, number) if number >= FIRST_PROVISIONAL_ID else number
+                await self.context.store.pending_writes.site_id(kind, number)
+                if number >= FIRST_PROVISIONAL_ID
+                else number
                 for number in asked
             ]
         )
 
     async def _shown(self, entry: ParkingEntry) -> Record:
-        waiting = await self._pending_writes.waiting(_KIND, entry.id)
+        waiting = await self.context.store.pending_writes.waiting(_KIND, entry.id)
         return self._record(entry, waiting, await self._standings((entry,), {entry.id: waiting}))
 
     async def _standings(
         self, entries: Iterable[ParkingEntry], waiting: Mapping[int, Sequence[WaitingWrite]]
     ) -> Mapping[int, Standing]:
-        records = () if self._writes.alone else ((entry.id, entry.central_id) for entry in entries)
-        return await standings(self._pending_writes, _KIND, records, waiting)
+        records = () if self.context.writes.alone else ((entry.id, entry.central_id) for entry in entries)
+        return await standings(self.context.store.pending_writes, _KIND, records, waiting)
 
     def _record(self, entry: ParkingEntry, waiting: Sequence[WaitingWrite], standing: Mapping[int, Standing]) -> Record:
         names = {
@@ -313,7 +293,7 @@ class EntriesFamily(Family):
         return {**entry_record(entry), **names, **sync_state(waiting, standing.get(entry.id, "in_step"))}
 
     async def _rows(self, wanted: EntryFilter, *, below: Sequence[list[Cell]] = ()) -> AsyncIterator[list[list[Cell]]]:
-        async for batch in self._entries.batches(wanted, now=self._now):
+        async for batch in self.context.store.entries.batches(wanted, now=self._now):
             yield [entry_row(entry, self._lanes) for entry in batch]
         if below:
             yield [row + [None] * (len(COLUMNS) - len(row)) for row in ([], *below)]

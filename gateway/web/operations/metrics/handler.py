@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from aiohttp import web
@@ -12,12 +11,8 @@ from prometheus_client import CollectorRegistry, Metric, ProcessCollector, gener
 from prometheus_client.registry import Collector
 
 from gateway.domain.errors import StoreError
-from gateway.lanes.figures import LaneFigures
-from gateway.problems.found import SiteState
-from gateway.problems.problem import Verdict
-from gateway.runtime.loop_watch import LoopWatch
 from gateway.runtime.process_tree import processes
-from gateway.store import Books, Store, Webhook
+from gateway.store import Books, Webhook
 from gateway.web.families import Family, operation
 from gateway.web.operation import VIEW_DEVICES
 from gateway.web.operations.metrics.inside import (
@@ -31,20 +26,11 @@ from gateway.web.operations.metrics.site import site_metrics, webhook_metrics
 _TEXT = "text/plain; version=0.0.4"
 
 
-@dataclass(frozen=True, kw_only=True)
 class Metrics(Family):
     """The handler of `GET /metrics`, for programs with an API key.
 
     `has_central`: whether the site has a central.
     """
-
-    state: Callable[[], SiteState]
-    verdict: Callable[[], Verdict]
-    lanes: Callable[[], Mapping[str, LaneFigures]]
-    store: Store
-    loop: LoopWatch
-    has_central: bool
-    version: str
 
     @operation(
         "GET", "/metrics", VIEW_DEVICES, purpose="The site in numbers, for Prometheus", answer_type=_TEXT, by_key=True
@@ -62,25 +48,25 @@ class Metrics(Family):
         books, hooks = await self._books(), await self._webhooks()
         tree = await asyncio.to_thread(processes)
         return chain(
-            site_metrics(self.state(), self.verdict(), books, version=self.version),
-            lane_metrics(self.lanes()),
-            store_metrics(self.store),
+            site_metrics(self.context.site_state(), self.context.verdict(), books, version=self.context.release),
+            lane_metrics(self.context.lanes.figures()),
+            store_metrics(self.context.store),
             webhook_metrics(hooks),
-            loop_metrics(self.loop),
+            loop_metrics(self.context.loop),
             process_metrics(tree),
         )
 
     async def _books(self) -> Books | None:
-        if not self.has_central:
+        if self.context.central is None:
             return None
         try:
-            return await self.store.outbox.books()
+            return await self.context.store.outbox.books()
         except StoreError:  # `store_failing` reports it; the other metrics are still wanted
             return None
 
     async def _webhooks(self) -> tuple[Webhook, ...]:
         try:
-            return await self.store.webhooks.all()
+            return await self.context.store.webhooks.all()
         except StoreError:  # likewise
             return ()
 

@@ -47,6 +47,7 @@ from gateway.support.masking import Masking
 from gateway.web.app import Interface
 from gateway.web.auth.api_keys import key_hash
 from gateway.web.auth.central_sign_in import CentralAccounts
+from gateway.web.context import InterfaceContext
 from gateway.web.families import Route
 from gateway.web.http.server import serve
 from gateway.web.relayed.relay import Relay
@@ -301,7 +302,7 @@ def open_gateway(tmp_path: Path, footage: Footage, hashed: Mapping[str, str]) ->
             masking=Masking(redaction or Redaction()),
             clock=clock,
         )
-        app = Interface(
+        context = InterfaceContext(
             site=site if people is None else site.model_copy(update={"central": CENTRAL}),
             store=store,
             lanes=board,
@@ -325,12 +326,11 @@ def open_gateway(tmp_path: Path, footage: Footage, hashed: Mapping[str, str]) ->
             site_state=site_state,
             outbox=parked_rows(store=store, clock=clock),
             webhooks=WebhookRegistry(webhooks=store.webhooks, client=receiver_client, clock=clock),
-            relay=relay,
             central_accounts=people or central_accounts,
-            extra_routes=routes,
             demo_cards=cards,
             fleet_seen=fleet_seen,
-        ).build()
+        )
+        app = Interface(context, relay=relay, extra_routes=routes).build()
         try:
             async with _served(app, tls, tmp_path / "run") as (url, stop), ClientSession() as client:
                 gateway = Gateway(
