@@ -20,6 +20,7 @@ _HEAD = """# Drivers and profiles
 A driver speaks with one family of devices; a profile tells it what a certain model has at which address. This page is
 made from the program's own models and profiles by `make docs`; `edge-gateway drivers` lists the same. See
 [Device profiles](profiles.md) to write your own, and [Development](development.md#add-a-driver) to add a driver.
+Packages of others may bring more drivers; `edge-gateway drivers` lists those that are installed.
 
 ## Drivers
 

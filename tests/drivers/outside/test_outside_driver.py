@@ -24,11 +24,14 @@ from drivers.device import Surroundings
 from drivers.kinds import UnusableDriver, section_of
 from drivers.link import LinkSpec
 from gateway.app.contexts import RunContext
+from gateway.app.devices import build_field
 from gateway.app.gateway import Gateway
 from gateway.app.systemd import Notify
 from gateway.domain.commands import GateAction
+from gateway.domain.errors import ConfigError
+from gateway.runtime.clock import SystemClock
 from gateway.runtime.data_folder import DataFolder
-from gateway.site import Secrets, load_whole
+from gateway.site import Secrets, load, load_whole
 from gateway.site.trial_files import TrialFiles
 from simulation.far_ends.barrier import Barrier, Wish
 
@@ -267,6 +270,26 @@ def test_a_section_that_cannot_answer_is_told(packages, site, question):
     section.write_text(section.read_text() + f"\n    def {question}:\n        raise KeyError('token')\n")
     fault = "devices[0].driver (device 101): driver 'acme-gate' cannot check its section: KeyError: 'token'"
     assert told(site()) == fault
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ('parts.secret("chief")', "device 101 asks for secret 'chief', which none of its keys names"),
+        (
+            "parts.bus",
+            "device 101: driver 'acme-gate' cannot be built: TypeError: the section's `new_line` makes no bus",
+        ),
+    ],
+)
+def test_a_section_that_cannot_build_its_driver_is_told(packages, site, tmp_path, asked, why):
+    install(packages)
+    section = packages / "acme_gate" / "section.py"
+    section.write_text(section.read_text().replace("parts.secret(self.token)", asked))
+    path, secrets = site(), Secrets(folder=tmp_path / "secrets", environ={})
+    with pytest.raises(ConfigError) as told:
+        build_field(load(path, secrets=secrets), site_path=path, clock=SystemClock(), secrets=secrets)
+    assert str(told.value) == why
 
 
 def test_a_name_that_two_distributions_use_is_told(packages, site):
