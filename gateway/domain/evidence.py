@@ -14,7 +14,7 @@ HEAD_BYTES = 4096
 """Number of a file's first bytes by which its type is found."""
 
 FILE_LOST = "its file"
-"""Beginning of the reason why evidence is not uploaded when its file is gone or cannot be read."""
+"""The begin of the sentence for people that says why a file is gone or cannot be read."""
 
 UNKNOWN_TYPE = "application/octet-stream"
 _LONGEST_NAME = 120

@@ -13,7 +13,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from gateway.domain.conflicts import laid_over
 from gateway.domain.errors import NotFoundError
-from gateway.domain.evidence import FILE_LOST
 from gateway.domain.writes import WRITES, JsonObject, WaitingWrite
 from gateway.store.engine.database import is_id
 from gateway.store.outbox.backlog_quota import count_rows
@@ -21,7 +20,8 @@ from gateway.store.outbox.record_kinds import RECORD_KINDS
 
 COLUMNS = (
     "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun, newest_before,"
-    " stated_id, begun_at, base"
+    " stated_id, begun_at, base, kind = 'evidence' AND parked = 1"
+    " AND EXISTS (SELECT 1 FROM evidence AS file WHERE file.id = record_id AND file.missing = 1)"
 )
 _BODY = TypeAdapter(JsonObject)
 
@@ -48,6 +48,7 @@ class OutboxRow:
         begun_at: when it was last sent, by central's clock (micros), None if unknown.
         base: JSON text of a change's fields before the change, or of the fields that identify a deleted record; "" if
             unknown.
+        lost: whether it is parked and its file is missing or unreadable.
     """
 
     id: int
@@ -66,11 +67,7 @@ class OutboxRow:
     stated_id: int | None = None
     begun_at: int | None = None
     base: str = ""
-
-    @property
-    def lost(self) -> bool:
-        """True if it is parked because its file is missing or unreadable."""
-        return self.parked and self.error.startswith(FILE_LOST)
+    lost: bool = False
 
 
 def new_key() -> str:
@@ -241,7 +238,9 @@ def row_of(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
 
 
 def as_row(
-    row: tuple[int, str, str, int, str, int, int, int, int, str, str, int, int | None, int | None, int | None, str],
+    row: tuple[
+        int, str, str, int, str, int, int, int, int, str, str, int, int | None, int | None, int | None, str, int
+    ],
 ) -> OutboxRow:
     """Convert a row of `COLUMNS`, which are in the order of OutboxRow's fields."""
-    return OutboxRow(*row[:8], bool(row[8]), row[9], row[10], bool(row[11]), *row[12:])
+    return OutboxRow(*row[:8], bool(row[8]), row[9], row[10], bool(row[11]), *row[12:16], bool(row[16]))

@@ -84,7 +84,7 @@ def test_lane_closes_a_gate_that_was_left_open_within_five_seconds(left_open):
 
 
 @pytest.mark.parametrize("fault", [ON, UNKNOWN, "never read", "stale", "not answered"])
-@pytest.mark.parametrize("guard", [ref for _, _, ref in GUARDS], ids=[name for name, _, _ in GUARDS])
+@pytest.mark.parametrize("guard", [one.ref for one, _ in GUARDS], ids=[one.name for one, _ in GUARDS])
 def test_no_close_goes_out_because_of_one_input_until_it_is_clear(left_open, guard, fault):
     lane = left_open(changed(RULES, stale_seconds=STALE if fault == "stale" else NEVER_STALE))
     poll(lane, 5, guard=guard, fault=fault)
@@ -95,7 +95,7 @@ def test_no_close_goes_out_because_of_one_input_until_it_is_clear(left_open, gua
 
 def test_each_input_of_a_lane_forbids_a_close_or_is_named_as_one_that_does_not():
     expected = {ref for name, refs in INPUTS.items() if name not in NO_GUARDS for ref in refs}
-    assert {ref for _, _, ref in GUARDS} == expected
+    assert {one.ref for one, _ in GUARDS} == expected
 
 
 def test_device_of_each_input_that_a_vehicle_can_hold_is_polled_fast_near_a_close():
