@@ -61,7 +61,7 @@ def _come(connection: sqlite3.Connection, gone: Gone, sends: str | None) -> None
         _tell(connection, gone, earlier, {"status": EntryStatus.SUPERSEDED.value}, sends, action="update")
     passage = gone.passage
     made = _insert(connection, gone, EntryStatus.OPEN, entry_at=passage.ended_at, exit_at=None)
-    _tell(connection, gone, made, _told(gone, sends or ""), sends, action="create")
+    _tell_new(connection, gone, made, sends)
 
 
 def _leave(connection: sqlite3.Connection, gone: Gone, sends: str | None) -> None:
@@ -69,7 +69,7 @@ def _leave(connection: sqlite3.Connection, gone: Gone, sends: str | None) -> Non
     found = next(_open_ones(connection, gone), None)
     if found is None:
         made = _insert(connection, gone, EntryStatus.EXIT_ONLY, entry_at=None, exit_at=passage.ended_at)
-        _tell(connection, gone, made, _told(gone, sends or ""), sends, action="create")
+        _tell_new(connection, gone, made, sends)
         return
     connection.execute(
         "UPDATE parking_entry SET status = 'closed', exit_at = ?, exit_device_id = ?, exit_lane = ?, exit_passage = ?,"
@@ -174,23 +174,12 @@ def _source(site_name: str, box: int, passage_id: int) -> JsonObject:
     return {"source_name": site_name, "source_id": source_id(box, passage_id)}
 
 
-def _told(gone: Gone, site_name: str) -> JsonObject:
-    """Build the body that creates a passage's entry at central."""
-    passage = gone.passage
-    body: JsonObject = {
-        "device_id": gone.device_id,
-        "type": "exit" if passage.direction == "exit" else "entry",
-        "date_at": iso_utc(passage.ended_at),
-        "plate": passage.plate,
-        "credential": passage.credential,
-        "lane": passage.lane_id,
-        "area": gone.area,
-        "clock_trusted": passage.clock_trusted,
-        **_source(site_name, gone.box, gone.passage_id),
-    }
-    if passage.card_id is not None and passage.card_id > 0:  # below 0: a grant's code
-        body["access_id"] = passage.card_id
-    return body
+def _tell_new(connection: sqlite3.Connection, gone: Gone, entry_id: int, sends: str | None) -> None:
+    if sends is not None:
+        cursor = connection.execute("SELECT * FROM parking_entry WHERE id = ?", (entry_id,))
+        names = [column[0] for column in cursor.description]
+        body, _ = entry_bodies(dict(zip(names, cursor.fetchone(), strict=True)), site_name=sends)
+        _tell(connection, gone, entry_id, body, sends, action="create")
 
 
 def _tell(
