@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, distributions
-from typing import Annotated, get_args
+from typing import Annotated, cast, get_args
 
 from pydantic import SerializeAsAny, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -134,8 +134,8 @@ def _of_its_kind(value: object, handler: ValidatorFunctionWrapHandler) -> Device
     if isinstance(value, Device):
         return value
     if not isinstance(value, dict):
-        handler(value)  # raises that it must be a table
-    driver = value.get("driver") if isinstance(value, dict) else None
+        return cast("Device", handler(value))  # raises that it must be a table
+    driver = value.get("driver")
     if driver is None:
         raise _refused("missing", driver)
     if not isinstance(driver, str):
@@ -149,6 +149,8 @@ def _of_its_kind(value: object, handler: ValidatorFunctionWrapHandler) -> Device
     except ValidationError:
         raise
     except Exception as error:  # a section of another distribution may raise anything
+        if section in BUILT_IN:
+            raise
         why = why_unsound(driver, error)
         raise _refused(PydanticCustomError("value_error", "{error}", {"error": why}), driver) from error
 

@@ -15,6 +15,8 @@ from drivers.contract import Driver, Gate, ShowingReader, StoppingGate
 from drivers.device import Device, GateDevice, SharedLine, Surroundings
 from drivers.gates.limits import LimitedGate, LimitPoint, Limits
 from drivers.gates.profiled_gate import ProfiledGate
+from drivers.kinds import BUILT_IN
+from drivers.profile_file import ProfileError
 from drivers.settings import NamesSecret
 from gateway.domain.errors import ConfigError
 from gateway.runtime.clock import Clock
@@ -169,16 +171,20 @@ class _Parts:
         self._monotonic = clock.monotonic
 
     def lines(self, kept: Kept) -> dict[str, SharedLine]:
-        """Return the lines that devices share, by the id of their link. Raises ConfigError."""
+        """Return the lines that devices share, by the id of their link. Raises ConfigError.
+
+        A line that runs is kept where the devices still share one of its kind.
+        """
         sharing: dict[str, list[Device]] = {}
         for device in self._devices:
             sharing.setdefault(device.link, []).append(device)
         lines: dict[str, SharedLine] = {}
         for name, devices in sorted(sharing.items()):
             with _told_of(devices[0]):
-                line = kept.line(name) or devices[0].new_line(name, devices, self._around(devices, None))
-            if line is not None:
-                lines[name] = line
+                made = devices[0].new_line(name, devices, self._around(devices, None))
+            if made is not None:
+                running = kept.line(name)
+                lines[name] = running if running is not None and type(running) is type(made) else made
         return lines
 
     def gate(self, device: GateDevice, lines: Mapping[str, SharedLine]) -> Gate:
@@ -215,8 +221,10 @@ def _told_of(device: Device) -> Iterator[None]:
         yield
     except ConfigError:
         raise
-    except ValueError as error:  # of a profile or a key
-        raise ConfigError(str(error)) from error
     except Exception as error:
+        if type(device) in BUILT_IN and not isinstance(error, ValueError):
+            raise
+        if type(device) in BUILT_IN or isinstance(error, ProfileError):
+            raise ConfigError(str(error)) from error
         why = f"{type(error).__name__}: {error}".splitlines()[0]
         raise ConfigError(f"device {device.id}: driver {device.driver!r} cannot be built: {why}") from error

@@ -6,7 +6,7 @@ import pytest
 
 from drivers.serial_line.gate import SerialGate
 from drivers.serial_line.tag_reader import PolledTagReader, SpeakingTagReader
-from gateway.app.devices import build_field
+from gateway.app.devices import Kept, build_field
 from gateway.runtime.clock import SystemClock
 from gateway.site import SiteFaults, load, secrets_beside
 
@@ -102,6 +102,16 @@ def test_limit_switches_on_another_device_tell_where_a_gate_without_a_position_i
     path = site_path(("gate = 101\n", lane))
     field = build_field(load(path), site_path=path, clock=SystemClock(), secrets=secrets_beside(path))
     assert field.unplaced == frozenset()
+
+
+def test_a_reader_that_speaks_after_a_change_gets_the_line_that_was_shared(site_path):
+    path = site_path()
+    secrets = secrets_beside(path)
+    before = build_field(load(path), site_path=path, clock=SystemClock(), secrets=secrets)
+    path = site_path(('"uhf-iqrfid-5102"', '"speaker"'))
+    kept = Kept(field=before, without_devices={201})
+    field = build_field(load(path), site_path=path, clock=SystemClock(), secrets=secrets, kept=kept)
+    assert field.lines == {"line": before.lines["line"]}, "the bus would keep the port from the reader"
 
 
 def test_a_reader_that_speaks_has_its_line_for_itself(site_path):
