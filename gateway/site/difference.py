@@ -130,7 +130,8 @@ def difference(before: LoadedSite, after: LoadedSite) -> Difference:
 def _field_touched(before: LoadedSite, after: LoadedSite) -> tuple[frozenset[str], frozenset[int]]:
     """Return the lines and the devices that must be rebuilt.
 
-    A listener, or a line that its devices are a part of, is rebuilt with any of them.
+    A listener, or a line that its devices are a part of, is rebuilt with any of them; so is a line for devices of
+    another family.
     """
     old, new = before.site, after.site
     links = set(_differing({link.id: link for link in old.links}, {link.id: link for link in new.links}))
@@ -138,6 +139,8 @@ def _field_touched(before: LoadedSite, after: LoadedSite) -> tuple[frozenset[str
     listening = {link.id for site in (old, new) for link in site.links if link.kind == "http-listen"}
     listening |= {device.link for device in _all_devices(old, new) if device.is_part_of_line}
     links |= {device.link for device in _all_devices(old, new) if device.id in devices} & listening
+    families = [{device.link: device.shares_as for device in site.devices} for site in (old, new)]
+    links |= _differing(*families) & families[0].keys() & families[1].keys()
     devices |= {device.id for device in _all_devices(old, new) if device.link in links}
     # A gate must not keep a position that it knows from limit switches of a device that is rebuilt.
     devices |= {lane.gate for lane in new.lanes if devices & {point.device for point in _limits_of(lane)}}

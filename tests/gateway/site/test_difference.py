@@ -77,6 +77,14 @@ def test_a_reader_of_an_osdp_line_touches_the_whole_line():
     assert (found.links, found.devices, found.lanes) == ({"osdp"}, {3, 4, 5}, {"in"})
 
 
+def test_devices_of_another_family_touch_the_line():
+    frames = barrier(2, "south") | {"driver": "serial-gate"}
+    found = changed(devices=[FIELD["devices"][0], frames, *FIELD["devices"][2:]])
+    assert (found.links, found.devices, found.lanes) == ({"south"}, {2}, {"out"})
+    found = changed(devices=[FIELD["devices"][0], barrier(2, "south", unit=3), *FIELD["devices"][2:]])
+    assert (found.links, found.devices) == (frozenset(), {2})
+
+
 @pytest.mark.parametrize("part", ["profiles", "secrets"])
 def test_a_profile_or_a_secret_with_another_content_touches_what_uses_it(part):
     name = {"profiles": "p", "secrets": "k"}[part]
