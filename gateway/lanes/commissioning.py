@@ -106,9 +106,9 @@ class Commissioning:
 
 def _watches(rules: LaneRules, *, can_stop: bool) -> tuple[tuple[CommissioningStep, _Watch | None], ...]:
     lane = rules.lane
-    waiting = [one for one in lane.inputs if one.spec.waits]
-    obstructing = [one for one in lane.inputs if one.spec.obstructs]
-    switches = [one for one in lane.inputs if not one.spec.held_by_vehicles]
+    waiting = [one for one in lane.ordered_inputs if one.spec.waits]
+    obstructing = [one for one in lane.ordered_inputs if one.spec.obstructs]
+    switches = [one for one in lane.ordered_inputs if not one.spec.held_by_vehicles]
     steps: list[tuple[CommissioningStep, _Watch | None]] = [
         (_OPEN, _Travel(GateAction.OPEN, GatePosition.OPEN)),
         (_CLOSE, _Travel(GateAction.CLOSE, GatePosition.CLOSED)),

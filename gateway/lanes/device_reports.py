@@ -305,6 +305,6 @@ def _printable(text: str) -> str:
 def _routes(lanes: Iterable[tuple[LaneSection, LaneRunner]]) -> dict[tuple[int, str], list[_Route]]:
     routes: dict[tuple[int, str], list[_Route]] = {}
     for lane, runner in lanes:
-        for one in lane.inputs:
+        for one in lane.ordered_inputs:
             routes.setdefault((one.ref.device, one.ref.point), []).append(_Route(runner, one.role, one.index))
     return routes

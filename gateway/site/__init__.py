@@ -22,6 +22,7 @@ from gateway.site.load import (
 from gateway.site.loaded import LoadedSite, load_whole
 from gateway.site.models import (
     EventsSection,
+    InputSection,
     LaneInput,
     LaneSection,
     Link,
@@ -46,6 +47,7 @@ __all__ = [
     "Fault",
     "FileAccount",
     "FleetSection",
+    "InputSection",
     "LaneInput",
     "LaneSection",
     "Link",

@@ -12,6 +12,7 @@ from drivers.settings import NamesSecret, Section
 from gateway.site.fields import marked
 from gateway.site.loaded import LoadedSite, secrets_of
 from gateway.site.models import LaneSection, PointRef, Site
+from gateway.site.roles import Role
 
 _Key = TypeVar("_Key")
 How = Literal["added", "removed", "changed"]
@@ -164,7 +165,7 @@ def _lanes_touched(before: Site, after: Site, devices: frozenset[int]) -> frozen
     lanes = set(_differing(old, new))
     renamed = _renamed(before, after)
     for lane in after.lanes:
-        if devices & set(_devices_of(lane)) or renamed & {point.device for point in lane.safety}:
+        if devices & set(_devices_of(lane)) or renamed & {point.device for point in lane.points(Role.SAFETY)}:
             lanes.add(lane.id)
     if (before.policy.command_seconds, before.policy.stale_seconds) != (
         after.policy.command_seconds,

@@ -14,6 +14,7 @@ from gateway.site.addresses import endpoint_of, is_loopback
 from gateway.site.api_section import ApiSection
 from gateway.site.fault import Fault
 from gateway.site.models import Link, Site
+from gateway.site.roles import Role
 
 _USUAL_SPEEDS = (300, 600, 1200, 1800, 2400, 4800, 9600, 14400, 19200, 28800, 38400, 57600, 76800, 115200, 230400)
 _FAST_SPEEDS = (250_000, 256_000, 460_800, 500_000, 576_000, 921_600)
@@ -138,11 +139,11 @@ def _said(line: Line | Link) -> str:
 def _lane_doubts(site: Site) -> Iterator[Fault]:
     arming: dict[tuple[int, str], int] = {}
     for index, lane in enumerate(site.lanes):
-        for number, ref in enumerate(lane.safety):
-            if ref == lane.closing:
+        for one in lane.ordered_inputs:
+            if one.role is Role.SAFETY and one.ref in lane.points(Role.CLOSING):
                 message = "is the closing loop, a safety point anyway; did you mean a photocell?"
-                yield Fault(f"lanes[{index}].safety[{number}]", message)
-        for ref in (one.ref for one in lane.inputs if one.spec.waits):
+                yield Fault(f"lanes[{index}].{one.place}", message)
+        for ref in (one.ref for one in lane.ordered_inputs if one.spec.waits):
             first = arming.setdefault((ref.device, ref.point), index)
             if first != index:
                 message = (

@@ -6,14 +6,13 @@ edit and nothing else changed.
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.domain.errors import ConfigError
-from gateway.site.toml_statements import Table, tables_of, value_range
+from gateway.site.toml_statements import Table, tables_of, toml_of, value_range
 
 Value = str | int | float | bool | None
 Window = Mapping[str, str | list[str]]
@@ -185,7 +184,9 @@ def _change(lines: list[str], tables: list[Table], place: int, edit: Edit) -> No
     subtables = [one for one in _with_subtables(tables, place)[1:] if one.name.rpartition(".")[2] in wanted]
     for one in reversed(subtables):
         del lines[one.line : one.end]
-    new = [f"{key} = {_toml(value)}" for key, value in wanted.items() if value is not None and key not in table.values]
+    new = [
+        f"{key} = {toml_of(value)}" for key, value in wanted.items() if value is not None and key not in table.values
+    ]
     lines[table.end : table.end] = new
     known = [(found, key) for key in wanted if (found := table.statement(key)) is not None]
     for statement, key in sorted(known, key=lambda one: -one[0].begin):
@@ -198,9 +199,9 @@ def _change(lines: list[str], tables: list[Table], place: int, edit: Edit) -> No
 def _replaced(lines: list[str], value: object) -> list[str]:
     """Return the lines of a statement with another value; a comment after a value of one line stays."""
     if len(lines) > 1:
-        return [f"{lines[0].partition('=')[0].rstrip()} = {_toml(value)}"]
+        return [f"{lines[0].partition('=')[0].rstrip()} = {toml_of(value)}"]
     begin, end = value_range(lines[0])
-    return [f"{lines[0][:begin]}{_toml(value)}{lines[0][end:]}"]
+    return [f"{lines[0][:begin]}{toml_of(value)}{lines[0][end:]}"]
 
 
 def _add(lines: list[str], tables: list[Table], edit: Edit) -> None:
@@ -208,23 +209,8 @@ def _add(lines: list[str], tables: list[Table], edit: Edit) -> None:
     others = [place for place, table in enumerate(tables) if table.name == edit.section and table.is_entry]
     end = _with_subtables(tables, others[-1])[-1].end if others else len(lines)
     values = {edit.key: edit.id, **edit.wanted}
-    body = [f"{key} = {_toml(value)}" for key, value in values.items() if value is not None]
+    body = [f"{key} = {toml_of(value)}" for key, value in values.items() if value is not None]
     while not others and lines and not lines[-1].strip():
         lines.pop()
         end = len(lines)
     lines[end:end] = ["", f"[[{edit.section}]]", *body, *([] if others else [""])]
-
-
-def _toml(value: object) -> str:
-    """Format a value as TOML; a list of tables gets one line for each."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        if any(isinstance(item, Mapping) for item in value):
-            return "[\n" + "".join(f"  {_toml(item)},\n" for item in value) + "]"
-        return "[" + ", ".join(map(_toml, value)) + "]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _GROUPS = (
     ("links", "link", "id"),
@@ -51,6 +51,14 @@ def name_of(place: str, names: Mapping[str, str]) -> str:
     """Return the name of the record at a place, "" for none."""
     found = _RECORD.match(place)
     return names.get(found.group(), "") if found else ""
+
+
+def moved(fault: Fault, places: Mapping[str, str]) -> Fault:
+    """Return a fault at another place if its own, or the one that it is in, has another in `places`."""
+    for place, other in places.items():
+        if fault.place == place or fault.place.startswith(f"{place}."):
+            return replace(fault, place=other + fault.place.removeprefix(place))
+    return fault
 
 
 def with_names(fault: Fault, names: Mapping[str, str]) -> Fault:

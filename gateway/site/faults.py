@@ -16,7 +16,8 @@ from gateway.domain.footage import CAMERAS_PER_WORKER
 from gateway.domain.validation_messages import words_of
 from gateway.site.addresses import Endpoint, real_line
 from gateway.site.fault import Fault, with_names
-from gateway.site.models import LaneInput, LaneSection, Link, PointRef, Site
+from gateway.site.models import LaneSection, Link, PointRef, Site
+from gateway.site.roles import Role
 
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _KINDS_OF_LINES: Mapping[LineKind, str] = {
@@ -221,31 +222,41 @@ def _lane_faults(site: Site) -> Iterator[Fault]:
                 yield Fault(f"{place}.readers[{position}]", f"{reader} is named twice")
             elif reader_lane.setdefault(reader, index) != index:
                 yield Fault(f"{place}.readers[{position}]", f"{reader} already serves lanes[{reader_lane[reader]}]")
-        first = closing_lane.setdefault(lane.closing, index)
-        if first != index:
-            message = f"is the closing loop of lanes[{first}] too: every vehicle on it would pass in both"
-            yield Fault(f"{place}.closing", message)
-        for position, ref in enumerate(lane.safety):
-            if ref in lane.safety[:position]:
-                message = (
-                    f"{ref.point!r} of device {ref.device} is listed twice; remove it, or name the point that is meant"
-                )
-                yield Fault(f"{place}.safety[{position}]", message)
+        yield from _loop_faults(place, index, lane, closing_lane)
         yield from _lane_camera_faults(site, place, lane)
-        if lane.arming == lane.closing:
-            yield Fault(f"{place}.closing", "is the same point as arming; a passage needs both loops")
         yield from _lane_way_faults(place, lane)
 
 
+def _loop_faults(place: str, index: int, lane: LaneSection, closing_lane: dict[PointRef, int]) -> Iterator[Fault]:
+    """Yield faults of loops and safety points that are named twice. `closing_lane`: the lane of each closing loop."""
+    seen: dict[Role, set[PointRef]] = {}
+    for one in lane.ordered_inputs:
+        if one.role is Role.CLOSING and closing_lane.setdefault(one.ref, index) != index:
+            message = (
+                f"is the closing loop of lanes[{closing_lane[one.ref]}] too: every vehicle on it would pass in both"
+            )
+            yield Fault(f"{place}.{one.place}", message)
+        if one.role is Role.CLOSING and one.ref in seen.get(Role.ARMING, ()):
+            yield Fault(f"{place}.{one.place}", "is the same point as arming; a passage needs both loops")
+        if one.ref in seen.setdefault(one.role, set()):
+            message = (
+                f"{one.ref.point!r} of device {one.ref.device} is listed twice; remove it,"
+                " or name the point that is meant"
+            )
+            yield Fault(f"{place}.{one.place}", message)
+        seen[one.role].add(one.ref)
+
+
 def _lane_way_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
-    if lane.direction == "two-way" and lane.far is None:
-        yield Fault(f"{place}.far", "a two-way lane needs an arming loop on each side")
-    if lane.direction != "two-way" and lane.far is not None:
-        yield Fault(f"{place}.far", "only a two-way lane has a second arming loop")
+    far = next((one for one in lane.ordered_inputs if one.role is Role.FAR), None)
+    if lane.direction == "two-way" and far is None:
+        yield Fault(f"{place}.inputs", "a two-way lane needs an arming loop on each side")
+    if lane.direction != "two-way" and far is not None:
+        yield Fault(f"{place}.{far.place}", "only a two-way lane has a second arming loop")
     if lane.direction != "two-way" and lane.far_readers:
         yield Fault(f"{place}.far_readers", "only a two-way lane has readers on two sides")
-    if lane.far is not None and lane.far in (lane.arming, lane.closing):
-        yield Fault(f"{place}.far", "is the same point as another loop of the lane")
+    if far is not None and far.ref in (*lane.points(Role.ARMING), *lane.points(Role.CLOSING)):
+        yield Fault(f"{place}.{far.place}", "is the same point as another loop of the lane")
     for position, reader in enumerate(lane.far_readers):
         if reader not in lane.readers:
             yield Fault(f"{place}.far_readers[{position}]", f"{reader} is not one of this lane's readers")
@@ -258,15 +269,16 @@ def _lane_way_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
 
 
 def _switch_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
-    loops = {one.ref for one in lane.inputs if one.spec.held_by_vehicles}
-    switches: dict[PointRef, LaneInput] = {}
-    for one in lane.inputs:
+    loops = {one.ref for one in lane.ordered_inputs if one.spec.held_by_vehicles}
+    switches = set[PointRef]()
+    for one in lane.ordered_inputs:
         if one.spec.held_by_vehicles:
             continue
         if one.ref in loops:
             yield Fault(f"{place}.{one.place}", "is the same point as a loop or safety point of the lane")
-        elif (other := switches.setdefault(one.ref, one)) is not one:
-            yield Fault(f"{place}.{one.place}", f"is the same point as {other.spec.name}")
+        elif one.ref in switches:
+            yield Fault(f"{place}.{one.place}", "is the same point as another input of the lane")
+        switches.add(one.ref)
 
 
 def _limit_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
@@ -275,7 +287,7 @@ def _limit_faults(place: str, lane: LaneSection) -> Iterator[Fault]:
         yield Fault(f"{place}.{missing}", "is missing: the gate's position needs both of its limit switches")
     if lane.closed_limit is not None and lane.closed_limit == lane.open_limit:
         yield Fault(f"{place}.open_limit", "is the same point as closed_limit")
-    others = {one.ref for one in lane.inputs}
+    others = {one.ref for one in lane.ordered_inputs}
     for field, ref in (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit)):
         if ref is not None and ref in others:
             yield Fault(f"{place}.{field}", "is the same point as another input of the lane")
@@ -294,7 +306,7 @@ def _named_devices(lane: LaneSection) -> Iterator[tuple[str, int, str]]:
     yield "gate", lane.gate, "a gate"
     for position, reader in enumerate(lane.readers):
         yield f"readers[{position}]", reader, "a reader"
-    for one in lane.inputs:
+    for one in lane.ordered_inputs:
         yield f"{one.place}.device", one.ref.device, _WITH_POINTS
     for field, extra in (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit)):
         if extra is not None:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 from gateway.domain.errors import ConfigError
 from gateway.site.fault import Fault
-from gateway.site.toml_statements import Table, tables_of
+from gateway.site.toml_statements import Table, tables_of, toml_of, value_range
 
 _KEY = "format"
 
@@ -32,6 +32,19 @@ class Renamed:
     def sentence(self) -> str:
         """Describe the change for the author of the file."""
         return f"[{self.section}] {self.old}: this setting is called {self.new} since format {self.since}"
+
+    def changes(self, raw: Mapping[str, Any]) -> bool:
+        """Return whether a file has the old key."""
+        return any(self.old in table for table in _tables(raw.get(self.section)))
+
+    def changed(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a file with the new key. If both are present, the new one counts."""
+        return {**raw, self.section: _each_table(raw[self.section], self._renamed)}
+
+    def _renamed(self, table: Mapping[str, Any]) -> dict[str, Any]:
+        if self.old not in table:
+            return {**table}
+        return {self.new: table[self.old], **{key: value for key, value in table.items() if key != self.old}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +69,77 @@ class Removed:
             found = found.get(key) if isinstance(found, Mapping) else None
         return found
 
+    def changes(self, raw: Mapping[str, Any]) -> bool:
+        """Return whether a file has the section."""
+        return self.value(raw) is not None
 
-Step = Renamed | Removed
+    def changed(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a file without the section."""
+        return _without(raw, self.section.split("."))
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Keys of a section whose tables became rows of its list `into` in format `since`.
+
+    Each row is the old table, and has the name of its old key as `kind`.
+    """
+
+    since: int
+    section: str
+    keys: tuple[str, ...]
+    into: str
+    kind: str
+
+    def sentence(self) -> str:
+        """Describe the change for the author of the file."""
+        keys = ", ".join(self.keys)
+        return f"[{self.section}] {keys}: these are rows of [[{self.section}.{self.into}]] since format {self.since}"
+
+    def changes(self, raw: Mapping[str, Any]) -> bool:
+        """Return whether a file has one of the old keys."""
+        return any(not table.keys().isdisjoint(self.keys) for table in _tables(raw.get(self.section)))
+
+    def changed(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a file with the rows."""
+        return {**raw, self.section: _each_table(raw[self.section], self._gathered)}
+
+    def rows(self, table: Mapping[str, Any]) -> list[tuple[str, object]]:
+        """Return the rows for a table's old keys, in their order, each with its old place in the table."""
+        found: list[tuple[str, object]] = []
+        for key in (key for key in table if key in self.keys):
+            value = table[key]
+            if isinstance(value, list):
+                found += [(f"{key}[{place}]", self._row(key, one)) for place, one in enumerate(value)]
+            else:
+                found.append((key, self._row(key, value)))
+        return found
+
+    def before(self, table: Mapping[str, Any]) -> list[object]:
+        """Return the rows that a table has already."""
+        kept = table.get(self.into)
+        return kept if isinstance(kept, list) else []
+
+    def _gathered(self, table: Mapping[str, Any]) -> dict[str, Any]:
+        if table.keys().isdisjoint(self.keys):
+            return {**table}
+        others = {key: value for key, value in table.items() if key not in self.keys}
+        return {**others, self.into: [*self.before(table), *(row for _, row in self.rows(table))]}
+
+    def _row(self, key: str, value: object) -> object:
+        return {self.kind: key, **value} if isinstance(value, dict) else value
+
+
+Step = Renamed | Removed | Gathered
 
 ACCOUNTS = "api.accounts"
+_INPUTS = ("arming", "far", "closing", "safety", "fire", "key_switch")
 STEPS: tuple[Step, ...] = (
     Renamed(2, "keep", "reader_days", "consumer_days"),
     Renamed(3, "lanes", "local", "key_switch"),
     Removed(4, "tracing", "traces of cards are no longer sent"),
     Removed(5, ACCOUNTS, "accounts are kept in the register, which takes over those of an older file once"),
+    Gathered(6, "lanes", _INPUTS, "inputs", "role"),
 )
 """All steps, in the order of their formats."""
 FORMAT = STEPS[-1].since
@@ -87,24 +162,33 @@ def format_fault(raw: Mapping[str, Any]) -> Fault | None:
 
 def understood(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Convert a file of any known format to the newest one."""
-    meant = {key: value for key, value in raw.items() if key != _KEY}
-    for step in _steps(raw):
-        if isinstance(step, Removed):
-            meant = _without(meant, step.section.split("."))
-        else:
-            meant[step.section] = _renamed(meant[step.section], step)
+    meant = {**raw}
+    for step, before in _steps(raw):
+        meant = step.changed(before)
+    meant.pop(_KEY, None)
     return meant
 
 
 def removed(raw: Mapping[str, Any], section: str) -> object | None:
     """Return what an older file has in a section that is gone since, None if it has none."""
-    found = (step.value(raw) for step in _steps(raw) if isinstance(step, Removed) and step.section == section)
+    found = (step.value(raw) for step, _ in _steps(raw) if isinstance(step, Removed) and step.section == section)
     return next(found, None)
+
+
+def former_places(raw: Mapping[str, Any]) -> dict[str, str]:
+    """Map places in the newest format to those in an older file, for all that has another place there."""
+    return {
+        f"{step.section}[{number}].{step.into}[{row}]": f"{step.section}[{number}].{place}"
+        for step, before in _steps(raw)
+        if isinstance(step, Gathered)
+        for number, table in enumerate(_tables(before[step.section]))
+        for row, (place, _) in enumerate(step.rows(table), start=len(step.before(table)))
+    }
 
 
 def outdated(raw: Mapping[str, Any]) -> tuple[str, ...]:
     """Return a sentence for each key of the file that has been renamed or removed."""
-    return tuple(step.sentence() for step in _steps(raw))
+    return tuple(step.sentence() for step, _ in _steps(raw))
 
 
 def rewritten(text: str) -> str:
@@ -116,29 +200,30 @@ def rewritten(text: str) -> str:
     lines = text.removeprefix("\ufeff").split(newline)
     try:
         raw = tomllib.loads("\n".join(lines))
-        tables = tables_of(lines)
+        tables_of(lines)
     except ValueError as error:
         raise ConfigError(f"the site file is not TOML: {error}") from error
-    for step in _steps(raw):
-        for table in tables:
-            if table.name == step.section and isinstance(step, Renamed):
+    steps = [step for step, _ in _steps(raw)]
+    for step in steps:
+        for table in (one for one in reversed(tables_of(lines)) if one.name == step.section):
+            if isinstance(step, Renamed):
                 _rename(lines, table, step)
-    _remove(lines, tables, {step.section for step in _steps(raw) if isinstance(step, Removed)})
+            elif isinstance(step, Gathered):
+                _gather(lines, table, step)
+    _remove(lines, tables_of(lines), {step.section for step in steps if isinstance(step, Removed)})
     _number(lines, tables_of(lines)[0])
     if _meaning("\n".join(lines)) != _filled({**understood(raw), _KEY: FORMAT}):
         raise ConfigError(f"the file cannot be rewritten; edit it by hand: {'; '.join(outdated(raw))}")
     return newline.join(lines)
 
 
-def _steps(raw: Mapping[str, Any]) -> Iterator[Step]:
-    """Yield the steps that change this file."""
+def _steps(raw: Mapping[str, Any]) -> Iterator[tuple[Step, Mapping[str, Any]]]:
+    """Yield the steps that change this file, each with the file before it."""
+    meant = raw
     for step in STEPS:
-        if step.since > raw.get(_KEY, 1) and (
-            step.value(raw) is not None
-            if isinstance(step, Removed)
-            else any(step.old in table for table in _tables(raw.get(step.section)))
-        ):
-            yield step
+        if step.since > raw.get(_KEY, 1) and step.changes(meant):
+            yield step, meant
+            meant = step.changed(meant)
 
 
 def _without(table: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
@@ -153,13 +238,10 @@ def _tables(section: object) -> tuple[Mapping[str, Any], ...]:
     return tuple(one for one in section if isinstance(one, dict)) if isinstance(section, list) else ()
 
 
-def _renamed(section: object, step: Renamed) -> object:
+def _each_table(section: object, change: Callable[[Mapping[str, Any]], dict[str, Any]]) -> object:
     if isinstance(section, list):
-        return [_renamed(one, step) for one in section]
-    if not isinstance(section, dict) or step.old not in section:
-        return section
-    # If both names are present, the new one counts.
-    return {step.new: section[step.old], **{key: value for key, value in section.items() if key != step.old}}
+        return [_each_table(one, change) for one in section]
+    return change(section) if isinstance(section, dict) else section
 
 
 def _rename(lines: list[str], table: Table, step: Renamed) -> None:
@@ -170,6 +252,31 @@ def _rename(lines: list[str], table: Table, step: Renamed) -> None:
         raise ConfigError(f"[{step.section}] has both {step.old} and {step.new}: take {step.old} away")
     line = lines[statement.begin]
     lines[statement.begin] = re.sub(rf"^(\s*)(['\"]?){step.old}\2", rf"\g<1>{step.new}", line)
+
+
+def _gather(lines: list[str], table: Table, step: Gathered) -> None:
+    """Write rows in the place of the first old key, with the comments of all."""
+    old = [one for one in table.statements if set(one.data) <= set(step.keys)]
+    if not old:
+        return
+    if table.statement(step.into) is not None:
+        raise ConfigError(f"[{step.section}] has both {step.into} and {', '.join(old[0].data)}: make one list of them")
+    rows: list[str] = []
+    for one in old:
+        rows += [] if one is old[0] else [line.strip() for line in lines[_with_comment(lines, one.begin) : one.begin]]
+        above, beside = _comments(lines[one.begin : one.end])
+        told = [f"{toml_of(row)}," for _, row in step.rows(one.data)]
+        rows += [*above, *(f"{row} {beside}".rstrip() if row is told[0] else row for row in told)]
+    for one in reversed(old[1:]):
+        del lines[_with_comment(lines, one.begin) : one.end]
+    lines[old[0].begin : old[0].end] = [f"{step.into} = [", *(f"    {row}" for row in rows), "]"]
+
+
+def _comments(lines: Sequence[str]) -> tuple[list[str], str]:
+    """Return the comments of a statement: those of its several lines, or the one beside its only line."""
+    if len(lines) == 1:
+        return [], lines[0][value_range(lines[0])[1] :].strip()
+    return [f"#{line.partition('#')[2]}" for line in lines if "#" in line], ""
 
 
 def _remove(lines: list[str], tables: Sequence[Table], sections: AbstractSet[str]) -> None:

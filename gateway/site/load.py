@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import ssl
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -19,12 +19,12 @@ from drivers.settings import NamesSecret
 from gateway.domain.errors import ConfigError
 from gateway.site.certificates import serving_context
 from gateway.site.doubts import doubts
-from gateway.site.fault import Fault, names_in, with_names
+from gateway.site.fault import Fault, moved, names_in, with_names
 from gateway.site.faults import SiteFaults, check, faults_of
 from gateway.site.fields import NamesAuthorities, marked
 from gateway.site.file_accounts import account_faults
 from gateway.site.fleet_section import is_jwt_file, is_seed
-from gateway.site.formats import format_fault, outdated, understood
+from gateway.site.formats import format_fault, former_places, outdated, understood
 from gateway.site.models import Site
 from gateway.site.profile_faults import profile_faults
 from gateway.site.secrets import Secrets
@@ -56,12 +56,13 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
     if (fault := format_fault(raw)) is not None:
         raise SiteFaults(path, (fault,))
     of_accounts = tuple(account_faults(raw))
-    raw = understood(raw)
+    raw, former = understood(raw), former_places(raw)
     secrets = secrets or secrets_beside(path)
     try:
         site = _with_whole_paths(Site.model_validate(raw), path.parent)
     except ValidationError as error:
-        raise SiteFaults(path, (*faults_of(error), *of_accounts), names=names_in(raw)) from None  # it has values
+        found = (moved(fault, former) for fault in faults_of(error))
+        raise SiteFaults(path, (*found, *of_accounts), names=names_in(raw)) from None  # it has values
     folders = profile_folders(site, path)
     faults = (
         *check(site),
@@ -72,7 +73,7 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
         *(Fault(place, words) for place, words, mark in _unusable_authorities(site) if not mark.loss),
     )
     if faults:
-        raise SiteFaults(path, faults, names=names_in(raw))
+        raise SiteFaults(path, tuple(moved(fault, former) for fault in faults), names=names_in(raw))
     return site
 
 
@@ -132,12 +133,14 @@ def unproven(site: Site, path: Path) -> Iterator[str]:
 
 
 def doubtful(site: Site, path: Path) -> Iterator[str]:
-    """Yield a sentence for each likely mistake in a valid site file."""
-    folders = profile_folders(site, path)
+    """Yield a sentence for each likely mistake in a valid site file, and for each key that was renamed or removed."""
+    folders, raw = profile_folders(site, path), _raw(path)
+    former = former_places(raw)
     names = names_in(site.model_dump(mode="json"))
     for doubt in doubts(site, partial(find_profile, folders=folders)):
-        yield str(with_names(doubt, names))
-    yield from _format_doubts(path)
+        yield str(with_names(moved(doubt, former), names))
+    for sentence in outdated(raw):
+        yield f"{sentence}; `edge-gateway check --rewrite` changes it in the file"
     for place, words, mark in _unusable_authorities(site):
         if mark.loss:
             yield f"{place}: {words}; until this is fixed {mark.loss}"
@@ -173,11 +176,12 @@ def _reader_key_faults(site: Site, secrets: Secrets) -> Iterator[Fault]:
             yield Fault(f"devices[{index}].key", f"secret {device.key!r} {error}")
 
 
-def _format_doubts(path: Path) -> Iterator[str]:
-    """Yield a warning for each key of the file that has been renamed or removed; the file is still understood."""
-    with contextlib.suppress(OSError, ValueError):  # loading the file reports these
-        for sentence in outdated(tomllib.loads(path.read_text("utf-8-sig"))):
-            yield f"{sentence}; `edge-gateway check --rewrite` changes it in the file"
+def _raw(path: Path) -> Mapping[str, Any]:
+    """Return what a site file has, nothing if it cannot be read: loading the file reports that."""
+    try:
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except (OSError, ValueError):
+        return {}
 
 
 def _unusable_authorities(site: Site) -> Iterator[tuple[str, str, NamesAuthorities]]:

@@ -164,13 +164,28 @@ class PointRef(Section):
     point: Slug
 
 
+class InputSection(PointRef):
+    """A row of `[[lanes.inputs]]`: an input of the lane. Its role says all that it means for the lane."""
+
+    role: Role = Field(
+        description="one of each, but any number with `safety`; `far`: the arming loop of leaving vehicles in a two-way"
+        " lane; `fire` opens the gate and keeps it open; `key_switch`: on while somebody works at the gate"
+    )
+
+    @property
+    def ref(self) -> PointRef:
+        """Its point."""
+        return PointRef(device=self.device, point=self.point)
+
+
 @dataclass(frozen=True, slots=True)
 class LaneInput:
-    """An input of a lane. `index`: its place among those of its role, from 0."""
+    """An input of a lane. `index`: its place among those of its role, from 0; `row`: that among all rows."""
 
     role: Role
     index: int
     ref: PointRef
+    row: int
 
     @property
     def spec(self) -> RoleSpec:
@@ -180,7 +195,7 @@ class LaneInput:
     @property
     def place(self) -> str:
         """Its place in the lane's section."""
-        return f"{self.role}[{self.index}]" if self.spec.many else self.role.value
+        return f"inputs[{self.row}]"
 
 
 class LaneSection(Section):
@@ -192,9 +207,7 @@ class LaneSection(Section):
     gate: RecordId
     readers: tuple[RecordId, ...] = ()
     cameras: tuple[RecordId, ...] = ()
-    arming: PointRef
-    closing: PointRef
-    safety: tuple[PointRef, ...] = Field(default=(), description="photocells and the like, besides the closing loop")
+    inputs: tuple[InputSection, ...] = Field(description="loops, photocells and switches, each with its role")
     closed_limit: PointRef | None = Field(
         default=None, description="on while the gate is closed, where another device than the gate's own reads that"
     )
@@ -208,12 +221,7 @@ class LaneSection(Section):
     )
     opening_seconds: float = Field(default=8, ge=1, le=120, description="until an opening counts as timed out")
     waiting_seconds: float = Field(default=30, ge=2, le=600, description="open without a vehicle until it closes")
-    far: PointRef | None = Field(default=None, description="two-way lanes: the arming loop of leaving vehicles")
     far_readers: tuple[RecordId, ...] = Field(default=(), description="those of 'readers' that stand on that side")
-    fire: PointRef | None = Field(default=None, description="opens the gate and keeps it open while it is on")
-    key_switch: PointRef | None = Field(
-        default=None, description="the gate's key switch: on while somebody works at it"
-    )
     hold_open_schedule: Name | None = Field(default=None, description="while it is open the gate is held open")
     lock_down_schedule: Name | None = Field(default=None, description="while it is open nobody is let in")
     vend: Literal["momentary", "counted", "supervised"] = "momentary"
@@ -242,21 +250,35 @@ class LaneSection(Section):
     near_plates: bool = Field(default=False, description="a misread plate may stand for the one it must be")
     doubt: LadderSection = LadderSection()
 
+    @field_validator("inputs")
+    @classmethod
+    def _one_each(cls, value: tuple[InputSection, ...]) -> tuple[InputSection, ...]:
+        found = [one.role for one in value]
+        for role, spec in ROLES.items():
+            if spec.needed and role not in found:
+                raise ValueError(f"needs an input with role {role.value!r}")
+            if not spec.many and found.count(role) > 1:
+                raise ValueError(f"only one input can have role {role.value!r}")
+        return value
+
     @property
-    def inputs(self) -> tuple[LaneInput, ...]:
-        """The lane's inputs, in the order of `ROLES`. The key of each role has the role's name."""
-        found: dict[Role, PointRef | tuple[PointRef, ...] | None] = {role: getattr(self, role) for role in ROLES}
+    def ordered_inputs(self) -> tuple[LaneInput, ...]:
+        """The lane's inputs in the order of `ROLES`."""
+        rows = {role: [row for row, one in enumerate(self.inputs) if one.role is role] for role in ROLES}
         return tuple(
-            LaneInput(role, index, ref)
-            for role, refs in found.items()
-            for index, ref in enumerate(refs if isinstance(refs, tuple) else (refs,))
-            if ref is not None
+            LaneInput(role, index, self.inputs[row].ref, row)
+            for role, found in rows.items()
+            for index, row in enumerate(found)
         )
+
+    def points(self, role: Role) -> tuple[PointRef, ...]:
+        """Return the points of the inputs with this role."""
+        return tuple(one.ref for one in self.inputs if one.role is role)
 
     @property
     def devices(self) -> tuple[int, ...]:
         """The ids of the lane's gate, readers, and devices with its points (without limit switches), the gate first."""
-        return tuple(dict.fromkeys((self.gate, *self.readers, *(one.ref.device for one in self.inputs))))
+        return tuple(dict.fromkeys((self.gate, *self.readers, *(one.ref.device for one in self.ordered_inputs))))
 
 
 class Site(Section):

@@ -94,9 +94,11 @@ _LANES = """\
 # gate = 101
 # readers = [102]
 # cameras = [201]
-# arming = { device = 101, point = "arming_loop" }
-# closing = { device = 101, point = "closing_loop" }
-# safety = [{ device = 101, point = "photocell" }]
+# inputs = [
+#     { role = "arming", device = 101, point = "arming_loop" },
+#     { role = "closing", device = 101, point = "closing_loop" },
+#     { role = "safety", device = 101, point = "photocell" },
+# ]
 """
 
 

@@ -126,11 +126,11 @@ def _source(gate: GateDevice) -> str:
 def _inputs_named_twice(place: str, lane: LaneSection, known: Mapping[int, Abilities]) -> Iterator[Fault]:
     """Yield faults for points of a lane that are the same input of a device under two names."""
     seen: dict[tuple[int, Hashable], tuple[str, str]] = {}
-    for field, ref, _ in _named_points(lane):
+    for field, ref, kind in _named_points(lane):
         device = known.get(ref.device)
         if device is None or ref.point not in device.points:
             continue
-        other, name = seen.setdefault((ref.device, device.points[ref.point]), (field, ref.point))
+        other, name = seen.setdefault((ref.device, device.points[ref.point]), (kind, ref.point))
         if name != ref.point:
             message = (
                 f"{ref.point!r} is the same input of device {ref.device} as {name!r} ({other});"
@@ -140,7 +140,7 @@ def _inputs_named_twice(place: str, lane: LaneSection, known: Mapping[int, Abili
 
 
 def _named_points(lane: LaneSection) -> Iterator[tuple[str, PointRef, str]]:
-    yield from ((one.place, one.ref, one.spec.kind) for one in lane.inputs)
+    yield from ((one.place, one.ref, one.spec.kind) for one in lane.ordered_inputs)
     yield from (
         (field, ref, "a limit switch")
         for field, ref in (("closed_limit", lane.closed_limit), ("open_limit", lane.open_limit))

@@ -37,6 +37,7 @@ class RoleSpec:
         label: its title for installers.
         name: its name in a sentence; "" where each input is named after its point.
         kind: its kind, where a sentence asks for a point of a device.
+        needed: a lane needs one.
         many: a lane may have several of them.
         waits: a vehicle that waits before the gate holds it.
         obstructs: a vehicle under the gate holds it: it must be free for a while before a close, and opens a closing
@@ -51,6 +52,7 @@ class RoleSpec:
     label: str
     name: str
     kind: str
+    needed: bool = False
     many: bool = False
     waits: bool = False
     obstructs: bool = False
@@ -68,12 +70,19 @@ class RoleSpec:
 
 ROLES: Mapping[Role, RoleSpec] = MappingProxyType(
     {
-        Role.ARMING: RoleSpec(label="Arming loop", name="the arming loop", kind="an arming loop", waits=True),
+        Role.ARMING: RoleSpec(
+            label="Arming loop", name="the arming loop", kind="an arming loop", needed=True, waits=True
+        ),
         Role.FAR: RoleSpec(
             label="Arming loop on the other side", name="the far arming loop", kind="an arming loop", waits=True
         ),
         Role.CLOSING: RoleSpec(
-            label="Closing loop", name="the closing loop", kind="a closing loop", obstructs=True, forbids_close=True
+            label="Closing loop",
+            name="the closing loop",
+            kind="a closing loop",
+            needed=True,
+            obstructs=True,
+            forbids_close=True,
         ),
         Role.SAFETY: RoleSpec(
             label="Safety point", name="", kind="a safety point", many=True, obstructs=True, forbids_close=True

@@ -6,6 +6,7 @@ adjacent.
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,6 +86,21 @@ def value_range(line: str) -> tuple[int, int]:
         except tomllib.TOMLDecodeError:
             continue
     return begin, len(line.rstrip())
+
+
+def toml_of(value: object) -> str:
+    """Format a value as TOML; a list of tables gets one line for each."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {toml_of(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        if any(isinstance(item, Mapping) for item in value):
+            return "[\n" + "".join(f"  {toml_of(item)},\n" for item in value) + "]"
+        return "[" + ", ".join(map(toml_of, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
 
 
 def _statement(lines: Sequence[str], begin: int) -> Statement:

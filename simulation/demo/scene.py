@@ -268,7 +268,9 @@ readers = [{lane.reader}]
 cameras = [{lane.camera or LANES[0].camera}]
 closes = "gateway"
 inside = "car-park"
-arming = {{ device = {points}, point = "arming_loop" }}
-closing = {{ device = {points}, point = "closing_loop" }}
-safety = [{{ device = {points}, point = "photocell" }}]
+inputs = [
+    {{ role = "arming", device = {points}, point = "arming_loop" }},
+    {{ role = "closing", device = {points}, point = "closing_loop" }},
+    {{ role = "safety", device = {points}, point = "photocell" }},
+]
 """

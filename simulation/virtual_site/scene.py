@@ -151,8 +151,10 @@ def _lane(number: int) -> dict[str, object]:
         "cameras": [900 + number],
         "closes": "gateway",
         "doubt": {"clock": "secure" if refuses_unsure_time(number) else "usual"},
-        "arming": {"device": gate, "point": ARMING},
-        "closing": {"device": gate, "point": CLOSING},
-        "safety": [{"device": of_point.get(PHOTOCELL, gate), "point": PHOTOCELL}],
-        **({"fire": {"device": of_point[FIRE], "point": FIRE}} if FIRE in of_point else {}),
+        "inputs": [
+            {"role": "arming", "device": gate, "point": ARMING},
+            {"role": "closing", "device": gate, "point": CLOSING},
+            {"role": "safety", "device": of_point.get(PHOTOCELL, gate), "point": PHOTOCELL},
+            *([{"role": "fire", "device": of_point[FIRE], "point": FIRE}] if FIRE in of_point else []),
+        ],
     }

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from gateway.domain.access import Stance
+from gateway.site import Role
 from simulation.virtual_site import observations as seen
 from simulation.virtual_site.central import OutboxAlone, usual_faults
 from simulation.virtual_site.checks import all_checks
@@ -51,7 +52,7 @@ def simulate(
         poll=plan.poll,
         clear=lane.clear_seconds,
         clear_after_loss=lane.clear_after_loss_seconds,
-        fire_lanes=frozenset(one.id for one in site.lanes if one.fire is not None),
+        fire_lanes=frozenset(one.id for one in site.lanes if one.points(Role.FIRE)),
         sure_time_lanes=frozenset(one.id for one in site.lanes if one.doubt.clock is Stance.SECURE),
         cards_with_days=cards_with_days(),
     )

@@ -59,8 +59,10 @@ def site_of(url: str) -> Site:
             "name": name,
             "gate": gate,
             "readers": [gate + 1],
-            "arming": {"device": gate, "point": "arming"},
-            "closing": {"device": gate, "point": "closing"},
+            "inputs": [
+                {"role": "arming", "device": gate, "point": "arming"},
+                {"role": "closing", "device": gate, "point": "closing"},
+            ],
             "closes": "device",
             "back_out_seconds": 1,
             "inside": name,

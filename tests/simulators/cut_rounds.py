@@ -214,8 +214,10 @@ def _site(lines: list[CutLine]) -> Site:
                     "id": line.name,
                     "name": line.name,
                     "gate": line.device_id,
-                    "arming": {"device": line.device_id, "point": "arming_loop"},
-                    "closing": {"device": line.device_id, "point": "closing_loop"},
+                    "inputs": [
+                        {"role": "arming", "device": line.device_id, "point": "arming_loop"},
+                        {"role": "closing", "device": line.device_id, "point": "closing_loop"},
+                    ],
                     "closes": "gateway",
                     "clear_seconds": _CLEAR_SECONDS,
                     "clear_after_loss_seconds": 2,

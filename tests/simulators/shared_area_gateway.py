@@ -71,8 +71,10 @@ def site_of(urls: list[str], gateway: str, *, deny: str = "deny") -> Site:
                     "direction": direction,
                     "gate": gate,
                     "readers": [gate + 1],
-                    "arming": {"device": gate, "point": "arming"},
-                    "closing": {"device": gate, "point": "closing"},
+                    "inputs": [
+                        {"role": "arming", "device": gate, "point": "arming"},
+                        {"role": "closing", "device": gate, "point": "closing"},
+                    ],
                     "closes": "device",
                     "back_out_seconds": 1,
                     "waiting_seconds": 2,

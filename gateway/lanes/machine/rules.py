@@ -81,7 +81,7 @@ class LaneRules:
 
     def __post_init__(self) -> None:
         """Name each input once: the machine needs them at each step."""
-        object.__setattr__(self, "inputs", tuple(self._named(one) for one in self.lane.inputs))
+        object.__setattr__(self, "inputs", tuple(self._named(one) for one in self.lane.ordered_inputs))
 
     @classmethod
     def of(cls, site: Site, lane: LaneSection, *, boot: str, has_position: bool = True) -> LaneRules:
@@ -118,8 +118,8 @@ class LaneRules:
 def _safety_names(site: Site, lane: LaneSection) -> tuple[str, ...]:
     """Return the names of the lane's safety points; with their device where two points have the same name."""
     devices = {device.id: device.name for device in site.devices}
-    points = [ref.point for ref in lane.safety]
+    points = [ref.point for ref in lane.points(Role.SAFETY)]
     return tuple(
         ref.point if points.count(ref.point) == 1 else f"{ref.point} of {devices.get(ref.device, ref.device)}"
-        for ref in lane.safety
+        for ref in lane.points(Role.SAFETY)
     )

@@ -7,7 +7,7 @@ from gateway.site import Site, load, unproven
 
 
 def test_each_kind_is_counted():
-    point = {"device": 1, "point": "x"}
+    inputs = [{"role": role, "device": 1, "point": "x"} for role in ("arming", "closing")]
     site = Site.model_validate(
         {
             "site": {"name": "North"},
@@ -17,7 +17,7 @@ def test_each_kind_is_counted():
                 {"id": 1, "name": "g", "driver": "modbus-gate", "link": "a", "profile": "p"},
                 {"id": 2, "name": "r", "driver": "serial-reader", "link": "b"},
             ],
-            "lanes": [{"id": "l", "name": "l", "gate": 1, "arming": point, "closing": point}],
+            "lanes": [{"id": "l", "name": "l", "gate": 1, "inputs": inputs}],
         }
     )
     assert summary(site) == (

@@ -130,16 +130,8 @@ class Script:
         """A lane after its first polls: everything free, gate closed."""
         self.at -= self.rules.lane.clear_after_loss_seconds
         self.do(m.GateRegained())
-        self.arming(PointState.OFF)
-        self.closing(PointState.OFF)
-        for index in range(len(self.rules.lane.safety)):
-            self.safety(PointState.OFF, index)
-        if self.rules.two_way:
-            self.far(PointState.OFF)
-        if self.rules.lane.fire is not None:
-            self.fire(PointState.OFF)
-        if self.rules.lane.key_switch is not None:
-            self.key_switch(PointState.OFF)
+        for one in self.rules.inputs:
+            self.do(m.InputReported(one.role, PointState.OFF, self.at, one.index))
         self.gate(GatePosition.CLOSED)
         self.wait(self.rules.lane.clear_after_loss_seconds)
         self.out.clear()

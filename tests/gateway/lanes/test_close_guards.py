@@ -1,11 +1,9 @@
 """Each input that forbids a close, alone: no close goes out because of it, and one goes out as soon as it is clear.
 
-The cases are all inputs of `points_that_forbid`, in a lane whose section sets every input that there is.
+The cases are all inputs of `points_that_forbid`, in a lane that has an input of every role.
 """
 
 from __future__ import annotations
-
-from typing import get_args
 
 import pytest
 from lane_rules import changed, lane_rules
@@ -16,29 +14,23 @@ from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.safety import points_that_forbid, polled_near_a_close
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.points import lane_points
-from gateway.site import LaneSection, PointRef, Role
+from gateway.site import ROLES, PointRef, Role
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN
 STALE, NEVER_STALE = 2.0, 60.0
 POLL = 0.5
 
 
-def is_list(field):
-    return get_args(field.annotation)[1:] == (...,)
-
-
 INPUTS = {
-    name: tuple(PointRef(device=number + more, point="x") for more in ((0, 100) if is_list(field) else (0,)))
-    for number, (name, field) in enumerate(LaneSection.model_fields.items(), start=200)
-    if PointRef in (field.annotation, *get_args(field.annotation))
+    role: tuple(PointRef(device=number + more, point="x") for more in ((0, 100) if ROLES[role].many else (0,)))
+    for number, role in enumerate(Role, start=200)
 }
-"""References of their own for each input that a lane's section can name; two where it names a list."""
-FIELDS = {name: refs if is_list(LaneSection.model_fields[name]) else refs[0] for name, refs in INPUTS.items()}
-RULES = lane_rules(safety_points=2, direction="two-way", **FIELDS)
+"""References of their own for an input of each role; two where a lane can have several."""
+RULES = lane_rules(safety_points=2, direction="two-way", **{role.value: refs for role, refs in INPUTS.items()})
 GUARDS = points_that_forbid(RULES, LaneState())
-NO_GUARDS = ("arming", "far", "closed_limit", "open_limit")
-"""Inputs that do not forbid a close: the vehicle waits before the gate, or the position tells the same."""
-SWITCHES = ("fire", "key_switch")
+NO_GUARDS = (Role.ARMING, Role.FAR)
+"""Inputs that do not forbid a close: the vehicle waits before the gate."""
+SWITCHES = (Role.FIRE, Role.KEY_SWITCH)
 """Inputs that forbid a close, but that no vehicle holds."""
 
 

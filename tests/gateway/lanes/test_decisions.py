@@ -36,8 +36,10 @@ SITE = {
             "id": "in",
             "name": "In",
             "gate": 101,
-            "arming": {"device": 101, "point": "a"},
-            "closing": {"device": 101, "point": "b"},
+            "inputs": [
+                {"role": "arming", "device": 101, "point": "a"},
+                {"role": "closing", "device": 101, "point": "b"},
+            ],
             "inside": "garage",
             "schedule": "day",
             "doubt": {"no_cards": "open"},

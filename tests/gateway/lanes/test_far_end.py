@@ -188,7 +188,11 @@ async def test_first_person_who_passes_after_a_restart_opens_the_area_to_others(
 @pytest.mark.usefixtures("soon_lost")
 async def test_lane_whose_arming_loop_is_unknown_is_unable_and_a_card_there_is_told_as_a_warning(far_end, tmp_path):
     barrier, modbus, port = far_end
-    wishes = {"lane": {"arming": {"device": INPUTS, "point": "arming_loop"}}, "cards": (card("7"),)}
+    inputs = [
+        {"role": "arming", "device": INPUTS, "point": "arming_loop"},
+        {"role": "closing", "device": GATE, "point": "closing_loop"},
+    ]
+    wishes = {"lane": {"inputs": inputs}, "cards": (card("7"),)}
     async with alive(tmp_path, barrier=barrier, port=port, **wishes) as lane:
         await lane.sees(lambda shown: not shown.unable)
         modbus.misbehave(2, Misbehaviour(deaf=True))

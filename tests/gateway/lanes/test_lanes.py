@@ -59,11 +59,13 @@ SITE = Site.model_validate(
                 "direction": "two-way",
                 "gate": 101,
                 "readers": [102],
-                "arming": {"device": 101, "point": "near"},
-                "far": {"device": 101, "point": "far"},
-                "closing": {"device": 101, "point": "under"},
-                "fire": {"device": 101, "point": "fire"},
-                "key_switch": {"device": 101, "point": "key"},
+                "inputs": [
+                    {"role": "arming", "device": 101, "point": "near"},
+                    {"role": "far", "device": 101, "point": "far"},
+                    {"role": "closing", "device": 101, "point": "under"},
+                    {"role": "fire", "device": 101, "point": "fire"},
+                    {"role": "key_switch", "device": 101, "point": "key"},
+                ],
                 "closes": "gateway",
             }
         ],
@@ -241,7 +243,7 @@ async def test_ages_survive_a_setting_of_the_clock(house):
 
 async def test_a_reading_of_each_input_reaches_the_lane_in_its_role(tmp_path, monkeypatch):
     wired = SITE.model_dump(mode="json", exclude_unset=True)
-    wired["lanes"][0]["safety"] = [{"device": 101, "point": "beam"}]
+    wired["lanes"][0]["inputs"].append({"role": "safety", "device": 101, "point": "beam"})
     async with alive(tmp_path, site=Site.model_validate(wired)) as house:
         posted = []
         monkeypatch.setattr(LaneRunner, "post", lambda runner, event: posted.append(event))

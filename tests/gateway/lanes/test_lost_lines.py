@@ -182,8 +182,10 @@ def _site(gate_url, inputs_url, lane):
                     "id": "main",
                     "name": "Main",
                     "gate": 101,
-                    "arming": {"device": 102, "point": "arming_loop"},
-                    "closing": {"device": 102, "point": "closing_loop"},
+                    "inputs": [
+                        {"role": "arming", "device": 102, "point": "arming_loop"},
+                        {"role": "closing", "device": 102, "point": "closing_loop"},
+                    ],
                     "closed_limit": {"device": 102, "point": "input_7"},
                     "open_limit": {"device": 102, "point": "input_8"},
                     "closes": "gateway",

@@ -66,6 +66,7 @@ class LaneLife(RuleBasedStateMachine):
         own, two_way, vend = shape
         closes = "device" if own and vend == "momentary" else "gateway"
         self.shape = {"closes": closes, "direction": "two-way" if two_way else "entry", "vend": vend}
+        self.shape |= {"far": POINT} if two_way else {}
         self.restart()
         self.all_free()
         self.gate(GatePosition.CLOSED)

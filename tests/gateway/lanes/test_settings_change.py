@@ -61,7 +61,7 @@ def test_somebody_under_the_gate_or_a_fire_keeps_it(lane):
 
 
 def test_a_vehicle_that_leaves_over_the_far_loop_keeps_it(make_script, rules):
-    lane = make_script(changed(rules, direction="two-way", far_readers=frozenset({103})))
+    lane = make_script(changed(rules, direction="two-way", far=POINT, far_readers=frozenset({103})))
     lane.ready()
     lane.let_in()
     lane.closing(ON)
@@ -135,7 +135,7 @@ def test_afterwards_nothing_is_known_and_no_close_is_sent(lane, action):
     assert len(lane.sent) == sent
     for role in (Role.ARMING, Role.CLOSING):
         lane.do(m.InputReported(role, OFF, lane.at))
-    for index in range(len(lane.rules.lane.safety)):
+    for index in range(len(lane.rules.lane.points(Role.SAFETY))):
         lane.safety(OFF, index)
     lane.wait(lane.rules.lane.clear_after_loss_seconds + 5)
     assert lane.actions()[sent:] in ([], [GateAction.CLOSE])

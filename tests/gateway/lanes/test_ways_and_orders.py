@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from lane_rules import changed
+from lane_rules import POINT, changed
 
 from drivers.contract import Feedback, GatePosition, PointState
 from gateway.domain.access import AccessRules, decide
@@ -33,7 +33,7 @@ def make_lane(rules, make_script):
 
 @pytest.fixture
 def two_way(make_lane):
-    return make_lane(direction="two-way", far_readers=frozenset({103}))
+    return make_lane(direction="two-way", far=POINT, far_readers=frozenset({103}))
 
 
 def ends(lane):

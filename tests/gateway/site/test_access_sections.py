@@ -15,8 +15,10 @@ LANE = {
     "id": "in",
     "name": "In",
     "gate": 101,
-    "arming": {"device": 101, "point": "a"},
-    "closing": {"device": 101, "point": "b"},
+    "inputs": [
+        {"role": "arming", "device": 101, "point": "a"},
+        {"role": "closing", "device": 101, "point": "b"},
+    ],
 }
 SITE = {
     "site": {"name": "North"},

@@ -22,8 +22,8 @@ def osdp(number, address):
 
 
 def lane(name, gate, **more):
-    point = {"device": gate, "point": "arming_loop"}
-    return {"id": name, "name": name.title(), "gate": gate, "arming": point, "closing": point} | more
+    inputs = [{"role": role, "device": gate, "point": "arming_loop"} for role in ("arming", "closing")]
+    return {"id": name, "name": name.title(), "gate": gate, "inputs": inputs} | more
 
 
 FIELD = {

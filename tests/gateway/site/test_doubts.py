@@ -36,9 +36,11 @@ windows = [{ days = ["mon"], start = "06:00", end = "18:00" }, { days = ["tue"],
 id = "in"
 name = "In"
 gate = 101
-arming = { device = 102, point = "arming_loop" }
-closing = { device = 102, point = "closing_loop" }
-safety = [{ device = 102, point = "photocell" }]
+inputs = [
+    { role = "arming", device = 102, point = "arming_loop" },
+    { role = "closing", device = 102, point = "closing_loop" },
+    { role = "safety", device = 102, point = "photocell" },
+]
 """
 SECOND = """
 [[devices]]
@@ -53,8 +55,10 @@ unit = 3
 id = "out"
 name = "Out"
 gate = 103
-arming = { device = 102, point = "arming_loop" }
-closing = { device = 102, point = "input_8" }
+inputs = [
+    { role = "arming", device = 102, point = "arming_loop" },
+    { role = "closing", device = 102, point = "input_8" },
+]
 """
 CENTRAL = """
 [central]
@@ -102,7 +106,7 @@ def test_a_good_site_raises_no_doubt(tmp_path, monkeypatch):
         (
             'point = "photocell"',
             'point = "closing_loop"',
-            "lanes[0].safety[0] (lane in): is the closing loop, a safety point anyway; did you mean a photocell?",
+            "lanes[0].inputs[2] (lane in): is the closing loop, a safety point anyway; did you mean a photocell?",
         ),
         (
             'end = "18:00"',

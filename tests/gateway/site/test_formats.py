@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from gateway.cli.app import Invocation, app
 from gateway.domain.errors import ConfigError
 from gateway.site import SiteFaults, doubtful, load, load_whole, secrets_beside
-from gateway.site.formats import FORMAT, STEPS, rewritten, understood
+from gateway.site.formats import FORMAT, STEPS, former_places, rewritten, understood
 
 OLD = """\
 # My site.
@@ -60,21 +60,87 @@ def test_it_is_rewritten_with_its_comments_and_the_old_one_is_kept(old):
     assert old.read_text() == text
 
 
-def test_the_key_switch_of_each_lane_had_another_name():
-    text = """\
+WIRED = """\
 [[lanes]]
 id = "entry"
 local = { device = 1, point = "key" } # locked
+# The loops.
+arming = { device = 1, point = "a" }
+gate = 1
+  # under the gate
+  closing = { device = 1, point = "c" }   # 2 m
+safety = [
+  { device = 1, point = "high" }, # for lorries
+  { device = 2, point = "low" },
+]
+closes = "device"
+
+[lanes.doubt]
+no_cards = "open"
+
 [[lanes]]
 id = "exit"
+inputs = [{ role = "arming", device = 3, point = "a" }]
+
 [[lanes]]
 id = "yard"
-local = { device = 2, point = "key" }
+arming = { device = 2, point = "a" }
 """
-    assert rewritten(text) == f"format = {FORMAT}\n\n" + text.replace("local", "key_switch")
-    assert [lane.get("key_switch") for lane in understood(tomllib.loads(text))["lanes"]] == [
-        {"device": 1, "point": "key"}, None, {"device": 2, "point": "key"},
-    ]  # fmt: skip
+
+
+def test_inputs_of_a_lane_become_rows_with_their_comments():
+    assert (
+        rewritten(WIRED)
+        == f"""\
+format = {FORMAT}
+
+[[lanes]]
+id = "entry"
+inputs = [
+    {{ role = "key_switch", device = 1, point = "key" }}, # locked
+    # The loops.
+    {{ role = "arming", device = 1, point = "a" }},
+    # under the gate
+    {{ role = "closing", device = 1, point = "c" }}, # 2 m
+    # for lorries
+    {{ role = "safety", device = 1, point = "high" }},
+    {{ role = "safety", device = 2, point = "low" }},
+]
+gate = 1
+closes = "device"
+
+[lanes.doubt]
+no_cards = "open"
+
+[[lanes]]
+id = "exit"
+inputs = [{{ role = "arming", device = 3, point = "a" }}]
+
+[[lanes]]
+id = "yard"
+inputs = [
+    {{ role = "arming", device = 2, point = "a" }},
+]
+"""
+    )
+
+
+def test_places_of_inputs_in_an_older_file_are_those_of_its_keys():
+    places = former_places(tomllib.loads(WIRED))
+    assert [places[f"lanes[0].inputs[{row}]"] for row in range(5)] == [
+        f"lanes[0].{key}" for key in ("key_switch", "arming", "closing", "safety[0]", "safety[1]")
+    ]
+    assert places["lanes[2].inputs[0]"] == "lanes[2].arming"
+    assert len(places) == 6
+
+
+@pytest.mark.parametrize(
+    "lane",
+    ['arming = { device = 1, point = "a" }\ninputs = []', 'arming.device = 1\narming.point = "a"', "[lanes.arming]"],
+)
+def test_inputs_in_other_forms_are_left_to_a_person(lane):
+    with pytest.raises(ConfigError, match=r"make one list of them|edit it by hand"):
+        rewritten(f"[[lanes]]\n{lane}\n")
 
 
 TRACED = """\

@@ -11,7 +11,11 @@ from gateway.site.faults import faults_of
 POINT = {"device": 101, "point": "x"}
 
 
-def site(**lane) -> Site:
+def row(role, point="x", device=101):
+    return {"role": role, "device": device, "point": point}
+
+
+def site(*inputs, **lane) -> Site:
     return Site.model_validate(
         {
             "site": {"name": "North"},
@@ -26,8 +30,7 @@ def site(**lane) -> Site:
                     "name": "Main",
                     "gate": 101,
                     "readers": [102],
-                    "arming": {"device": 101, "point": "arming"},
-                    "closing": {"device": 101, "point": "closing"},
+                    "inputs": [row("arming", "arming"), row("closing", "closing"), *inputs],
                     **lane,
                 }
             ],
@@ -37,11 +40,11 @@ def site(**lane) -> Site:
 
 def test_lane_with_everything_is_sound_and_reaches_the_rules():
     whole = site(
+        row("far"),
+        row("fire", "fire"),
+        row("key_switch", "key"),
         direction="two-way",
-        far=POINT,
         far_readers=[102],
-        fire={"device": 101, "point": "fire"},
-        key_switch={"device": 101, "point": "key"},
         vend="counted",
         closes="gateway",
         held_open_seconds=135,
@@ -53,31 +56,35 @@ def test_lane_with_everything_is_sound_and_reaches_the_rules():
     assert (rules.lane.far_readers, rules.lane.held_open_seconds) == ((102,), 135)
 
 
+TWO_WAY = {"direction": "two-way"}
+
+
 @pytest.mark.parametrize(
-    ("lane", "place"),
+    ("inputs", "lane", "place"),
     [
-        ({"direction": "two-way"}, "lanes[0].far"),
-        ({"far": POINT}, "lanes[0].far"),
-        ({"closed_limit": POINT}, "lanes[0].open_limit"),
-        ({"open_limit": POINT}, "lanes[0].closed_limit"),
-        ({"closed_limit": POINT, "open_limit": POINT}, "lanes[0].open_limit"),
-        ({"closed_limit": {"device": 101, "point": "arming"}, "open_limit": POINT}, "lanes[0].closed_limit"),
-        ({"pin": True}, "lanes[0].pin"),
-        ({"far_readers": [102]}, "lanes[0].far_readers"),
-        ({"direction": "two-way", "far": {"device": 101, "point": "arming"}}, "lanes[0].far"),
-        ({"direction": "two-way", "far": POINT, "far_readers": [103]}, "lanes[0].far_readers[0]"),
-        ({"fire": {"device": 101, "point": "closing"}}, "lanes[0].fire"),
-        ({"fire": POINT, "key_switch": POINT}, "lanes[0].key_switch"),
-        ({"fire": {"device": 109, "point": "x"}}, "lanes[0].fire.device"),
-        ({"key_switch": {"device": 102, "point": "x"}}, "lanes[0].key_switch.device"),
-        ({"vend": "counted", "closes": "device"}, "lanes[0].vend"),
-        ({"vend": "supervised"}, "lanes[0].vend"),
-        ({"hold_open_schedule": "rush"}, "lanes[0].hold_open_schedule"),
-        ({"lock_down_schedule": "night"}, "lanes[0].lock_down_schedule"),
+        ((), TWO_WAY, "lanes[0].inputs"),
+        ((row("far"),), {}, "lanes[0].inputs[2]"),
+        ((), {"closed_limit": POINT}, "lanes[0].open_limit"),
+        ((), {"open_limit": POINT}, "lanes[0].closed_limit"),
+        ((), {"closed_limit": POINT, "open_limit": POINT}, "lanes[0].open_limit"),
+        ((), {"closed_limit": {"device": 101, "point": "arming"}, "open_limit": POINT}, "lanes[0].closed_limit"),
+        ((), {"pin": True}, "lanes[0].pin"),
+        ((), {"far_readers": [102]}, "lanes[0].far_readers"),
+        ((row("far", "arming"),), TWO_WAY, "lanes[0].inputs[2]"),
+        ((row("far"),), TWO_WAY | {"far_readers": [103]}, "lanes[0].far_readers[0]"),
+        ((row("fire", "closing"),), {}, "lanes[0].inputs[2]"),
+        ((row("fire"), row("key_switch")), {}, "lanes[0].inputs[3]"),
+        ((row("safety"), row("safety")), {}, "lanes[0].inputs[3]"),
+        ((row("fire", device=109),), {}, "lanes[0].inputs[2].device"),
+        ((row("key_switch", device=102),), {}, "lanes[0].inputs[2].device"),
+        ((), {"vend": "counted", "closes": "device"}, "lanes[0].vend"),
+        ((), {"vend": "supervised"}, "lanes[0].vend"),
+        ((), {"hold_open_schedule": "rush"}, "lanes[0].hold_open_schedule"),
+        ((), {"lock_down_schedule": "night"}, "lanes[0].lock_down_schedule"),
     ],
 )
-def test_what_does_not_go_together_is_named_with_its_place(lane, place):
-    assert [fault.place for fault in check(site(**lane))] == [place]
+def test_what_does_not_go_together_is_named_with_its_place(inputs, lane, place):
+    assert [fault.place for fault in check(site(*inputs, **lane))] == [place]
 
 
 @pytest.mark.parametrize(

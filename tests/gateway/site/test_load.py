@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from drivers.kinds import built_in
 from gateway.site import Secrets, Site, SiteFaults, check, find_profile, load, profile_folders
 from gateway.site.faults import faults_of
+from gateway.site.formats import understood
 
 GOOD = """
 [site]
@@ -508,7 +509,8 @@ def test_a_file_that_is_not_there_is_one_fault(tmp_path):
 def test_the_sites_own_profiles_come_first(place):
     (place / "mine").mkdir()
     (place / "mine" / "barrier.toml").touch()
-    site = Site.model_validate(tomllib.loads(changed(('name = "North"', 'name = "North"\nprofiles = "mine"'))))
+    raw = tomllib.loads(changed(('name = "North"', 'name = "North"\nprofiles = "mine"')))
+    site = Site.model_validate(understood(raw))
     folders = profile_folders(site, place / "site.toml")
     assert find_profile("barrier", folders) == place / "mine" / "barrier.toml"
     assert check(site) == ()
@@ -554,7 +556,7 @@ def test_whatever_is_written_it_is_judged(data):
             break
     before = copy.deepcopy(raw)
     try:
-        check(Site.model_validate(raw))
+        check(Site.model_validate(understood(raw)))
     except ValidationError as error:
         told = list(faults_of(error))
         assert told

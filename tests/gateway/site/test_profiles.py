@@ -245,7 +245,7 @@ close = { write = "coil", address = 1 }
     [
         (
             ("beam", "curtain"),
-            "'curtain' is the same input of device 101 as 'beam' (safety[0]); name the input that is meant",
+            "'curtain' is the same input of device 101 as 'beam' (a safety point); name the input that is meant",
         ),
         (("beam", "edge"), None),
         (("beam",), None),

@@ -1,16 +1,23 @@
-"""The table of roles: the rows do not contradict themselves, and each has its key in the site file."""
+"""The table of roles does not contradict itself, and a lane has the inputs that it needs."""
 
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
-from gateway.site import ROLES, LaneInput, LaneSection, PointRef, Role
+from gateway.site import ROLES, LaneSection, PointRef, Role
+from gateway.site.faults import faults_of
 
 EACH = pytest.mark.parametrize("role", Role)
 
 
 def point(number):
     return PointRef(device=101, point=f"x{number}")
+
+
+def with_inputs(*roles):
+    rows = [{"role": role, "device": 101, "point": f"x{number}"} for number, role in enumerate(roles)]
+    return LaneSection.model_validate({"id": "in", "name": "In", "gate": 101, "inputs": rows})
 
 
 def test_each_role_has_a_row():
@@ -33,12 +40,22 @@ def test_only_an_input_named_after_its_point_may_be_there_several_times(role):
 
 
 def test_inputs_of_a_lane_come_in_the_order_of_the_table():
-    keys = {role: (point(1), point(2)) if ROLES[role].many else point(role) for role in reversed(Role)}
-    lane = LaneSection(id="in", name="In", gate=101, **keys)
-    assert [one.role for one in lane.inputs if one.index == 0] == list(ROLES)
-    assert [one.place for one in lane.inputs if one.role is Role.SAFETY] == ["safety[0]", "safety[1]"]
+    lane = with_inputs(*reversed(Role), Role.SAFETY)
+    assert [one.role for one in lane.ordered_inputs if one.index == 0] == list(ROLES)
+    safety = [(one.index, one.ref, one.place) for one in lane.ordered_inputs if one.role is Role.SAFETY]
+    assert safety == [(0, point(2), "inputs[2]"), (1, point(6), "inputs[6]")]
 
 
-def test_input_that_is_not_there_is_left_out():
-    lane = LaneSection(id="in", name="In", gate=101, arming=point(1), closing=point(2))
-    assert lane.inputs == (LaneInput(Role.ARMING, 0, point(1)), LaneInput(Role.CLOSING, 0, point(2)))
+@pytest.mark.parametrize(
+    ("roles", "told"),
+    [
+        ((Role.ARMING,), "inputs: needs an input with role 'closing'"),
+        ((Role.ARMING, Role.CLOSING, Role.ARMING), "inputs: only one input can have role 'arming'"),
+        ((Role.ARMING, Role.CLOSING, "shutter"), "inputs[2].role: must be 'arming', 'far', 'closing', 'safety'"),
+    ],
+)
+def test_rows_that_make_no_lane_are_told_with_their_place(roles, told):
+    with pytest.raises(ValidationError) as caught:
+        with_inputs(*roles)
+    (fault,) = faults_of(caught.value)
+    assert str(fault).startswith(told)

@@ -26,8 +26,10 @@ SITE = Site.model_validate(
                 "readers": [102],
                 "inside": "garage",
                 "cameras": [201],
-                "arming": {"device": 101, "point": "arming"},
-                "closing": {"device": 101, "point": "closing"},
+                "inputs": [
+                    {"role": "arming", "device": 101, "point": "arming"},
+                    {"role": "closing", "device": 101, "point": "closing"},
+                ],
             }
         ],
         "cameras": [{"id": 201, "name": "Entry overview", "url": "rtsp://127.0.0.1/one"}],
