@@ -66,12 +66,7 @@ class Gateway:
         self.field = RunningField(field=field, progress=progress)
         self.lanes = lanes = Lanes(
             site=site,
-            gates=field.gates,
-            showing=field.showing,
-            stoppable=field.stoppable,
-            unplaced=field.unplaced,
-            drivers=field.drivers,
-            limits=field.limits,
+            field=field,
             store=store,
             clock=clock,
             progress=progress,

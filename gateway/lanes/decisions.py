@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -73,38 +73,41 @@ class PinTries:
         self._wrong.pop(card_id, None)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecisionContext:
+    """Parts of a site that the decisions of all its lanes stand on.
+
+    Attributes:
+        cards: the card file.
+        areas: the numbers of vehicles by area.
+        clock: the monotonic clock and the wall clock.
+        recording: tells whether records can be written now.
+        has_central: whether central keeps the card list, which can therefore be out of date.
+        pin_tries: the wrong PINs by card.
+        granted_vehicles: returns the granted vehicles of all lanes.
+        grants: returns the grants of a lane by its id.
+    """
+
+    cards: Cards
+    areas: Areas
+    clock: Clock
+    recording: Callable[[], bool]
+    has_central: bool
+    pin_tries: PinTries
+    granted_vehicles: Callable[[], Iterable[Coming]]
+    grants: Callable[[str], LaneGrants]
+
+
 class Decisions:
     """The decisions of one lane. `at_once` never waits; `looked_up` waits for the card file, at most a second."""
 
-    def __init__(
-        self,
-        *,
-        rules: Mapping[str, AccessRules],
-        cards: Cards,
-        areas: Areas,
-        clock: Clock,
-        recording: Callable[[], bool],
-        has_central: bool,
-        pin_tries: PinTries,
-        granted_vehicles: Callable[[], Iterable[Coming]],
-        second_within: float,
-        grants: Callable[[str], LaneGrants],
-    ) -> None:
-        """`rules` are by direction, "entry" and "exit". `recording` tells whether records can be written now.
+    def __init__(self, context: DecisionContext, *, rules: Mapping[str, AccessRules], second_within: float) -> None:
+        """`rules` are by direction, "entry" and "exit".
 
-        `has_central`: central keeps the card list, which can therefore be out of date. `granted_vehicles` returns those
-        of all lanes, `grants` the grants of a lane by its id. A first credential waits `second_within` seconds for its
-        second.
+        A first credential waits `second_within` seconds for its second.
         """
-        self._grants = grants
+        self._context = context
         self._rules = rules
-        self._cards = cards
-        self._areas = areas
-        self._clock = clock
-        self._recording = recording
-        self._has_central = has_central
-        self._pin_tries = pin_tries
-        self._granted_vehicles = granted_vehicles
         self._second_within = second_within
         self._first: tuple[Stamp, Card, float] | None = None
 
@@ -122,13 +125,14 @@ class Decisions:
 
         `apart`: the other gateways of shared areas were asked, and did not answer.
         """
-        cards = self._cards.at_once(wanted.credential.aliases())
+        cards = self._context.cards.at_once(wanted.credential.aliases())
         if cards == () and (others := wanted.credential.other_spellings()):
-            cards = self._cards.at_once(others)
+            cards = self._context.cards.at_once(others)
         if cards is None:
             return None
-        plates = self._cards.at_once(_aliases(wanted.plates)) if wanted.plates else ()
-        near = self._cards.near_at_once(wanted.credential.plate) if wanted.credential.plate and not cards else ()
+        known, plate = self._context.cards, wanted.credential.plate
+        plates = known.at_once(_aliases(wanted.plates)) if wanted.plates else ()
+        near = known.near_at_once(plate) if plate and not cards else ()
         return self._judge(wanted, cards, plates or (), near or (), apart=apart)
 
     async def looked_up(self, wanted: m.Decide, *, apart: bool = False) -> Decision:
@@ -144,7 +148,7 @@ class Decisions:
 
     def claim(self, wanted: m.Decide, decision: Decision) -> OwnClaim | None:
         """Begin to claim what was just granted among the gateways of a shared area; None if there is no need."""
-        shared, rules = self._areas.shared, self._rules[wanted.direction]
+        shared, rules = self._context.areas.shared, self._rules[wanted.direction]
         if shared is None or not decision.granted:
             return None
         entered = rules.areas.get(rules.way.enters)
@@ -155,7 +159,7 @@ class Decisions:
 
         The card has waited since `since` (monotonic), and waits `claim_ms` in all: the last moments are for the rule.
         """
-        shared = self._areas.shared
+        shared = self._context.areas.shared
         if shared is None or claim is None:
             return decision
         until = since + shared.claim_seconds - _BY_THE_RULE_SECONDS
@@ -188,7 +192,7 @@ class Decisions:
             noted.append((EventKind.PIN_LOCKED, text))
         if not noted:
             return
-        stamp, shown = self._clock.wall(), without_code(wanted.credential, decision.card).shown()
+        stamp, shown = self._context.clock.wall(), without_code(wanted.credential, decision.card).shown()
         for kind, text in noted:
             event = Event(
                 kind=kind,
@@ -211,17 +215,17 @@ class Decisions:
         left = rules.areas.get(rules.way.leaves)
         shared = left is not None and left.shared
         movement = Movement(rules.way, passage.ended_at, holder=passage.holder, opens=passage.opens, shared=shared)
-        self._areas.move(movement)
+        self._context.areas.move(movement)
         return replace(entry, movements=(*entry.movements, movement))
 
     def release(self, claim: str) -> None:
         """Give a claim back that nobody used."""
-        if self._areas.shared is not None:
-            self._areas.shared.release(claim)
+        if self._context.areas.shared is not None:
+            self._context.areas.shared.release(claim)
 
     def teller(self, entry: Entry) -> Callable[[], None] | None:
         """Return what tells an entry's movements to the other gateways once it is on disk; None for nothing to tell."""
-        shared = self._areas.shared
+        shared = self._context.areas.shared
         if shared is None or not entry.movements:
             return None
         return lambda: shared.moved(entry.movements)
@@ -231,9 +235,9 @@ class Decisions:
         if decision.card is None:
             return False
         if decision.reason is Reason.WRONG_PIN:
-            return self._pin_tries.wrong(decision.card.card_id, self._clock.monotonic())
+            return self._context.pin_tries.wrong(decision.card.card_id, self._context.clock.monotonic())
         if decision.granted:
-            self._pin_tries.right(decision.card.card_id)
+            self._context.pin_tries.right(decision.card.card_id)
         return False
 
     async def _found(self, wanted: m.Decide) -> tuple[tuple[Card, ...], tuple[Card, ...], tuple[NearPlate, ...]]:
@@ -241,10 +245,10 @@ class Decisions:
 
         Raises StoreError.
         """
-        cards = await self._cards.matching(wanted.credential.aliases())
-        cards = cards or await self._cards.matching(wanted.credential.other_spellings())
-        plates = await self._cards.matching(_aliases(wanted.plates))
-        near = await self._cards.near(wanted.credential.plate) if wanted.credential.plate and not cards else ()
+        cards = await self._context.cards.matching(wanted.credential.aliases())
+        cards = cards or await self._context.cards.matching(wanted.credential.other_spellings())
+        plates = await self._context.cards.matching(_aliases(wanted.plates))
+        near = await self._context.cards.near(wanted.credential.plate) if wanted.credential.plate and not cards else ()
         return cards, plates, near
 
     def _judge(
@@ -257,30 +261,30 @@ class Decisions:
         is_test: bool = False,
         apart: bool = False,
     ) -> Decision:
-        rules, stamp, now = self._rules[wanted.direction], self._clock.wall(), self._clock.monotonic()
+        rules, stamp, now = self._rules[wanted.direction], self._context.clock.wall(), self._context.clock.monotonic()
         first = self._first_of(wanted, now)
         decision = decide(
             wanted.credential,
             cards,
             now=stamp.micros,
             rules=rules,
-            presence=self._areas.presence,
+            presence=self._context.areas.presence,
             conditions=Conditions(
                 clock_trusted=stamp.trusted,
-                recording=self._recording(),
+                recording=self._context.recording(),
                 at_least=stamp.at_least,
-                listed_at=self._cards.listed_at if self._has_central else None,
-                apart=apart or self._areas.is_apart,
+                listed_at=self._context.cards.listed_at if self._context.has_central else None,
+                apart=apart or self._context.areas.is_apart,
             ),
             shown=Shown(
                 first=first,
                 plates=plates,
                 near=near,
                 pin=wanted.pin,
-                pin_locked=any(self._pin_tries.is_locked(card.card_id, now) for card in cards),
-                coming=(*self._granted_vehicles(), *self._areas.coming()),
+                pin_locked=any(self._context.pin_tries.is_locked(card.card_id, now) for card in cards),
+                coming=(*self._context.granted_vehicles(), *self._context.areas.coming()),
             ),
-            grants=self._grants(rules.lane_id),
+            grants=self._context.grants(rules.lane_id),
         )
         if decision.reason is Reason.SECOND_CREDENTIAL_AWAITED and decision.card and first is None and not is_test:
             card = replace(decision.card, duress=Reason.DURESS in decision.notices)

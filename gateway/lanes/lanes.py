@@ -16,7 +16,7 @@ from gateway.domain.credentials import Credential
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes.access_rules import access_rules
-from gateway.lanes.decisions import Decisions, PinTries
+from gateway.lanes.decisions import DecisionContext, Decisions, PinTries
 from gateway.lanes.device_reports import Intake
 from gateway.lanes.figures import LaneFigures
 from gateway.lanes.hindrances import with_hindrances, with_swapped_readers
@@ -28,7 +28,7 @@ from gateway.lanes.person_commands import PersonCommands
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.restored_state import last_grants, last_order, last_stop
-from gateway.lanes.runner import LaneRunner
+from gateway.lanes.runner import LaneDevices, LaneRunner, RunnerContext
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot
 from gateway.lanes.swapped_readers import CardsElsewhere
 from gateway.lanes.tape import Incident
@@ -91,23 +91,16 @@ class Lanes:
         self,
         *,
         site: Site,
-        gates: Mapping[int, Gate],
+        field: LaneDrivers,
         store: Store,
         clock: Clock,
         progress: Progress,
         boot: str,
-        showing: Mapping[int, ShowingReader] | None = None,
-        stoppable: Collection[int] | None = None,
-        drivers: Collection[Driver] = (),
-        limits: Mapping[int, Limits] | None = None,
-        unplaced: Collection[int] = (),
         alarmed: Callable[[str], None] = lambda _: None,
         mask: Callable[[str], str] = _BY_SHAPE,
     ) -> None:
-        """`stoppable`: the device ids of gates with a command to stop, None for all. `drivers`: those of all devices.
+        """`alarmed` is called with the id of each lane that records an alarm.
 
-        `limits`: the limit switches of gates that have some, by the gate's id. `unplaced`: the device ids of gates of
-        which nothing reports where they are. `alarmed` is called with the id of each lane that records an alarm.
         `mask` hides secrets in what devices said.
 
         Attributes:
@@ -115,9 +108,7 @@ class Lanes:
         """
         self._alarmed = alarmed
         self._site = site
-        self._limits = limits or {}
-        self._unplaced = unplaced
-        self._take_drivers(gates, stoppable=stoppable, showing=showing or {}, drivers=drivers)
+        self._take_drivers(field)
         self._supervisor: Supervisor | None = None
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._changing: frozenset[str] = frozenset()
@@ -193,9 +184,7 @@ class Lanes:
         """
         before = {runner.rules.lane.id: runner for runner in self.runners}
         self._site = site
-        self._limits = field.limits
-        self._unplaced = field.unplaced
-        self._take_drivers(field.gates, stoppable=field.stoppable, showing=field.showing, drivers=field.drivers)
+        self._take_drivers(field)
         self.areas.change(site)
         kept = {key: runner for key, runner in before.items() if key not in lanes}
         self.runners = tuple(kept.get(lane.id) or self._runner(lane) for lane in site.lanes)
@@ -217,18 +206,9 @@ class Lanes:
         others = [one.rules.lane.id for one in self.runners if one.rules.lane.id != lane_id and one.waits_unread]
         self._elsewhere = self._elsewhere.after(lane_id, has_vehicle=has_vehicle, waiting=others)
 
-    def _take_drivers(
-        self,
-        gates: Mapping[int, Gate],
-        *,
-        stoppable: Collection[int] | None,
-        showing: Mapping[int, ShowingReader],
-        drivers: Collection[Driver],
-    ) -> None:
-        self._gates = gates
-        self._stoppable = gates.keys() if stoppable is None else stoppable
-        self._showing = showing
-        self._polled = {driver.device_id: driver for driver in drivers if isinstance(driver, PolledDriver)}
+    def _take_drivers(self, field: LaneDrivers) -> None:
+        self._field = field
+        self._polled = {driver.device_id: driver for driver in field.drivers if isinstance(driver, PolledDriver)}
 
     def under_control(self) -> tuple[str, ...]:
         """Return a sentence for each device that has neither answered nor been lost yet."""
@@ -265,7 +245,7 @@ class Lanes:
         devices = {device.device_id: device for device in self._intake.devices()}
         lanes = tuple(
             with_hindrances(
-                runner.snapshot(), devices=devices, readers=lane.readers, limits=self._limits.get(lane.gate)
+                runner.snapshot(), devices=devices, readers=lane.readers, limits=self._field.limits.get(lane.gate)
             )
             for lane, runner in zip(self._site.lanes, self.runners, strict=True)
         )
@@ -393,32 +373,39 @@ class Lanes:
         self._store.changes.bump()
 
     def _runner(self, lane: LaneSection) -> LaneRunner:
-        site, has_position = self._site, lane.gate not in self._unplaced
-        rules = LaneRules.of(site, lane, boot=self._boot, has_position=has_position)
+        site, field = self._site, self._field
+        rules = LaneRules.of(site, lane, boot=self._boot, has_position=lane.gate not in field.unplaced)
         return LaneRunner(
+            RunnerContext(
+                recorder=self.recorder,
+                clock=self._clock,
+                changed=self._store.changes.bump,
+                beat=partial(self._progress.beat, f"lane {lane.id}"),
+                alarmed=lambda: self._alarmed(lane.id),
+                read=partial(self._card_read, lane.id),
+            ),
             name=lane.name,
             rules=rules,
-            gate=self._gates[lane.gate],
-            decisions=Decisions(
-                rules=access_rules(site, lane),
-                cards=self._store.cards,
-                areas=self.areas,
-                clock=self._clock,
-                recording=lambda: not self._store.failing,
-                has_central=site.central is not None,
-                pin_tries=self._pin_tries,
-                granted_vehicles=lambda: (coming for runner in self.runners for coming in runner.granted_vehicles()),
-                second_within=lane.second_seconds,
-                grants=self._store.grants.of_lane,
+            devices=LaneDevices(
+                gate=field.gates[lane.gate],
+                can_stop=lane.gate in field.stoppable,
+                watched=[self._polled[device] for device in polled_near_a_close(rules) if device in self._polled],
+                showing={reader: field.showing[reader] for reader in lane.readers if reader in field.showing},
             ),
-            recorder=self.recorder,
-            clock=self._clock,
-            changed=self._store.changes.bump,
-            beat=partial(self._progress.beat, f"lane {lane.id}"),
+            decisions=Decisions(
+                self._decision_context(), rules=access_rules(site, lane), second_within=lane.second_seconds
+            ),
             timetable=timetable_of(site, lane),
-            can_stop=lane.gate in self._stoppable,
-            watched=[self._polled[device] for device in polled_near_a_close(rules) if device in self._polled],
-            showing={reader: self._showing[reader] for reader in lane.readers if reader in self._showing},
-            alarmed=lambda: self._alarmed(lane.id),
-            read=partial(self._card_read, lane.id),
+        )
+
+    def _decision_context(self) -> DecisionContext:
+        return DecisionContext(
+            cards=self._store.cards,
+            areas=self.areas,
+            clock=self._clock,
+            recording=lambda: not self._store.failing,
+            has_central=self._site.central is not None,
+            pin_tries=self._pin_tries,
+            granted_vehicles=lambda: (coming for runner in self.runners for coming in runner.granted_vehicles()),
+            grants=self._store.grants.of_lane,
         )

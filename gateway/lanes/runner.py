@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 
 import structlog
 
@@ -58,47 +59,67 @@ _CLOSE_WATCH_SECONDS = 2.5
 _TICK = m.Ticked()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaneDevices:
+    """The devices of a lane that its runner commands.
+
+    Attributes:
+        gate: the gate.
+        can_stop: whether the gate has a command to stop.
+        watched: the drivers that are polled fast near a close.
+        showing: the readers with lamps, by device id.
+    """
+
+    gate: Gate
+    can_stop: bool
+    watched: Collection[PolledDriver]
+    showing: Mapping[int, ShowingReader]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunnerContext:
+    """Parts of the site that a lane's runner tells.
+
+    Attributes:
+        recorder: takes the records.
+        clock: the monotonic clock and the wall clock.
+        changed: called when the snapshot changes.
+        beat: called at least every two seconds while the lane is alive.
+        alarmed: called for each alarm that the lane records.
+        read: called for each card: with True where a vehicle stood.
+    """
+
+    recorder: Recorder
+    clock: Clock
+    changed: Callable[[], None]
+    beat: Callable[[], None]
+    alarmed: Callable[[], None]
+    read: Callable[[bool], None]
+
+
 class LaneRunner:
     """The runner of one lane. `post` may be called from the loop's thread at any time and never blocks."""
 
     def __init__(
         self,
+        context: RunnerContext,
         *,
         name: str,
         rules: LaneRules,
-        gate: Gate,
+        devices: LaneDevices,
         decisions: Decisions,
-        recorder: Recorder,
-        clock: Clock,
-        changed: Callable[[], None],
-        beat: Callable[[], None],
-        showing: Mapping[int, ShowingReader],
         timetable: Timetable,
-        can_stop: bool,
-        watched: Collection[PolledDriver],
-        alarmed: Callable[[], None],
-        read: Callable[[bool], None] = lambda _: None,
     ) -> None:
-        """`can_stop`: the gate has a command to stop. `watched`: the drivers that are polled fast near a close.
-
-        `changed` is called when the snapshot changes, `beat` at least every two seconds while the lane is alive, and
-        `alarmed` for each alarm that the lane records. `read` is called for each card: with True where a vehicle stood.
-        """
         self.name = name
         self.rules = rules
-        self.can_stop = can_stop
-        self._gate = gate
+        self.can_stop = devices.can_stop
+        self._context = context
+        self._clock = context.clock
+        self._gate = devices.gate
+        self._devices = devices
         self._decisions = decisions
-        self._recorder = recorder
-        self._clock = clock
-        self._wall_times = WallTimes(clock)
-        self._changed = changed
-        self._beat = beat
-        self._showing = showing
+        self._wall_times = WallTimes(context.clock)
         self._timetable = timetable
-        self._watched = watched
-        self._alarmed = alarmed
-        self._read = read
         self.tape = LaneTape(rules)
         self._travel = Travel()
         self._consulted_at = NEVER
@@ -153,7 +174,7 @@ class LaneRunner:
         async with asyncio.TaskGroup() as group:
             while True:
                 posted_at, event = await self._next()
-                self._beat()
+                self._context.beat()
                 now = self._now()
                 self._consult(now)
                 if isinstance(event, m.Decided):
@@ -162,7 +183,7 @@ class LaneRunner:
                 self.tape.add(self._state, now, event, step.commands)
                 before, self._state = self._state.readings, step.state
                 if step.state.readings.decisions != before.decisions or step.state.readings.unseen > before.unseen:
-                    self._read(step.state.readings.decisions != before.decisions)
+                    self._context.read(step.state.readings.decisions != before.decisions)
                 self._claims.stepped(event, step.state, step.commands)
                 self._travel = self._travel.after(event, step.commands)
                 self._watch_closing()
@@ -173,7 +194,7 @@ class LaneRunner:
                 # The lane only waits, and lets others look at it, once its inbox is empty.
                 if self._inbox.empty() and (shown := self._shown_part()) != told:
                     told = shown
-                    self._changed()
+                    self._context.changed()
                 if event is not _TICK:
                     self._inbox.task_done()
 
@@ -234,7 +255,7 @@ class LaneRunner:
     def _watch_closing(self) -> None:
         """Poll the safety points as fast as their lines allow while the gate closes or may close soon."""
         if is_close_near(self.rules, self._state):
-            for driver in self._watched:
+            for driver in self._devices.watched:
                 driver.watch_closely(until=self._clock.monotonic() + _CLOSE_WATCH_SECONDS)
 
     async def _next(self) -> tuple[float, m.LaneEvent]:
@@ -271,14 +292,14 @@ class LaneRunner:
                 group.create_task(self._send(command), name=f"command-{self.rules.lane.id}")
             case m.Record():
                 if any(event.severity is Severity.ALARM for event in command.entry.events):
-                    self._alarmed()
+                    self._context.alarmed()
                 self.figures.recorded(command.entry, now=self._clock.monotonic())
                 for reached in command.entry.commands:
                     self._reached(reached)
                 entry = self._decisions.with_movement(self._travel.timed(command.entry))
-                self._recorder.put(entry, written=self._decisions.teller(entry))
+                self._context.recorder.put(entry, written=self._decisions.teller(entry))
             case m.Show():
-                reader = self._showing.get(command.reader_id)
+                reader = self._devices.showing.get(command.reader_id)
                 if reader is not None:
                     reader.show(command.feedback)
 
@@ -318,7 +339,7 @@ class LaneRunner:
         if not self.post(m.Decided(number=wish.number, decision=decision)):
             self._decisions.release(decision.claim)
         for entry in self._decisions.noticed(wish, decision):
-            self._recorder.put(entry)
+            self._context.recorder.put(entry)
 
     async def _send(self, wish: m.SendCommand) -> None:
         command_id = wish.command.command_id

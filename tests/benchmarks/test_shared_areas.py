@@ -17,6 +17,7 @@ import pytest
 from at_work import running
 from figures import show
 from fleet_scene import connection
+from lane_drivers import OwnDrivers
 from nats.js.api import KeyValueConfig
 from nats_server import nats_server
 from shared_area_gateway import GateInMemory, Log, Reader, TrustedClock
@@ -107,8 +108,7 @@ async def a_gateway(folder, url: str):
         await store.cards.apply(put=[CardRecord(card, "{}") for card in cards], now=0)
         lanes = Lanes(
             site=site,
-            gates=gates,
-            showing={reader.device_id: reader for reader in readers.values()},
+            field=OwnDrivers(gates, {reader.device_id: reader for reader in readers.values()}),
             store=store,
             clock=clock,
             progress=Progress(clock=clock),

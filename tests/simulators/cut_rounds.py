@@ -244,12 +244,11 @@ async def _gateway(lines: list[CutLine], folder: Path) -> AsyncIterator[tuple[La
             lasting.keep("store", store.run)
             lanes = Lanes(
                 site=site,
-                gates=devices.gates,
+                field=devices,
                 store=store,
                 clock=clock,
                 progress=Progress(clock=clock),
                 boot="cut",
-                drivers=devices.drivers,
             )
             lasting.keep("recorder", lanes.recorder.run)
             async with Supervisor(clock=clock) as shared:

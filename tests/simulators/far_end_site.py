@@ -198,7 +198,7 @@ async def alive(
                 await store.cards.apply(put=[CardRecord(card, "{}") for card in cards], now=0)
             lanes = Lanes(
                 site=site,
-                gates=field.gates,
+                field=field,
                 store=store,
                 clock=clock,
                 progress=Progress(clock=clock),

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import structlog
 from fleet_scene import SOON
+from lane_drivers import OwnDrivers
 from shared_area_faults import WRONG_RULE, plant
 from waiting import until
 
@@ -254,8 +255,7 @@ async def serve(options: argparse.Namespace) -> None:
         await store.cards.apply(put=[CardRecord(card, "{}") for card in cards], now=0)
         lanes = Lanes(
             site=site,
-            gates=gates,
-            showing={reader.device_id: reader for reader in readers.values()},
+            field=OwnDrivers(gates, {reader.device_id: reader for reader in readers.values()}),
             store=store,
             clock=clock,
             progress=Progress(clock=clock),

@@ -15,7 +15,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Passage, PassageOutcome
 from gateway.domain.presence import Way
 from gateway.lanes.access_rules import access_rules
-from gateway.lanes.decisions import LOCKED_SECONDS, TRIES, Decisions, PinTries
+from gateway.lanes.decisions import LOCKED_SECONDS, TRIES, DecisionContext, Decisions, PinTries
 from gateway.lanes.machine import messages as m
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
@@ -71,8 +71,7 @@ class Desk:
         self.areas = Areas(
             site=self.site, cards=store.cards, rows=store.presence, recorder=self.recorder, clock=self.clock
         )
-        self.decisions = Decisions(
-            rules=access_rules(self.site, self.site.lanes[0]),
+        context = DecisionContext(
             cards=store.cards,
             areas=self.areas,
             clock=self.clock,
@@ -80,9 +79,10 @@ class Desk:
             has_central=True,
             pin_tries=PinTries(),
             granted_vehicles=lambda: self.granted_vehicles,
-            second_within=30.0,
             grants=store.grants.of_lane,
         )
+        rules = access_rules(self.site, self.site.lanes[0])
+        self.decisions = Decisions(context, rules=rules, second_within=30.0)
 
     def ask(self, text, direction="entry", visit=1, **more):
         return self.decisions.at_once(m.Decide(1, Credential(text=text), direction, Stamp(visit, trusted=True), **more))

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from lane_drivers import OwnDrivers
 from waiting import until
 
 from drivers.contract import (
@@ -138,13 +139,11 @@ class House:
         self.reader = ReaderInMemory()
         self.lanes = Lanes(
             site=site,
-            gates={101: self.gate},
-            showing={102: self.reader},
+            field=OwnDrivers({101: self.gate}, {102: self.reader}, stoppable),
             store=store,
             clock=self.clock,
             progress=Progress(clock=self.clock),
             boot=boot,
-            stoppable=stoppable,
         )
 
     def report(self, kind, *args) -> None:

@@ -136,12 +136,11 @@ async def small_site(folder, *, line="tcp", travel_seconds=0.5, **lane):
         lasting.keep("store", small.store.run)
         small.lanes = Lanes(
             site=site,
-            gates=field.gates,
+            field=field,
             store=small.store,
             clock=clock,
             progress=Progress(clock=clock),
             boot="one",
-            drivers=field.drivers,
         )
         lasting.keep("recorder", small.lanes.recorder.run)
         lines = await stack.enter_async_context(Supervisor(clock=clock))
