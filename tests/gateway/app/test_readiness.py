@@ -69,6 +69,6 @@ async def test_a_gate_that_became_slower_is_a_problem(tmp_path):
 
         (slower,) = await until(found)
         assert slower["text"] == (
-            "Entry: the gate opens more slowly than it used to: its last 5 took 4.8 s; 3.0 s is normal, up to 3.0 s"
+            "Entry: the gate opens more slowly than it used to: its last 5 took 4.8 s; 3 s is normal, up to 3 s"
         )
         assert (slower["severity"], slower["lanes"]) == ("warning", [])

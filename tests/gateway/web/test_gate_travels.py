@@ -14,6 +14,6 @@ async def test_the_travels_of_a_gate_come_oldest_first_with_what_is_normal(gatew
     opening, closing = answer["travels"]["entry"]["opening"], answer["travels"]["entry"]["closing"]
     assert [travel["seconds"] for travel in opening["travels"]] == [*[3.0] * 39, *[4.8] * 5]
     assert (opening["band"]["low"], opening["band"]["middle"]) == (3.0, 3.0)
-    assert opening["slow"] == "its last 5 took 4.8 s; 3.0 s is normal, up to 3.0 s"
+    assert opening["slow"] == "its last 5 took 4.8 s; 3 s is normal, up to 3 s"
     assert [travel["seconds"] for travel in closing["travels"]] == [4.5]
     assert (closing["band"], closing["slow"]) == (None, "")
