@@ -8,7 +8,7 @@ import pytest
 
 from gateway.domain.errors import StoreError
 from gateway.store import Session
-from gateway.web.auth.memory_sessions import MOST_IN_MEMORY, MemorySessions
+from gateway.web.auth.sessions import MOST_IN_MEMORY, MemorySessions
 
 
 class FlakySessions:
