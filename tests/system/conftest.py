@@ -82,7 +82,6 @@ class RunningSite:
         self.api = Api(self.port)
         self.site = write_site(folder / "site", self.ready, port=self.port)
         self.data = folder / "data"
-        add_account(self.data)
         demo = ("simulation.demo.gateway", "--control", self.ready.control_url)
         self.program = demo if demo_page else ("gateway", "run")
         self.log = folder / "gateway.log"
@@ -95,6 +94,8 @@ class RunningSite:
             self.api.sign_in()
 
     def spawn_gateway(self, **environment: str) -> None:
+        if not (self.folder / self.data / "site.db").exists():
+            add_account(self.folder / self.data)
         with self.log.open("ab") as log:
             words = (*self.program, self.site, "--data", self.data)
             self.gateway = Forked(*words, output=log.fileno(), errors=log.fileno(), env={**os.environ, **environment})
