@@ -165,6 +165,10 @@ class FrameSplitter(Splitter):
 
     def feed(self, data: bytes) -> tuple[bytes, ...]:
         """Return the frames that these bytes complete."""
+        self.last_dropped = b""
+        return self._found(data)
+
+    def _found(self, data: bytes) -> tuple[bytes, ...]:
         self._pending += data
         frames: list[bytes] = []
         if (self._torn or self._given_up) and self._framing.terminator is not None:
@@ -197,11 +201,12 @@ class FrameSplitter(Splitter):
         the rest of one that was seen to begin.
         """
         frames: list[bytes] = []
+        self.last_dropped = b""
         given_up = self._framing.bears_only_ends and not self._torn and self.is_pending
         self._torn = False
         while self._pending:
             self._drop(1)
-            frames += self.feed(b"")
+            frames += self._found(b"")
         self._overlong = False
         self._given_up |= given_up
         return tuple(frames)
@@ -264,7 +269,7 @@ class FrameSplitter(Splitter):
 
     def _drop(self, count: int) -> None:
         self.dropped += count
-        self.last_dropped = self._pending[:count] or self.last_dropped
+        self.last_dropped = (self.last_dropped + self._pending[:count])[:LONGEST_FRAME]
         self._pending = self._pending[count:]
 
 

@@ -20,7 +20,7 @@ class Splitter(ABC):
 
     Attributes:
         dropped: how much was dropped because it is part of no message.
-        last_dropped: the begin of what was dropped last.
+        last_dropped: the begin of what the last call has dropped.
     """
 
     def __init__(self, *, torn: bool) -> None:
