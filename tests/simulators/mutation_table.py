@@ -390,6 +390,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         4,
+        "an id of central that falls back not heeded",
+        "gateway/central/push/restored_central.py",
+        "central_id is None or row.newest_before is None or central_id > row.newest_before:",
+        "True:",
+        ("tests/gateway/central/test_central_restored.py",),
+    ),
+    Mutation(
+        4,
         "a row kept for a caller who left before it was queued",
         "gateway/store/outbox/pending_writes.py",
         "            if left:\n",

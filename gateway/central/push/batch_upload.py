@@ -61,6 +61,7 @@ class BatchUpload:
     ) -> None:
         self._newest = upstream.newest
         self._client = upstream.client
+        self._restore = upstream.restore
         self._outbox = upstream.store.outbox
         self._clock = upstream.clock
         self._rows = rows
@@ -160,7 +161,9 @@ class BatchUpload:
             if not await self._on_failure(row, request, error):
                 self._stopped = True
             return
-        if given_id(answer, operation.resources) is None:
+        central_id = given_id(answer, operation.resources)
+        await self._restore.on_given(row, central_id)
+        if central_id is None:
             self._unnamed.append((UnknownCreate(row, operation, request.body), answer))
             await self._on_acknowledged(row)
             return

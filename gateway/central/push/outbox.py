@@ -223,15 +223,18 @@ class OutboxSender:
             return await self._failed(row, error)
         try:
             settled = await self._settle(row, request, look.record)
-            if settled is None or not await self._begin(settled[0]):
+            begun = None if settled is None else await self._begin(settled[0])
+            if settled is None or begun is None:
                 return True
-            row, request = settled
+            row, request = begun, settled[1]
             operation = request.operation
             answer = await self._client.call(operation.method, operation.path, request.body, key=row.key)
         except (CentralUnavailable, CentralRefused) as error:
             return await self._on_failure(row, request, error)
         async with self._outcomes.with_ids([(UnknownCreate(row, operation, request.body), answer)]) as (answer,):
             await self._delivered(row, request, answer)
+        if request.operation.effect is Effect.CREATE:
+            await self._restore.on_given(row, given_id(answer, operation.resources))
         await self._on_acknowledged(row)
         return True
 
@@ -259,8 +262,9 @@ class OutboxSender:
                 await self._cards.settle(operation, row.record_id, record, sent={}, formerly=row.record_id)
         return None if left is None else (left, replace(request, body=settled.body))
 
-    async def _begin(self, row: OutboxRow) -> bool:
-        return await self._outbox.begin(row, newest=self._newest.highest, begun_at=self._newest.now())
+    async def _begin(self, row: OutboxRow) -> OutboxRow | None:
+        begun = await self._outbox.begin_together((row,), newest=self._newest.highest, begun_at=self._newest.now())
+        return begun[0] if begun else None
 
     async def _on_failure(
         self, row: OutboxRow, request: DeliveryRequest, error: CentralUnavailable | CentralRefused

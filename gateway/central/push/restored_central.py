@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import structlog
 
 from gateway.central.push.lost_records import LostRecords
 from gateway.domain.errors import CentralUnavailable
 from gateway.domain.events import Event, EventKind
+from gateway.domain.record_marks import lookup_of
 from gateway.runtime.clock import Clock
-from gateway.store import Entry, EventFilter, Store
+from gateway.store import Entry, EventFilter, OutboxRow, Store
 
 log = structlog.get_logger(__name__)
 
@@ -31,6 +34,8 @@ class RestoreDetector:
         self._notes = store.notes
         self._store = store
         self._clock = clock
+        self._turn = asyncio.Lock()
+        self._fell = False
         self._recalled = False
         self._reconciled_to = 0
         self._missed = False
@@ -46,10 +51,27 @@ class RestoreDetector:
 
         While central does not answer, nothing changes. Raises StoreError.
         """
-        try:
-            await self._check()
-        finally:
-            self._store.pending_writes.set_back = self.suspected
+        self._fell = False
+        await self._look()
+
+    async def on_given(self, row: OutboxRow, central_id: int | None) -> None:
+        """Search at once if central gave a new record an id that is not above all earlier ones.
+
+        An older state of central gives ids again. Done once between two checks. Raises StoreError.
+        """
+        if central_id is None or row.newest_before is None or central_id > row.newest_before:
+            return
+        if lookup_of(row.kind).is_long and not (self._fell or self.suspected):
+            self._fell = True
+            log.warning("central_id_fell_back", kind=row.kind, central_id=central_id, highest=row.newest_before)
+            await self._look()
+
+    async def _look(self) -> None:
+        async with self._turn:
+            try:
+                await self._check()
+            finally:
+                self._store.pending_writes.set_back = self.suspected
 
     async def _check(self) -> None:
         await self._recall()

@@ -299,6 +299,29 @@ async def test_a_restore_is_noticed_without_cameras_and_across_a_restart(site, s
     assert len(await site.told(EventKind.CENTRAL_SET_BACK)) == 1
 
 
+async def test_an_id_that_falls_back_shows_a_restore_before_the_next_pull(site):
+    for _ in range(3):
+        await site.passes()
+    await site.go_up()
+    await site.down.pull()
+    await site.backup()
+    for _ in range(5):  # another site's records: their ids are the first that central gives again
+        site.central.tables.camera_events.add({"camera_id": 9, "date_at": "2026-01-01T00:00:00Z", "source_name": "B"})
+        site.central.tables.entries.add({"device_id": 9, "type": "entry", "date_at": "2026-01-01T00:00:00Z"})
+    lost = {await site.passes() for _ in range(4)}
+    await site.go_up()
+    await site.down.pull()
+    await site.restore()
+    assert not await site.told_in_doubt()
+    await site.passes()
+    await site.go_up()
+    assert await site.told(EventKind.ID_GIVEN_TWICE) == []
+    assert lost <= await site.told_in_doubt()
+    assert await site.told(EventKind.CENTRAL_SET_BACK) == [], "a second search has to miss them too"
+    await site.down.pull()
+    assert len(await site.told(EventKind.CENTRAL_SET_BACK)) == 1
+
+
 def others_take(table, ids, **fields):
     """Another site's records get these ids."""
     table.next_id = min(ids)
