@@ -7,6 +7,7 @@ the lane's own group, each with a time-out; records go into the recorder's queue
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -175,21 +176,7 @@ class LaneRunner:
             while True:
                 posted_at, event = await self._next()
                 self._context.beat()
-                now = self._now()
-                self._consult(now)
-                if isinstance(event, m.Decided):
-                    self._about_to_come = ()
-                step = machine.handle(self.rules, self._state, event, now)
-                self.tape.add(self._state, now, event, step.commands)
-                before, self._state = self._state.readings, step.state
-                if step.state.readings.decisions != before.decisions or step.state.readings.unseen > before.unseen:
-                    self._context.read(step.state.readings.decisions != before.decisions)
-                self._claims.stepped(event, step.state, step.commands)
-                self._travel = self._travel.after(event, step.commands)
-                self._watch_closing()
-                for command in step.commands:
-                    self._carry_out(group, command, posted_at)
-                if any(isinstance(command, m.SendCommand) for command in step.commands):
+                if self._handle(group, event, posted_at):
                     await command_first()
                 # The lane only waits, and lets others look at it, once its inbox is empty.
                 if self._inbox.empty() and (shown := self._shown_part()) != told:
@@ -197,6 +184,33 @@ class LaneRunner:
                     self._context.changed()
                 if event is not _TICK:
                     self._inbox.task_done()
+
+    def _handle(self, group: asyncio.TaskGroup, event: m.LaneEvent, posted_at: float) -> bool:
+        """Handle an event, then each decision that it asks for and that needs no waiting.
+
+        Return whether a command goes to the gate.
+        """
+        events, sends = deque[m.LaneEvent]([event]), False
+        while events:
+            now, event = self._now(), events.popleft()
+            self._consult(now)
+            if isinstance(event, m.Decided):
+                self._about_to_come = ()
+            step = machine.handle(self.rules, self._state, event, now)
+            self.tape.add(self._state, now, event, step.commands)
+            before, self._state = self._state.readings, step.state
+            if step.state.readings.decisions != before.decisions or step.state.readings.unseen > before.unseen:
+                self._context.read(step.state.readings.decisions != before.decisions)
+            self._claims.stepped(event, step.state, step.commands)
+            self._travel = self._travel.after(event, step.commands)
+            self._watch_closing()
+            for command in step.commands:
+                if not isinstance(command, m.Decide):
+                    self._carry_out(group, command)
+                elif (decided := self._decide(group, command, posted_at)) is not None:
+                    events.append(decided)
+                sends = sends or isinstance(command, m.SendCommand)
+        return sends
 
     async def caught_up(self, *, within: float) -> bool:
         """Wait until the machine handled all earlier posts, at most `within` seconds; return whether it did."""
@@ -283,10 +297,8 @@ class LaneRunner:
     def _now(self) -> m.Now:
         return m.Now(at=self._clock.monotonic(), stamp=self._clock.wall())
 
-    def _carry_out(self, group: asyncio.TaskGroup, command: m.LaneCommand, posted_at: float) -> None:
+    def _carry_out(self, group: asyncio.TaskGroup, command: m.SendCommand | m.Record | m.Show) -> None:
         match command:
-            case m.Decide():
-                self._decide(group, command, posted_at)
             case m.SendCommand():
                 self._newest = command.command.command_id
                 group.create_task(self._send(command), name=f"command-{self.rules.lane.id}")
@@ -312,14 +324,14 @@ class LaneRunner:
                 self._commanded_at = self._clock.monotonic()
             self._commanded = command
 
-    def _decide(self, group: asyncio.TaskGroup, wish: m.Decide, posted_at: float) -> None:
+    def _decide(self, group: asyncio.TaskGroup, wish: m.Decide, posted_at: float) -> m.Decided | None:
         """Decide at once when the cards are in memory and nothing is to be claimed, otherwise in a task of its own."""
         decision = self._decisions.at_once(wish)
         claim = None if decision is None else self._decisions.claim(wish, decision)
         if decision is None or claim is not None:
             group.create_task(self._decide_later(wish, decision, claim, posted_at), name=f"decide-{self.rules.lane.id}")
-        else:
-            self._decided(wish, decision, posted_at)
+            return None
+        return self._decided(wish, decision, posted_at)
 
     async def _decide_later(
         self, wish: m.Decide, decision: Decision | None, claim: OwnClaim | None, posted_at: float
@@ -329,17 +341,18 @@ class LaneRunner:
             decision = await self._decisions.looked_up(wish)
             claim = self._decisions.claim(wish, decision)
             since = self._clock.monotonic()  # the look-up has a limit of its own
-        self._decided(wish, await self._decisions.claimed(wish, decision, claim, since=since), posted_at)
-
-    def _decided(self, wish: m.Decide, decision: Decision, posted_at: float) -> None:
-        self.figures.decided(granted=decision.granted, seconds=self._clock.monotonic() - posted_at)
+        decision = await self._decisions.claimed(wish, decision, claim, since=since)
         if decision.granted:
             # Until the machine takes the decision, other lanes must know of it.
             self._about_to_come = tuple(granted(self._decisions.rules[wish.direction], decision))
-        if not self.post(m.Decided(number=wish.number, decision=decision)):
+        if not self.post(self._decided(wish, decision, posted_at)):
             self._decisions.release(decision.claim)
+
+    def _decided(self, wish: m.Decide, decision: Decision, posted_at: float) -> m.Decided:
+        self.figures.decided(granted=decision.granted, seconds=self._clock.monotonic() - posted_at)
         for entry in self._decisions.noticed(wish, decision):
             self._context.recorder.put(entry)
+        return m.Decided(number=wish.number, decision=decision)
 
     async def _send(self, wish: m.SendCommand) -> None:
         command_id = wish.command.command_id
