@@ -162,7 +162,6 @@ class BatchUpload:
                 self._stopped = True
             return
         central_id = given_id(answer, operation.resources)
-        await self._restore.on_given(row, central_id)
         if central_id is None:
             self._unnamed.append((UnknownCreate(row, operation, request.body), answer))
             await self._on_acknowledged(row)
@@ -170,6 +169,7 @@ class BatchUpload:
         self._answered.append(_delivery(row, operation, answer))
         self._came.set()
         await self._on_acknowledged(row)
+        await self._restore.on_given(row, central_id)
         await self._unsaved.acquire()
 
     async def _keep(self) -> None:
