@@ -13,7 +13,7 @@ from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
 from gateway.central.client.pace import HELD_SECONDS
 from gateway.central.client.session import UsedCodes
-from gateway.central.commands.lane_commands import LaneCommands, Meaning
+from gateway.central.commands.lane_commands import CommandRules, LaneCommands, Meaning
 from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.pull.pull import DownSync
 from gateway.central.push.evidence import EvidenceSender
@@ -127,12 +127,7 @@ def _commands_of_central(
     central = site.central
     if central is None or not central.commands or not site.lanes:
         return None
-    return LaneCommands(
-        client=client,
-        lanes=lanes,
-        commands=store.commands,
-        journal=store.journal,
-        clock=clock,
+    rules = CommandRules(
         meanings=tuple(
             Meaning(type=it.type, category=it.category, subcategory=it.subcategory, action=GateAction(it.action))
             for it in central.commands
@@ -141,4 +136,7 @@ def _commands_of_central(
         zone=ZoneInfo(site.site.timezone),
         every=central.commands_every_seconds,
         fresh=central.commands_fresh_seconds,
+    )
+    return LaneCommands(
+        client=client, lanes=lanes, commands=store.commands, journal=store.journal, clock=clock, rules=rules
     )

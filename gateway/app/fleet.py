@@ -26,8 +26,9 @@ def fleet_parts(context: ServicesContext, once: Once) -> FleetParts | None:
     site, base = context.site(), context.base
     if site.fleet is None:
         return None
+    from gateway.fleet.commands_down import CommandDesk  # noqa: PLC0415  # as below
     from gateway.fleet.offered_files import FileMaker  # noqa: PLC0415  # as below
-    from gateway.fleet.wiring import CommandDesk, FleetParts  # noqa: PLC0415  # most gateways start without the library
+    from gateway.fleet.wiring import FleetParts  # noqa: PLC0415  # most gateways start without the library
 
     reach = _Reach(context)
     files = FileMaker(bundle=lambda: context.support().make(), recording=context.recording, proofs=context.proofs)

@@ -33,7 +33,7 @@ from gateway.lines.site_lines import SiteLines
 from gateway.problems.watch import BeginsFile, ProblemWatch
 from gateway.runtime.supervision import Supervisor
 from gateway.site import Difference, Site
-from gateway.site.running_site import RunningSite
+from gateway.site.running_site import RunningSite, SiteContext
 from gateway.store import Entry
 from gateway.support.bundle import SupportBundle
 from gateway.support.masking import Masking
@@ -213,9 +213,7 @@ class Services:
         base, run = self._base, self._run
         changes = SiteChanges(base, site=self.site, others=self._take_others)
         readers = ReaderTrials(lanes=base.lanes, field=base.field, store=base.store, clock=base.clock)
-        return RunningSite(
-            files=run.files,
-            loaded=run.loaded,
+        context = SiteContext(
             secrets=run.secrets,
             take=changes.take,
             read=base.store.changes.bump,
@@ -224,8 +222,9 @@ class Services:
             watch_readers=lambda devices: readers.watch(self.site, devices),
             tell=base.records.site_changed,
             lasts=lambda loaded: self._file_accounts.offer(loaded.accounts),
-            notice="" if run.start.put_back else run.start.notice,
         )
+        notice = "" if run.start.put_back else run.start.notice
+        return RunningSite(context, files=run.files, loaded=run.loaded, notice=notice)
 
     async def _take_others(self, site: Site, found: Difference) -> None:
         """Apply the changes of a changed site file that concern neither lines nor devices nor lanes."""

@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -65,40 +66,44 @@ class Sink(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ReaderContext:
+    """Parts that all readers of this process share: the clock, the limit on connection attempts, and the buffers."""
+
+    clock: Clock
+    budget: ConnectionBudget
+    buffers: ReadBuffers
+
+
 class CameraReader:
     """The reader of one stream of a camera. It passes everything to a sink, and frames also to live viewers.
 
     After `stop()` the thread ends at once, or when the attempt to connect that is under way has ended.
 
     Args:
+        context: what all readers of this process share.
         camera: the camera.
         url: the stream's URL, with its credentials.
         sink: the receiver of frames, sound and changes of the connection.
         live: the feed of live viewers; None for none.
         audio: whether to read sound too.
-        clock: the clock of waits and stamps.
-        budget: the limit on connection attempts.
-        buffers: the buffers that the readers of this process share.
         habits: what earlier readers of the stream learned about the camera; None for the first one.
     """
 
     def __init__(
         self,
+        context: ReaderContext,
         *,
         camera: WorkerCamera,
         url: str,
         sink: Sink,
         live: LiveFeed | None,
         audio: bool,
-        clock: Clock,
-        budget: ConnectionBudget,
-        buffers: ReadBuffers,
         habits: CameraHabits | None = None,
     ) -> None:
         self._camera = camera
         self._url = url
-        self._budget = budget
-        self._buffers = buffers
+        self._context = context
         self._habits = habits or CameraHabits()
         self._departures: frozenset[str] = frozenset()
         self._source: Source | None = None
@@ -108,7 +113,6 @@ class CameraReader:
         self._why_silent = ""
         self._silent = 0
         self._pictures: tuple[float, float] | None = None
-        self._clock = clock
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"camera-{camera.camera_id}-read", daemon=True)
 
@@ -128,7 +132,7 @@ class CameraReader:
 
     def _run(self) -> None:
         failures = refusals = 0
-        while self._budget.wait_for_turn(self._stopping):
+        while self._context.budget.wait_for_turn(self._stopping):
             self._pictures, is_refused = None, False
             try:
                 self._read()
@@ -165,8 +169,8 @@ class CameraReader:
             # a camera that sends rarely may have sent nothing yet
             stall_seconds=self._camera.stall_seconds * 2 ** min(self._silent, _MOST_DOUBLINGS),
             habits=self._habits,
-            buffers=self._buffers,
-            monotonic=self._clock.monotonic,
+            buffers=self._context.buffers,
+            monotonic=self._context.clock.monotonic,
         )
         with closing(self._source) as source:
             if self._stopping.is_set():

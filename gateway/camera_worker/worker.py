@@ -12,7 +12,7 @@ from drivers.rtsp.client.connection import ReadBuffers
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.live_stream import LiveStream
-from gateway.camera_worker.reader import CameraReader
+from gateway.camera_worker.reader import CameraReader, ReaderContext
 from gateway.camera_worker.recorder import CameraRecorder
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.domain.footage import (
@@ -36,7 +36,7 @@ class CameraWorker:
 
     def __init__(self, *, clock: Clock, reports: ReportBuffer, budget: ConnectionBudget) -> None:
         self._clock = clock
-        self._reader = partial(CameraReader, clock=clock, budget=budget, buffers=ReadBuffers())
+        self._reader = partial(CameraReader, ReaderContext(clock, budget, ReadBuffers()))
         self._reports = reports
         self._recorders: dict[int, CameraRecorder] = {}
         self._viewers_feeds: dict[int, LiveFeed] = {}

@@ -18,6 +18,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from gateway.domain.commands import FINAL_STATES, Command, CommandState, GateAction
 from gateway.domain.errors import CameraUnavailable, CommandRefused, ConfigError, NotFoundError, StoreError
+from gateway.fleet.cards_down import NoticeTaker
 from gateway.fleet.line import FleetAway, FleetLine, FleetRefused
 from gateway.fleet.names import FleetName
 from gateway.fleet.nonces import LATE, Nonces, is_seal_of, seal_of
@@ -94,6 +95,32 @@ class Part:
     content: bytes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandDesk:
+    """Parts that commands of the fleet reach.
+
+    Attributes:
+        lanes: the lanes.
+        permissions: returns an account's permissions, None for one that does not exist or is disabled.
+        reload: has the site file read again, by an account.
+        edit: changes the site file by an account, on trial, and returns the edits that take it back. Raises
+            ConfigError.
+        tried: returns the end of the trial.
+        files: makes the files that commands ask for.
+        start: runs a coroutine as an owned task that outlives the line.
+        notices: returns the line to central, which fetches noticed cards; None without central.
+    """
+
+    lanes: Lanes
+    permissions: Callable[[str], Awaitable[frozenset[str] | None]]
+    reload: Callable[[str], Awaitable[Reloaded]]
+    edit: Callable[[str, Sequence[Edit]], Awaitable[tuple[Reloaded, tuple[Edit, ...]]]]
+    tried: Callable[[], Awaitable[Outcome]]
+    files: FileMaker
+    start: Callable[[str, Coroutine[Any, Any, None]], object]
+    notices: Callable[[], NoticeTaker | None]
+
+
 @dataclass(kw_only=True, eq=False)
 class CommandsDown:
     """The receiver of commands.
@@ -101,30 +128,18 @@ class CommandsDown:
     Attributes:
         fleet_name: this gateway's name in the fleet.
         senders: the account of each sender, by the sender's public key.
-        permissions: returns an account's permissions, None for one that does not exist or is disabled.
+        desk: the parts that commands reach.
         snapshot: returns the site's present state, as JSON values.
-        reload: has the site file read again, by an account.
-        edit: changes the site file by an account, on trial, and returns the edits that take it back. Raises
-            ConfigError.
-        tried: returns the end of the trial.
-        files: makes the files that commands ask for.
-        start: runs a coroutine as an owned task that outlives the line.
         seal_key: the secret of this gateway by which it knows its own edits again, after a restart too.
     """
 
     name: str = field(default="commands", init=False)
     fleet_name: FleetName
     senders: Mapping[str, str]
-    permissions: Callable[[str], Awaitable[frozenset[str] | None]]
-    lanes: Lanes
+    desk: CommandDesk
     commands: Commands
     changes: Changes
     snapshot: Callable[[], JsonValue]
-    reload: Callable[[str], Awaitable[Reloaded]]
-    edit: Callable[[str, Sequence[Edit]], Awaitable[tuple[Reloaded, tuple[Edit, ...]]]]
-    tried: Callable[[], Awaitable[Outcome]]
-    files: FileMaker
-    start: Callable[[str, Coroutine[Any, Any, None]], object]
     clock: Clock
     seal_key: bytes = field(repr=False)
     _nonces: Nonces = field(init=False)
@@ -191,7 +206,7 @@ class CommandsDown:
 
     async def _expect_allowed(self, account: str, action: Action) -> None:
         """Raise CommandRefused if the account has not the right."""
-        if why := why_not_allowed(action, await self.permissions(account)):
+        if why := why_not_allowed(action, await self.desk.permissions(account)):
             raise CommandRefused(why)
 
     def _begun(self, command: FleetCommand, account: str, command_id: str) -> Progress:
@@ -202,7 +217,7 @@ class CommandsDown:
         progress = self._known[command_id] = Progress(until)
         self._forget_oldest()
         log.info("fleet_command", action=command.action.value, lane=command.lane, account=account, id=command.id)
-        self.start(f"fleet-{command.id}", self._carry_out(command, account, command_id, progress))
+        self.desk.start(f"fleet-{command.id}", self._carry_out(command, account, command_id, progress))
         return progress
 
     async def _stored(self, command_id: str) -> Command | None:
@@ -240,7 +255,7 @@ class CommandsDown:
         last = final(state="unknown", detail="the command failed by a fault of the gateway")
         try:
             if command.action in OF_FILES:
-                made = await self.files.make(command, account)
+                made = await self.desk.files.make(command, account)
                 last = final(state="done", file=await self._offered.offer(command_id, command.action, made))
             else:
                 last = await self._done(command, account, command_id, progress)
@@ -252,13 +267,13 @@ class CommandsDown:
     async def _done(self, command: FleetCommand, account: str, command_id: str, progress: Progress) -> Reply:
         final, source = partial(Reply, id=command.id, final=True), f"user:{account}"
         if command.action in OF_LANES:
-            lane = next((lane for lane in self.lanes.lanes() if lane.lane_id == command.lane), None)
+            lane = next((lane for lane in self.desk.lanes.lanes() if lane.lane_id == command.lane), None)
             if lane is None:
                 raise NotFoundError(f"no lane '{command.lane}' at this site")
             if command.action is not Action.HOLD:
                 return await self._moved(command, lane.gate_id, source, command_id, progress)
             kind = None if command.order is None else OrderKind(command.order)
-            await self.lanes.order(lane_id=lane.lane_id, kind=kind, reason=command.reason, source=source)
+            await self.desk.lanes.order(lane_id=lane.lane_id, kind=kind, reason=command.reason, source=source)
             return final(state="done")
         return await self._of_site(command, account, command_id, progress)
 
@@ -270,7 +285,7 @@ class CommandsDown:
         if command.action is Action.EDIT:
             self._expect_own(command, account)
             return await self._edited(command, source, command_id, progress)
-        done = await self.reload(source)
+        done = await self.desk.reload(source)
         if not done.is_taken:
             return final(state="refused", detail="; ".join((*done.faults, *done.refused)))
         return final(state="done", detail="; ".join(done.sentences()) or "nothing is different in the site file")
@@ -289,13 +304,13 @@ class CommandsDown:
     async def _edited(self, command: FleetCommand, source: str, command_id: str, progress: Progress) -> Reply:
         """Change the site file, and follow its trial: done once it is confirmed, refused if it takes itself back."""
         final = partial(Reply, id=command.id, final=True)
-        done, back = await self.edit(source, [one.edit() for one in command.edits])
+        done, back = await self.desk.edit(source, [one.edit() for one in command.edits])
         unseen: list[str] = []
         if not done.is_taken:
             return final(state="refused", detail="; ".join((*done.faults, *done.refused)))
         if done.on_trial:
             progress.tell(Reply(id=command.id, state="acknowledged", final=False, detail="on trial"))
-            ended = await self.tried()
+            ended = await self.desk.tried()
             if not ended.confirmed:
                 return final(state="refused", detail=f"the change took itself back: {ended.why}")
             unseen = [str(reader.words) for reader in ended.unseen]
@@ -309,7 +324,7 @@ class CommandsDown:
         left = None if progress.until is None else progress.until - self.clock.monotonic()
         if left is not None and left <= 0:
             raise CommandRefused(LATE)
-        given = await self.lanes.command(
+        given = await self.desk.lanes.command(
             device_id=gate, action=GateAction(command.action.value), source=source, command_id=command_id, within=left
         )
         state, until, version = given.state, self.clock.monotonic() + _FOLLOWED_SECONDS, -1

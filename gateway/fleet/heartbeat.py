@@ -15,8 +15,7 @@ from gateway.fleet.messages import Outgoing
 from gateway.fleet.names import FleetName
 from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock
-from gateway.store import Changes
-from gateway.store.events.events import Events
+from gateway.store import Store
 
 EVERY_SECONDS: Final = 60.0
 AWAY_SECONDS: Final = 150.0
@@ -68,9 +67,8 @@ class Heartbeat:
     site_name: str
     version: str
     verdict: Callable[[], Verdict]
-    events: Events
+    store: Store
     waiting: Callable[[], int]
-    changes: Changes
     clock: Clock
     soonest_seconds: float = 2.0
     _last: tuple[FleetLine, int] | None = field(default=None, init=False)
@@ -94,7 +92,7 @@ class Heartbeat:
                 told, told_at = signs, now
             await asyncio.sleep(self.soonest_seconds)
             left = max(0.0, told_at + EVERY_SECONDS - self.clock.monotonic())
-            version = await self.changes.beyond(version, within=left)
+            version = await self.store.changes.beyond(version, within=left)
 
     async def _put(self, line: FleetLine, beat: Outgoing) -> None:
         """Put a heartbeat, and note if another one came after this gateway's last."""
@@ -115,7 +113,7 @@ class Heartbeat:
         )
 
     async def _beat(self, verdict: Verdict) -> Beat:
-        newest = await self.events.latest(limit=1)
+        newest = await self.store.events.latest(limit=1)
         return Beat(
             version=self.version,
             site=self.site_name,

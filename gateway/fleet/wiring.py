@@ -4,52 +4,30 @@ from __future__ import annotations
 
 import hmac
 import secrets as randomness
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from pydantic import JsonValue, TypeAdapter
 
 from gateway.domain.server_lines import FleetStatus
-from gateway.fleet.cards_down import CardsDown, NoticeTaker
-from gateway.fleet.commands_down import CommandsDown
+from gateway.fleet.cards_down import CardsDown
+from gateway.fleet.commands_down import CommandDesk, CommandsDown
 from gateway.fleet.connection import FleetConnection, FleetServer
 from gateway.fleet.events_up import EventsUp
 from gateway.fleet.gateways_seen import GatewaysSeen
 from gateway.fleet.heartbeat import Heartbeat
 from gateway.fleet.names import FleetName
-from gateway.fleet.offered_files import FileMaker
 from gateway.fleet.shared_areas import SharedAreasLine
 from gateway.lanes import Lanes
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot
 from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock
 from gateway.site import FleetSection, Secrets
-from gateway.site.edits import Edit
-from gateway.site.running_site import Outcome, Reloaded
 from gateway.store import Store
 
 _LANES = TypeAdapter(tuple[LaneSnapshot, ...])
 _DEVICES = TypeAdapter(tuple[DeviceSnapshot, ...])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandDesk:
-    """Parts that commands of the fleet reach: lanes, the site file, files, the site's accounts, and owned tasks.
-
-    `permissions` returns an account's permissions, None for one that does not exist or is disabled. `reload` takes the
-    account that asks. `edit` and `tried` are those of `CommandsDown`. `notices` returns the line to central, which
-    fetches noticed cards; None without central.
-    """
-
-    lanes: Lanes
-    permissions: Callable[[str], Awaitable[frozenset[str] | None]]
-    reload: Callable[[str], Awaitable[Reloaded]]
-    edit: Callable[[str, Sequence[Edit]], Awaitable[tuple[Reloaded, tuple[Edit, ...]]]]
-    tried: Callable[[], Awaitable[Outcome]]
-    files: FileMaker
-    start: Callable[[str, Coroutine[Any, Any, None]], object]
-    notices: Callable[[], NoticeTaker | None]
 
 
 def site_snapshot(lanes: Lanes, verdict: Verdict) -> JsonValue:
@@ -101,24 +79,17 @@ class FleetParts:
             site_name=site_name,
             version=version,
             verdict=verdict,
-            events=store.events,
+            store=store,
             waiting=lambda: events.waiting,
-            changes=store.changes,
             clock=clock,
         )
         commands = CommandsDown(
             fleet_name=name,
             senders={sender.key: sender.account for sender in fleet.senders},
-            permissions=desk.permissions,
-            lanes=desk.lanes,
+            desk=desk,
             commands=store.commands,
             changes=store.changes,
             snapshot=lambda: site_snapshot(desk.lanes, verdict()),
-            reload=desk.reload,
-            edit=desk.edit,
-            tried=desk.tried,
-            files=desk.files,
-            start=desk.start,
             clock=clock,
             seal_key=_seal_key(name, credentials),
         )

@@ -16,7 +16,7 @@ from gateway.domain.footage import CAMERAS_PER_WORKER, CameraCondition, RtspServ
 from gateway.domain.viewing import LiveViewing
 from gateway.recording.watch import CameraWatch
 from gateway.recording.worker_client import WorkerClient
-from gateway.recording.worker_pool import CameraWorker
+from gateway.recording.worker_pool import CameraWorker, WorkerContext
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Progress
 from gateway.site import Camera, Secrets, Site
@@ -190,16 +190,19 @@ class Fleet:
 
     def _worker(self, number: int, cameras: frozenset[int]) -> CameraWorker:
         live, rtsp = self._site.live, self._rtsp
-        return CameraWorker(
-            name=f"camera-worker-{number}",
-            cameras=cameras,
+        context = WorkerContext(
             media=self._media,
             marker=self._marker,
-            socket=self._sockets / f"camera-worker-{number}.sock",
             clock=self._clock,
             progress=self._progress,
             listener=self._watch,
             live=LiveViewing(addresses=live.addresses, viewers_per_camera=live.viewers_per_camera),
+        )
+        return CameraWorker(
+            context,
+            name=f"camera-worker-{number}",
+            cameras=cameras,
+            socket=self._sockets / f"camera-worker-{number}.sock",
             rtsp=None if rtsp is None else rtsp.model_copy(update={"port": rtsp.port + number - 1}),
         )
 

@@ -67,6 +67,27 @@ class WorkerListener(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerContext:
+    """Parts that all workers of the site share.
+
+    Attributes:
+        media: the media folder.
+        marker: the file without which nothing is written to it.
+        clock: the clock.
+        progress: the heartbeats of the workers.
+        listener: receives their reports and losses.
+        live: how live views are served.
+    """
+
+    media: Path
+    marker: str
+    clock: Clock
+    progress: Progress
+    listener: WorkerListener
+    live: LiveViewing
+
+
 class CameraWorker:
     """One worker and its cameras. Keep `run` alive as a task; it ends only by cancellation.
 
@@ -75,32 +96,22 @@ class CameraWorker:
 
     def __init__(
         self,
+        context: WorkerContext,
         *,
         name: str,
         cameras: frozenset[int],
-        media: Path,
-        marker: str = "",
         socket: Path,
-        clock: Clock,
-        progress: Progress,
-        listener: WorkerListener,
-        live: LiveViewing | None = None,
         rtsp: RtspServing | None = None,
         backoff: Backoff | None = None,
     ) -> None:
-        """Keep the collaborators. `cameras`: the ids of its cameras, assigned or not; they may change later."""
+        """`cameras`: the ids of its cameras, assigned or not; they may change later."""
         self.name = name
         self.cameras = cameras
         self.pid = 0
         self.viewers = 0
         self.rtsp_crowd: Crowd | None = None
-        self._media = media
-        self._marker = marker
+        self._context = context
         self._socket = socket
-        self._clock = clock
-        self._progress = progress
-        self._listener = listener
-        self._live_viewing = live or LiveViewing()
         self._rtsp = rtsp
         self._backoff = backoff or Backoff()
         self._assigned: tuple[WorkerCamera, ...] = ()
@@ -116,7 +127,7 @@ class CameraWorker:
 
         It becomes None again a minute after the last stop, so that crashes at a steady pace are reported once.
         """
-        now = self._clock.monotonic()
+        now = self._context.clock.monotonic()
         if len(self._losses) < _LOSSES or now - self._losses[-1] > _SETTLED_SECONDS:
             return None
         if self._losses[-1] - self._losses[0] > _LOSSES_WITHIN_SECONDS:
@@ -152,32 +163,32 @@ class CameraWorker:
     async def run(self) -> None:
         """Keep the worker alive until cancelled; then let it finish its open segments."""
         failures = 0
-        self._progress.expect(self.name, within=MOVES_WITHIN_SECONDS)
+        self._context.progress.expect(self.name, within=MOVES_WITHIN_SECONDS)
         try:
             while True:
-                self._progress.beat(self.name)
-                started = self._clock.monotonic()
+                self._context.progress.beat(self.name)
+                started = self._context.clock.monotonic()
                 self._reason = reason = await self._live()
-                self._losses.append(self._clock.monotonic())
-                failures = 1 if self._clock.monotonic() - started > _SETTLED_SECONDS else failures + 1
+                self._losses.append(self._context.clock.monotonic())
+                failures = 1 if self._context.clock.monotonic() - started > _SETTLED_SECONDS else failures + 1
                 log.error("camera_worker_lost", worker=self.name, reason=reason, failures=failures)
-                self._progress.beat(self.name)
-                await self._listener.worker_lost(self, reason)
+                self._context.progress.beat(self.name)
+                await self._context.listener.worker_lost(self, reason)
                 if failures > 1:
                     await asyncio.sleep(self._backoff.wait(failures - 1))
         finally:
-            self._progress.forget(self.name)
+            self._context.progress.forget(self.name)
 
     async def _live(self) -> str:
         """Start the process and follow it until it has ended; return why it ended."""
-        process = WorkerProcess(name=self.name, socket=self._socket, media=self._media)
+        process = WorkerProcess(name=self.name, socket=self._socket, media=self._context.media)
         try:
             async with process:
                 self.pid = process.pid
                 reason = await self._talk(process)
                 # No successor while this one cannot die: on a hung disk there would only be more hanging processes.
                 while not await process.killed(within=1.0):
-                    self._progress.beat(self.name)
+                    self._context.progress.beat(self.name)
                 return reason
         except OSError as error:
             return f"it cannot be started: {error.strerror or error}"
@@ -199,9 +210,9 @@ class CameraWorker:
 
     async def _begin(self, process: WorkerProcess, client: WorkerClient) -> None:
         """Wait until the worker's socket exists, and give it its cameras and pins."""
-        deadline = self._clock.monotonic() + _START_SECONDS
+        deadline = self._context.clock.monotonic() + _START_SECONDS
         while not self._socket.exists():
-            if process.has_ended or self._clock.monotonic() > deadline:
+            if process.has_ended or self._context.clock.monotonic() > deadline:
                 raise CameraUnavailable(f"it did not serve within {_START_SECONDS:g} s")
             await asyncio.sleep(_POLL_SECONDS)
         sent = None
@@ -232,20 +243,20 @@ class CameraWorker:
         """Pass its reports on until they end; return the error that ended them, None for an orderly end."""
         try:
             async for report in client.reports():
-                self._progress.beat(self.name)
+                self._context.progress.beat(self.name)
                 if isinstance(report, WorkerBeat):
                     self.viewers, self.rtsp_crowd = report.viewers, report.rtsp_crowd
-                self._listener.worker_reported(self, report)
+                self._context.listener.worker_reported(self, report)
         except (WorkerSilent, CameraUnavailable) as error:
             return error
         return None
 
     def _assignment(self) -> WorkerAssignment:
         return WorkerAssignment(
-            media=str(self._media),
-            marker=self._marker,
+            media=str(self._context.media),
+            marker=self._context.marker,
             may_write=self._may_write,
             cameras=self._assigned,
-            live=self._live_viewing,
+            live=self._context.live,
             rtsp=self._rtsp,
         )

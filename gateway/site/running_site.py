@@ -21,7 +21,7 @@ from gateway.site.loaded import LoadedSite, load_whole
 from gateway.site.models import Site
 from gateway.site.secrets import Secrets
 from gateway.site.trial_files import TrialFiles
-from gateway.site.unseen_readers import UnseenReader, UnseenReaders, WatchReaders, unwatched
+from gateway.site.unseen_readers import UnseenReader, UnseenReaders, WatchReaders
 
 log = structlog.get_logger(__name__)
 
@@ -125,6 +125,32 @@ class Outcome:
     unseen: tuple[UnseenReader, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteContext:
+    """The gateway as its site file needs it.
+
+    Attributes:
+        secrets: the look-up of secrets.
+        take: applies a changed site.
+        read: called after each reload, with or without faults, and after each trial.
+        monotonic: returns monotonic seconds.
+        hindrances: returns the problems that keep lanes or the interface from working now: a sentence by the key that
+            identifies the problem.
+        watch_readers: begins to watch the readers that a change connected anew.
+        tell: records each step of a change.
+        lasts: called with a changed site once it is in force for good.
+    """
+
+    secrets: Secrets
+    take: Take
+    read: Callable[[], None]
+    monotonic: Callable[[], float]
+    hindrances: Callable[[], Mapping[tuple[str, ...], str]]
+    watch_readers: WatchReaders
+    tell: Told
+    lasts: Callable[[LoadedSite], None]
+
+
 class RunningSite:
     """The site file while the gateway runs. A file with faults changes nothing.
 
@@ -134,48 +160,19 @@ class RunningSite:
     waited at its lane by then and nothing was read, the change is taken back. Keep `run` alive as a task.
     """
 
-    def __init__(
-        self,
-        *,
-        files: TrialFiles,
-        loaded: LoadedSite,
-        secrets: Secrets,
-        take: Take,
-        read: Callable[[], None],
-        monotonic: Callable[[], float],
-        hindrances: Callable[[], Mapping[tuple[str, ...], str]] = dict,
-        watch_readers: WatchReaders = unwatched,
-        tell: Told = lambda _step, _text, _by: None,
-        lasts: Callable[[LoadedSite], None] = lambda _: None,
-        notice: str = "",
-    ) -> None:
+    def __init__(self, context: SiteContext, *, files: TrialFiles, loaded: LoadedSite, notice: str = "") -> None:
         """Start with the running site.
 
         Args:
+            context: the gateway.
             files: the site file, and the files of a trial.
             loaded: the running site.
-            secrets: the look-up of secrets.
-            take: applies a changed site.
-            read: called after each reload, with or without faults, and after each trial.
-            monotonic: returns monotonic seconds.
-            hindrances: returns the problems that keep lanes or the interface from working now: a sentence by the key
-                that identifies the problem.
-            watch_readers: begins to watch the readers that a change connected anew.
-            tell: records each step of a change.
-            lasts: called with a changed site once it is in force for good.
             notice: a sentence about an unconfirmed change that was taken back at the start, "" for none.
         """
+        self._context = context
         self._files = files
-        self._running = loaded
-        self._secrets = secrets
-        self._take = take
-        self._read_again = read
-        self._monotonic = monotonic
-        self._hindrances = hindrances
-        self._watch_readers = watch_readers
-        self._tell = tell
-        self._lasts = lasts
         self._notice = notice
+        self._running = loaded
         self._last = Reloaded()
         self._lock = asyncio.Lock()
         self._trial: Trial | None = None
@@ -207,7 +204,7 @@ class RunningSite:
 
     def seconds_left(self) -> float:
         """Return for how many seconds the change on trial can still be confirmed, 0 without a trial."""
-        return 0.0 if self._trial is None else max(0.0, self._trial.ends - self._monotonic())
+        return 0.0 if self._trial is None else max(0.0, self._trial.ends - self._context.monotonic())
 
     def notices(self) -> tuple[str, ...]:
         """Return the sentences that say why the site file is not in force; empty if it is."""
@@ -225,7 +222,11 @@ class RunningSite:
         """Return the site file's text, and its content or its faults. Changes nothing. Raises OSError."""
         text = await asyncio.to_thread(self._files.path.read_bytes)
         try:
-            return text, await asyncio.to_thread(partial(load_whole, self.path, secrets=self._secrets, text=text)), None
+            return (
+                text,
+                await asyncio.to_thread(partial(load_whole, self.path, secrets=self._context.secrets, text=text)),
+                None,
+            )
         except SiteFaults as error:
             return text, None, error
 
@@ -262,7 +263,7 @@ class RunningSite:
             self._lanes_are_free = lanes_are_free
             self._last = await self._reload(by=by, text=text, asks_person=asks_person, wait=wait)
             self._lanes_are_free = False  # the word is for this moment
-            self._read_again()
+            self._context.read()
         return self._last
 
     def confirm(self, *, by: str) -> bool:
@@ -311,9 +312,9 @@ class RunningSite:
             return result
         if result.refused:
             log.warning("site_file_needs_restart", changed=result.refused)
-            self._tell(Step.REFUSED, "; ".join(result.refused), by)
+            self._context.tell(Step.REFUSED, "; ".join(result.refused), by)
             return result
-        known, before = frozenset(self._hindrances()), self._running
+        known, before = frozenset(self._context.hindrances()), self._running
         tried = bool(found.touches_more_than_cameras or text is not None)
         try:
             if tried and found.changes:
@@ -327,12 +328,12 @@ class RunningSite:
                 changes=result.changes,
             )
         try:
-            await self._take(loaded.site, found, wait, self._are_free)
+            await self._context.take(loaded.site, found, wait, self._are_free)
         except ConfigError as error:
             if text is not None:
                 await self._put_back(before)
             await self._forget_trial()
-            self._tell(Step.REFUSED, str(error), by)
+            self._context.tell(Step.REFUSED, str(error), by)
             log.warning("site_file_not_taken", why=str(error))
             return Reloaded(refused=(str(error),), changes=result.changes)
         self._running = loaded
@@ -340,12 +341,12 @@ class RunningSite:
         log.info("site_file_taken", changed=result.sentences())
         if result.changes:
             said = ("somebody says that nobody is in the lanes",) if self._lanes_are_free else ()
-            self._tell(Step.TAKEN, "; ".join((*result.sentences(), *said)), by)
+            self._context.tell(Step.TAKEN, "; ".join((*result.sentences(), *said)), by)
         if not (tried and found.changes):
-            self._lasts(loaded)
+            self._context.lasts(loaded)
             return result
-        unseen = await self._watch_readers(found.devices)
-        ends = self._monotonic() + TRIAL_SECONDS
+        unseen = await self._context.watch_readers(found.devices)
+        ends = self._context.monotonic() + TRIAL_SECONDS
         self._word = None
         self._trial = Trial(by, asks_person, ends, before, loaded, result.changes, known, unseen)
         self._begun.set()
@@ -356,14 +357,14 @@ class RunningSite:
 
     def _load(self, text: bytes | None) -> tuple[LoadedSite, tuple[str, ...]]:
         """Load the file. Blocks. Raises ConfigError."""
-        loaded = load_whole(self._files.path, secrets=self._secrets, text=text)
+        loaded = load_whole(self._files.path, secrets=self._context.secrets, text=text)
         return loaded, tuple(doubtful(loaded.site, self._files.path))
 
     async def _follow(self, trial: Trial) -> None:
         good_since: float | None = None
         while self._trial is trial:
-            now = self._monotonic()
-            new = [sentence for key, sentence in self._hindrances().items() if key not in trial.known]
+            now = self._context.monotonic()
+            new = [sentence for key, sentence in self._context.hindrances().items() if key not in trial.known]
             good_since = None if new else now if good_since is None else good_since
             is_good = good_since is not None and now >= good_since + GOOD_SECONDS
             awaited = [reader for reader in trial.unseen() if reader.is_regular]
@@ -388,9 +389,9 @@ class RunningSite:
         why = f"confirmed by {by.removeprefix('user:')}" if by else "lanes and interface have no new problem"
         outcome = Outcome(confirmed=True, why=why, unseen=trial.unseen())
         self._over(trial, outcome)
-        self._lasts(trial.after)
+        self._context.lasts(trial.after)
         unseen = (str(reader.words) for reader in outcome.unseen)
-        self._tell(Step.CONFIRMED, "; ".join((f"the change of the site file is kept: {why}", *unseen)), by)
+        self._context.tell(Step.CONFIRMED, "; ".join((f"the change of the site file is kept: {why}", *unseen)), by)
         log.info("site_file_confirmed", why=why)
 
     async def _return(self, trial: Trial, why: str, *, by: str) -> None:
@@ -403,21 +404,21 @@ class RunningSite:
             found = difference(trial.after, trial.before)
             while True:
                 try:
-                    await self._take(trial.before.site, found, LANE_WAIT_SECONDS, self._are_free)
+                    await self._context.take(trial.before.site, found, LANE_WAIT_SECONDS, self._are_free)
                     break
                 except ConfigError as error:
                     self._notice = f"the site file was taken back and is not in use yet: {error}"
-                    self._read_again()
+                    self._context.read()
                     await asyncio.sleep(_AGAIN_SECONDS)
             self._running = trial.before
             self._notice = ""
             self._over(trial, Outcome(confirmed=False, why=why))
-            self._tell(Step.RETURNED, f"the change of the site file was taken back: {why}", by)
+            self._context.tell(Step.RETURNED, f"the change of the site file was taken back: {why}", by)
 
     def _over(self, trial: Trial, outcome: Outcome) -> None:
         self._trial, self._outcome = None, outcome
         trial.over.set()
-        self._read_again()
+        self._context.read()
 
     async def _put_back(self, before: LoadedSite) -> None:
         try:

@@ -14,7 +14,7 @@ from far_end_site import a_barrier, alive
 from fleet_scene import NAME, connection
 
 from drivers.contract import GatePosition
-from gateway.fleet.commands_down import CommandsDown
+from gateway.fleet.commands_down import CommandDesk, CommandsDown
 from gateway.fleet.offered_files import FileMaker
 from gateway.proof_package.of_events import ProofPackages
 from gateway.runtime.clock import SystemClock
@@ -47,18 +47,21 @@ class Desk:
         self.down = CommandsDown(
             fleet_name=NAME,
             senders={ANNA[1]: "anna", GUARD[1]: "guard", GONE[1]: "gone"},
-            permissions=self._permissions,
-            lanes=lane.lanes,
+            desk=CommandDesk(
+                permissions=self._permissions,
+                lanes=lane.lanes,
+                reload=self._reload,
+                edit=self._edit,
+                tried=self._tried,
+                files=FileMaker(
+                    bundle=self._bundle, recording=recording, proofs=cache(partial(proofs, site_name=lambda: "North"))
+                ),
+                start=supervisor.once,
+                notices=lambda: None,
+            ),
             commands=lane.store.commands,
             changes=lane.store.changes,
             snapshot=lambda: {"headline": "All lanes work"},
-            reload=self._reload,
-            edit=self._edit,
-            tried=self._tried,
-            files=FileMaker(
-                bundle=self._bundle, recording=recording, proofs=cache(partial(proofs, site_name=lambda: "North"))
-            ),
-            start=supervisor.once,
             clock=SystemClock(),
             seal_key=b"this desk",
         )

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import structlog
 
-from gateway.fleet.commands_down import CommandsDown
+from gateway.fleet.commands_down import CommandDesk, CommandsDown
 from gateway.fleet.connection import FleetConnection, FleetServer
 from gateway.fleet.events_up import EventsUp
 from gateway.fleet.heartbeat import Heartbeat
@@ -42,6 +42,10 @@ class LightStore:
     changes: Changes = field(default_factory=Changes)
     records: list[tuple[int, str]] = field(default_factory=list)
     marks: dict[str, ReadCursor] = field(default_factory=dict)
+
+    @property
+    def events(self) -> LightStore:
+        return self
 
     def happen(self) -> None:
         """Record an event of the usual length."""
@@ -94,24 +98,26 @@ class LightSite:
             site_name=name.site,
             version="1.0.0",
             verdict=lambda: Verdict((), lanes=2),
-            events=cast("Any", store),
+            store=cast("Any", store),
             waiting=lambda: 0,
-            changes=store.changes,
             clock=clock,
         )
         commands = CommandsDown(
             fleet_name=name,
             senders={sender: "anna"},
-            permissions=self._permissions,
-            lanes=unused,
+            desk=CommandDesk(
+                permissions=self._permissions,
+                lanes=unused,
+                reload=unused,
+                edit=unused,
+                tried=unused,
+                files=unused,
+                start=supervisor.once,
+                notices=unused,
+            ),
             commands=cast("Any", store),
             changes=store.changes,
             snapshot=lambda: {"headline": "All 2 lanes work"},
-            reload=unused,
-            edit=unused,
-            tried=unused,
-            files=unused,
-            start=supervisor.once,
             clock=clock,
             seal_key=b"this site",
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections.abc import Mapping
 from typing import Self
@@ -133,7 +132,6 @@ class RtspServer:
             reader=reader,
             writer=writer,
             streams=self._streams,
-            identity=secrets.token_hex(8),
             host=self._host,
             idle_seconds=self._idle_seconds,
             place=place,

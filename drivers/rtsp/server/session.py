@@ -245,7 +245,6 @@ class RtspSession:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         streams: Mapping[str, Stream],
-        identity: str,
         host: str,
         idle_seconds: float,
         place: Place,
@@ -256,7 +255,7 @@ class RtspSession:
         self._reader = reader
         self._writer = writer
         self._streams = streams
-        self._identity = identity
+        self._identity = secrets.token_hex(8)
         self._host = host
         self._idle_seconds = idle_seconds
         self._place = place

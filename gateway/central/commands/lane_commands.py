@@ -103,12 +103,27 @@ class GateCommands(Protocol):
         ...
 
 
-class LaneCommands:
-    """Poller of central's events that carries out the commands among them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRules:
+    """The site file's settings for commands of central.
 
-    `every` is the seconds between polls, `fresh` the seconds for which a command may act. `gates` are the ids of the
-    site's gates; only their events are asked for.
+    Attributes:
+        meanings: the events that are commands.
+        gates: the ids of the site's gates; only their events are asked for.
+        zone: the site's time zone.
+        every: the seconds between polls.
+        fresh: the seconds for which a command may act.
     """
+
+    meanings: Sequence[Meaning]
+    gates: Sequence[int]
+    zone: tzinfo
+    every: float
+    fresh: float
+
+
+class LaneCommands:
+    """Poller of central's events that carries out the commands among them."""
 
     def __init__(
         self,
@@ -118,24 +133,17 @@ class LaneCommands:
         commands: Commands,
         journal: Journal,
         clock: Clock,
-        meanings: Sequence[Meaning],
-        gates: Sequence[int],
-        zone: tzinfo,
-        every: float,
-        fresh: float,
+        rules: CommandRules,
     ) -> None:
         self._client = client
         self._lanes = lanes
         self._commands = commands
         self._journal = journal
         self._clock = clock
-        self._meanings = tuple(meanings)
-        self._gates = tuple(sorted(gates))
-        self._zone = zone
-        self._every = every
-        self._fresh = fresh
+        self._rules = rules
+        self._gates = tuple(sorted(rules.gates))
         self._started = clock.monotonic()
-        self._backoff = Backoff(first=2 * every, longest=max(_LONGEST_WAIT, 2 * every))
+        self._backoff = Backoff(first=2 * rules.every, longest=max(_LONGEST_WAIT, 2 * rules.every))
         self._known: dict[int, None] = {}
         self._size = PageSize(MODEST)
         self._unreadable = self._counted = 0
@@ -155,7 +163,7 @@ class LaneCommands:
             except (CentralUnavailable, CentralRefused) as error:  # the client has noted both
                 failures += 1
                 log.debug("central_commands_not_seen", error=str(error))
-            await asyncio.sleep(self._backoff.wait(failures) if failures else self._every)
+            await asyncio.sleep(self._backoff.wait(failures) if failures else self._rules.every)
 
     async def look(self) -> None:
         """Poll once and carry out new commands. Raises CentralUnavailable, CentralRefused, StoreError."""
@@ -201,7 +209,7 @@ class LaneCommands:
         self._counted += tally.without_id
 
     def _meaning(self, record: JsonObject) -> Meaning | None:
-        return next((meaning for meaning in self._meanings if meaning.is_of(record)), None)
+        return next((meaning for meaning in self._rules.meanings if meaning.is_of(record)), None)
 
     async def _carry_out(self, number: int, record: JsonObject, action: GateAction) -> None:
         device = whole_of(record.get("device_id"))
@@ -224,7 +232,7 @@ class LaneCommands:
                 log.info("central_command_refused", event_id=number, device=device, reason=str(error))
 
     def _judge(self, record: JsonObject) -> Verdict:
-        return judge(record.get("date_at"), self._now(), fresh=self._fresh, zone=self._zone)
+        return judge(record.get("date_at"), self._now(), fresh=self._rules.fresh, zone=self._rules.zone)
 
     def _now(self) -> Now:
         offset, wall = self._client.state.clock_offset, self._clock.wall()

@@ -50,9 +50,11 @@ class Recording:
             clock=clock,
             reader=partial(
                 reader.CameraReader,
-                clock=clock,
-                budget=ConnectionBudget(path=tmp_path / "turn", monotonic=clock.monotonic, per_second=1e6),
-                buffers=ReadBuffers(),
+                reader.ReaderContext(
+                    clock,
+                    ConnectionBudget(path=tmp_path / "turn", monotonic=clock.monotonic, per_second=1e6),
+                    ReadBuffers(),
+                ),
             ),
             live=LiveFeed(loop=asyncio.get_running_loop()),
             report=lambda told: self.segments.append(told) if isinstance(told, SegmentFinished) else None,

@@ -11,7 +11,7 @@ from hostile_camera import film
 from drivers.rtsp.client.connection import ReadBuffers
 from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraRefused
 from gateway.camera_worker import reader
-from gateway.camera_worker.reader import CameraReader, account_wait, reconnect_wait
+from gateway.camera_worker.reader import CameraReader, ReaderContext, account_wait, reconnect_wait
 from gateway.domain.footage import WorkerCamera
 from gateway.runtime.clock import SystemClock
 
@@ -62,14 +62,12 @@ def waits(monkeypatch, script):
     told, done, scripts = [], threading.Event(), iter(script)
     camera = WorkerCamera(camera_id=1, url="rtsp://unused")
     made = CameraReader(
+        ReaderContext(SystemClock(), Always(), ReadBuffers()),
         camera=camera,
         url=camera.url,
         sink=Sink(),
         live=None,
         audio=False,
-        clock=SystemClock(),
-        budget=Always(),
-        buffers=ReadBuffers(),
     )
 
     def note(name):

@@ -12,7 +12,7 @@ from waiting import until
 
 from gateway.central.central_link import notices
 from gateway.central.client.state import CentralState
-from gateway.central.commands.lane_commands import LaneCommands, Meaning, Now, Verdict, judge
+from gateway.central.commands.lane_commands import CommandRules, LaneCommands, Meaning, Now, Verdict, judge
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CentralUnavailable, CommandRefused
 from gateway.domain.events import EventKind
@@ -48,22 +48,19 @@ def gates(store):
 
 @pytest.fixture
 def commands(client, store, gates):
-    def make(*, up=3600.0, **changed):
+    def make(*, up=3600.0, clock=None, client=client, **changed):
         """With it up for so many seconds."""
-        clock = changed.setdefault("clock", LaterClock())
-        wanted = {
-            "client": client,
-            "lanes": gates,
-            "commands": store.commands,
-            "journal": store.journal,
-            "meanings": MEANINGS,
-            "gates": (102, 101),
-            "zone": UTC,
-            "every": 0.05,
-            "fresh": 20.0,
-        }
+        clock = clock or LaterClock()
+        wanted = {"meanings": MEANINGS, "gates": (102, 101), "zone": UTC, "every": 0.05, "fresh": 20.0}
         clock.ahead -= up
-        made = LaneCommands(**(wanted | changed))
+        made = LaneCommands(
+            client=client,
+            lanes=gates,
+            commands=store.commands,
+            journal=store.journal,
+            clock=clock,
+            rules=CommandRules(**(wanted | changed)),
+        )
         clock.ahead += up
         return made
 

@@ -141,7 +141,7 @@ async def test_what_the_network_holds_back_is_refused_when_it_comes(server, rela
 async def test_a_standing_order_a_snapshot_and_a_reload(broker, desk):
     (held,) = await sent(broker, Action.HOLD, lane="entry", reason="delivery")
     assert held.state == "done"
-    await desk.lane.sees(lambda shown: "delivery" in shown.order_text)
+    await desk.lane.sees(lambda shown: "delivery" in str(shown.order_text))
     (lifted,) = await sent(broker, Action.HOLD, lane="entry", order=None)
     assert lifted.state == "done"
     (shown,) = await sent(broker, Action.SNAPSHOT, seed=GUARD[0])

@@ -34,9 +34,8 @@ class Site:
             site_name="North",
             version="1.2.3",
             verdict=lambda: Verdict(problems=self.problems, lanes=2),
-            events=store.events,
+            store=store,
             waiting=lambda: 4,
-            changes=store.changes,
             clock=SystemClock(),
             soonest_seconds=0.05,
         )

@@ -128,9 +128,8 @@ def heartbeat(store, *, clock=None, **options) -> Heartbeat:
         site_name="North",
         version="1.2.3",
         verdict=lambda: Verdict(problems=(), lanes=2),
-        events=store.events,
+        store=store,
         waiting=lambda: 0,
-        changes=store.changes,
         clock=clock or SystemClock(),
         **options,
     )
