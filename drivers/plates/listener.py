@@ -19,7 +19,7 @@ from drivers.backoff import Reconnects
 from drivers.contract import LinkError, ProtocolViolation
 from drivers.listening.http import PROVED, HttpListener, HttpPlaces, PlainHandler
 from drivers.listening.places import Bounds, Crowd, Places
-from drivers.plates.multipart import Part, PartSplitter
+from drivers.plates.multipart import READ_AT_ONCE, Part, PartSplitter
 from drivers.plates.pushed import PushedPlates
 from drivers.plates.readings import PlateReading, UnreadPlate
 
@@ -27,6 +27,8 @@ log = structlog.get_logger(__name__)
 
 _LARGEST_MESSAGE = 16 * 1024 * 1024
 _LARGEST_WHOLE = 4 * 1024 * 1024
+_MOST_PARTS = 200
+"""Cameras send some ten parts. Each costs time, however small it is."""
 _READ_IN_THREAD = 32 * 1024
 _IDLE_SECONDS = 10.0
 _GOOD, _BAD, _NOT_RUNNING = 200, 400, 503
@@ -190,7 +192,7 @@ async def _chunks(request: web.Request, *, idle: float) -> AsyncIterator[bytes]:
     while True:
         try:
             async with asyncio.timeout(idle):
-                chunk = await request.content.readany()
+                chunk = await request.content.read(READ_AT_ONCE)
         except TimeoutError as error:
             raise LinkError(f"a message that stood still for {idle:g} s") from error
         except (web.RequestPayloadError, OSError) as error:
@@ -201,6 +203,7 @@ async def _chunks(request: web.Request, *, idle: float) -> AsyncIterator[bytes]:
         if size > _LARGEST_MESSAGE:
             raise ProtocolViolation(f"a message of more than {_LARGEST_MESSAGE} bytes")
         yield chunk
+        await asyncio.sleep(0)  # what has come already gives no turn to others
 
 
 class _Message:
@@ -224,8 +227,11 @@ class _Message:
         return bool(self._read or (self.parts and not self._unread))
 
     async def take(self, parts: Iterable[Part]) -> None:
-        """Report what is in these parts."""
+        """Report what is in these parts. Raises ProtocolViolation when the message has too many."""
         for part in parts:
+            if self.parts >= _MOST_PARTS:
+                self._unread += 1
+                raise ProtocolViolation(f"a message of more than {_MOST_PARTS} parts")
             if len(part.body) > _READ_IN_THREAD:  # JSON with pictures inside would hold up the event loop
                 found = await asyncio.to_thread(self._camera.read, part)
             else:

@@ -16,6 +16,8 @@ from enum import Enum, auto
 from drivers.contract import ProtocolViolation
 
 LARGEST_TEXT = 64 * 1024
+READ_AT_ONCE = 16 * 1024
+"""The most bytes that an event loop feeds before others have their turn: they may be some thousand parts."""
 _LARGEST_PICTURE = 8 * 1024 * 1024
 _LONGEST_HEAD = 4 * 1024
 _LONGEST_LINE = 256
@@ -25,6 +27,8 @@ _LONGEST_END = 128
 _LONGEST_PREFIX = 42
 _LONGEST_BLANKS = 16
 _LOOK = 16
+_PIECE = 2 * 1024
+"""The bytes that are taken at once: the search for the end of a part looks through all of them, however small it is."""
 _JUST_BYTES = "application/octet-stream"
 _PICTURES = ("image/", "video/", "audio/", _JUST_BYTES)
 _BINARY = (b"\xff\xd8", b"\x89PNG", b"GIF8", b"RIFF", b"\xff\xfb")
@@ -98,12 +102,13 @@ class PartSplitter:
 
         Raises ProtocolViolation when no part begins within 64 KiB, or a header, text or picture is too large.
         """
-        self._buffer += data
         parts: list[Part] = []
         try:
-            while step := self._step():
-                if isinstance(step, Part):
-                    parts.append(step)
+            for start in range(0, len(data), _PIECE):
+                self._buffer += data[start : start + _PIECE]
+                while step := self._step():
+                    if isinstance(step, Part):
+                        parts.append(step)
         except ProtocolViolation as violation:
             if not parts:
                 raise

@@ -27,7 +27,7 @@ from drivers.http_session import (
 )
 from drivers.losses import Loss, is_answering
 from drivers.plates.dialect import Dialect
-from drivers.plates.multipart import Part, PartSplitter
+from drivers.plates.multipart import READ_AT_ONCE, Part, PartSplitter
 from drivers.plates.part_reports import PartReports
 
 _LONGEST_WAIT = 5.0
@@ -122,7 +122,7 @@ class PlateStream:
         while True:
             try:
                 async with asyncio.timeout(max(0.0, heard_at + self._silence - self._monotonic())):
-                    data = await response.content.readany()
+                    data = await response.content.read(READ_AT_ONCE)
             except TimeoutError as error:
                 raise LinkError(f"nothing came for {self._silence:g} s, not even a heartbeat") from error
             except (aiohttp.ClientError, OSError) as error:
@@ -132,6 +132,7 @@ class PlateStream:
             for part in splitter.feed(data):
                 heard_at = self._monotonic()
                 self._take(part, heard_at, reports)
+            await asyncio.sleep(0)  # what has come already gives no turn to others
 
     def _take(self, part: Part, at: float, reports: Reports) -> None:
         if not self._online:

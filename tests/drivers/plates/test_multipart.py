@@ -196,3 +196,11 @@ def test_any_bytes_are_parts_or_a_violation(noise, size):
             splitter.feed(noise[place : place + size])
     except ProtocolViolation:
         pass
+
+
+@pytest.mark.long("linear time shows in real time alone")
+@pytest.mark.parametrize("tiny", [b"--b\n\n", b"--b\n\n{}\n", b"--b\n\n<a/>\n", b"--b\n\n\xff\xd8\n"])
+def test_many_tiny_parts_in_one_piece_take_linear_time(tiny):
+    begun = time.thread_time()
+    PartSplitter(element=ELEMENT).feed(tiny * 40_000)
+    assert time.thread_time() - begun < 3.0

@@ -152,6 +152,16 @@ async def test_pictures_inside_json_are_read_aside(site, listener):
     assert plates(listener) == [(41, "AB12")]
 
 
+async def test_flood_of_parts_is_refused_and_the_plate_before_it_counts(site, listener):
+    flood = part("image/jpeg", b"\xff\xd8") * 300
+    async with site() as gateway:
+        assert await gateway.push(42, flood, headers=MULTIPART) == 400
+        assert "200 parts" in listener.of(MessageRefused)[-1].reason
+        alert = part("text/xml", hikvision_alert("AB12", uuid="1"))
+        assert await gateway.push(42, alert + flood, headers=MULTIPART) == 200
+    assert plates(listener) == [(42, "AB12")]
+
+
 async def test_message_that_never_ends_holds_up_nobody(site, listener):
     async with site() as gateway:
         port = int(gateway.url.split(":")[2].split("/")[0])
