@@ -145,7 +145,7 @@ async def test_why_it_did_not_open_is_one_sentence_and_an_unknown_card_is_enroll
         await expect(page.locator("#lane-enrol")).to_be_hidden()
         await page.get_by_text("Each rule").first.click()
         await expect(page.locator("#lane-trace .failed")).to_have_text("validity: FAILED (until May)")
-        plate = data | {"credential": "DM77"}
+        plate = data | {"credential": "DM77", "form": "plate"}
         await gateway.happened(
             "plate DM77: the card has expired", kind=EventKind.ACCESS_DENIED, device_id=101, data=plate
         )
