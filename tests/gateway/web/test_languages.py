@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 
@@ -16,8 +17,8 @@ from gateway.domain.footage import WHY_AWAY, WHY_MISSING
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import CommandSnapshot, LaneTrouble
 from gateway.problems.problem import Part, Problem
-from gateway.texts import english, text
-from gateway.web.status.page_files import STATIC
+from gateway.texts import FOLDER, english, read_language, text
+from gateway.web.status.page_files import STATIC, page_files
 from tests.gateway.web.setups.site import BROKER, fleet_seen
 
 pytestmark = pytest.mark.long("a real browser")
@@ -290,3 +291,31 @@ async def test_a_person_chooses_another_language_for_good(gateway, browser_page)
         await sign_in(page, gateway)
         await page.reload()
         await expect(page.get_by_role("link", name="Événements")).to_be_visible()
+
+
+@pytest.fixture
+def german(monkeypatch, tmp_path):
+    """A third language: one more file, whose sentences are the French ones but two."""
+    for path in FOLDER.glob("*.json"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    known = dict(read_language("fr"), language="Deutsch")
+    known["page.sign_in"] = "Anmelden"
+    known["verdict.lane_works"] = "Die Spur arbeitet"
+    (tmp_path / "de.json").write_text(json.dumps(known), "utf-8")
+    monkeypatch.setattr("gateway.web.status.page_files.FOLDER", tmp_path)
+    page_files.cache_clear()
+    yield
+    page_files.cache_clear()
+
+
+@in_one_loop
+@pytest.mark.usefixtures("german")
+async def test_a_third_language_is_one_more_file(open_gateway, browser_page):
+    async with open_gateway() as gateway, browser_page(language="de-DE", tolerate=("409",)) as page:
+        await page.goto(f"{gateway.url}/status/")
+        await expect(page.get_by_role("button", name="Anmelden", exact=True)).to_be_visible()
+        chosen = page.locator("#sign-in .languages")
+        await expect(chosen.locator("option")).to_have_text(["Deutsch", "English", "Français"])
+        await expect(chosen).to_have_value("de")
+        await sign_in(page, gateway)
+        await expect(page.locator("#pill-gateway")).to_have_text("Die Spur arbeitet")
