@@ -248,3 +248,55 @@ def test_a_docstring_that_opens_with_a_question_word_is_found():
     assert list(questions('def f():\n    """Whether it is there."""\n')) == [2]
     assert list(questions('class A:\n    """Whoever asks and acts."""\n')) == [2]
     assert not list(questions('"""Parts."""\ndef f():\n    """Return it."""\n    # What is said in a comment\n'))
+
+
+MOST_PARAMETERS = 8
+
+
+def crowded_constructors(source: str) -> Iterator[int]:
+    """The line of each class that is built of too many parts.
+
+    A context, whose name says so, may hold as many as a layer offers. A dataclass is a record, and may have many
+    fields, unless it works: then it has asynchronous methods.
+    """
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.ClassDef) or node.name.endswith("Context"):
+            continue
+        given = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"]
+        counts = [len([*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs]) - 1 for one in given]
+        if any(isinstance(item, ast.AsyncFunctionDef) for item in node.body) and any(
+            "dataclass" in ast.unparse(decorator) for decorator in node.decorator_list
+        ):
+            fields = [ast.unparse(item) for item in node.body if isinstance(item, ast.AnnAssign)]
+            counts.append(sum("init=False" not in field and "ClassVar" not in field for field in fields))
+        if any(count > MOST_PARAMETERS for count in counts):
+            yield node.lineno
+
+
+def test_no_constructor_takes_more_than_eight_parts():
+    files = {str(file.relative_to(ROOT)): file for name in PACKAGES for file in (ROOT / name).rglob("*.py")}
+    found = {name: list(crowded_constructors(file.read_text())) for name, file in files.items()}
+    assert {name for name, lines in found.items() if lines} == CROWDED, "hand down a context, or what belongs together"
+
+
+CROWDED = {
+    "drivers/serial_line/reader.py",
+    "gateway/camera_worker/recorder.py",
+    "gateway/camera_worker/segmenter.py",
+    "gateway/central/client/client.py",
+    "gateway/recording/recording.py",
+    "simulation/far_ends/central/service.py",
+}
+"""The modules that have such a constructor still: none may be added."""
+
+
+def test_a_constructor_of_too_many_parts_is_found():
+    nine = ", ".join("abcdefghi")
+    assert list(crowded_constructors(f"class A:\n    def __init__(self, {nine}):\n        ...\n")) == [1]
+    assert list(crowded_constructors(f"class A:\n    def __init__(self, *, {nine}):\n        ...\n")) == [1]
+    assert not list(crowded_constructors(f"class A:\n    def __init__(self, {nine[3:]}):\n        ...\n"))
+    fields = "".join(f"    {name}: int\n" for name in "abcdefghi")
+    working = f"@dataclass\nclass A:\n{fields}    async def run(self): ...\n"
+    assert list(crowded_constructors(working)) == [2]
+    assert not list(crowded_constructors(working.replace("class A", "class AContext")))
+    assert not list(crowded_constructors(f"@dataclass\nclass A:\n{fields}"))

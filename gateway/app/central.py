@@ -23,7 +23,7 @@ from gateway.central.push.reconcile import Reconcile
 from gateway.central.push.upstream import upstream
 from gateway.central.push.writes import CentralWrites
 from gateway.central.relay.relay import CentralRelay, RelayLimits
-from gateway.central.runner import Sync
+from gateway.central.runner import Sync, SyncPace
 from gateway.central.site_cards import SiteCards
 from gateway.domain.commands import GateAction
 from gateway.lanes import Lanes
@@ -79,13 +79,15 @@ def central_parts(site: Site, base: LanesContext, evidence_files: EvidenceFiles)
         central_now,
         down=down,
         sender=sender,
-        pull_seconds=central.pull_seconds,
-        longest_pull_seconds=central.longest_pull_seconds,
-        bytes_per_second=central.pull_bytes_per_second,
+        pace=SyncPace(
+            pull_seconds=central.pull_seconds,
+            longest_pull_seconds=central.longest_pull_seconds,
+            bytes_per_second=central.pull_bytes_per_second,
+            clock_alert_seconds=central.clock_alert_seconds,
+        ),
         evidence=EvidenceSender(central_now, files=evidence_files.lost),
         reconcile=Reconcile(central_now),
         commands=_commands_of_central(site, client=client, store=store, clock=clock, lanes=lanes),
-        clock_alert_seconds=central.clock_alert_seconds,
     )
     how = central.accounts
     return CentralParts(

@@ -34,7 +34,7 @@ from gateway.runtime.release import RELEASED_AT
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.runtime.trusted_time import TrustedTimeFile, read_trusted_time
 from gateway.site import Site
-from gateway.store import DEFAULT_BYTES, GIGABYTE, Store
+from gateway.store import DEFAULT_BYTES, GIGABYTE, RecordTimes, Store
 
 if TYPE_CHECKING:
     from gateway.app.services import Services
@@ -177,9 +177,8 @@ def _store_of(site: Site, *, folder: DataFolder, clock: SystemClock) -> Store:
         folder=folder.path,
         site_name=site.site.name,
         sends=site.central is not None,
-        offset=partial(offset_of, clock, boot_id()),
+        times=RecordTimes(offset=partial(offset_of, clock, boot_id()), now=lambda: clock.wall().micros),
         places=places_of(site),
-        now=lambda: clock.wall().micros,
         boot=boot_id(),
         backlog_bytes=round(site.central.backlog_gigabytes * GIGABYTE) if site.central else DEFAULT_BYTES,
     )

@@ -35,7 +35,7 @@ from gateway.runtime.supervision import Supervisor
 from gateway.site import Difference, Site
 from gateway.site.running_site import RunningSite, SiteContext
 from gateway.store import Entry
-from gateway.support.bundle import SupportBundle
+from gateway.support.bundle import SupportBundle, SupportContext
 from gateway.support.masking import Masking
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ class Services:
 
     def _support_bundle(self) -> SupportBundle:
         base, context = self._base, self._context
-        return SupportBundle(
+        told = SupportContext(
             site_path=self.site_file.path,
             data=self._run.folder.path,
             verdict=context.verdict,
@@ -208,6 +208,7 @@ class Services:
             masking=self._masking,
             clock=base.clock,
         )
+        return SupportBundle(told)
 
     def _running_site(self) -> RunningSite:
         base, run = self._base, self._run

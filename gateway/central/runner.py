@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -113,6 +113,25 @@ class SyncSnapshot:
     books: Books
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SyncPace:
+    """The pace of the synchronisation.
+
+    Attributes:
+        pull_seconds: the time between two pulls.
+        longest_pull_seconds: the time that it becomes while pulls change nothing; None: it does not.
+        bytes_per_second: the average bandwidth that pulls may take.
+        clock_alert_seconds: by how much central's clock and this machine's may differ without an alert.
+        away_backoff: spaces pulls while central does not answer, at most `pull_seconds` apart.
+    """
+
+    pull_seconds: float
+    longest_pull_seconds: float | None = None
+    bytes_per_second: float = DEFAULT_BYTES_PER_SECOND
+    clock_alert_seconds: float = 30.0
+    away_backoff: Backoff = field(default_factory=lambda: Backoff(first=2.0, longest=60.0))
+
+
 class Sync:
     """Runner of pulls, the outbox, evidence, central's commands and comparisons. A failure of one stops no other."""
 
@@ -122,29 +141,19 @@ class Sync:
         *,
         down: DownSync,
         sender: OutboxSender,
-        pull_seconds: float,
-        longest_pull_seconds: float | None = None,
-        bytes_per_second: float = DEFAULT_BYTES_PER_SECOND,
+        pace: SyncPace,
         evidence: EvidenceSender | None = None,
         commands: LaneCommands | None = None,
         reconcile: Reconcile | None = None,
-        clock_alert_seconds: float = 30.0,
-        away_backoff: Backoff | None = None,
     ) -> None:
-        """Start without contact to central.
-
-        While pulls change nothing, they become as rare as `longest_pull_seconds` (None: they do not).
-        `bytes_per_second`: the average bandwidth that pulls may take. `clock_alert_seconds`: by how much central's
-        clock and this machine's may differ without an alert. `away_backoff` spaces pulls while central does not answer,
-        at most `pull_seconds` apart.
-        """
+        """Start without contact to central."""
         store, clock = upstream.store, upstream.clock
         self._backlog = BacklogWarning(backlog=store.backlog, journal=store.journal, clock=clock)
         self._evidence = evidence
         self._commands = commands
         self._reconcile = reconcile
-        self.clock_alert_seconds = clock_alert_seconds
-        self._away_backoff = away_backoff or Backoff(first=2.0, longest=60.0)
+        self.clock_alert_seconds = pace.clock_alert_seconds
+        self._pace = pace
         self._clocks_differ = False
         self._reported_not_permitted: frozenset[str] = frozenset()
         self._reporting = asyncio.Lock()
@@ -155,11 +164,9 @@ class Sync:
         self._journal = store.journal
         self._changes = store.changes
         self._clock = clock
-        self._pull_seconds = pull_seconds
-        self._longest_pull = longest_pull_seconds or pull_seconds
-        self._bytes_per_second = bytes_per_second
+        self._longest_pull = pace.longest_pull_seconds or pace.pull_seconds
         self._wanted = asyncio.Event()
-        self.notices = CardNotices(down=down, clock=clock, pull_soon=self.pull_soon, pull_seconds=pull_seconds)
+        self.notices = CardNotices(down=down, clock=clock, pull_soon=self.pull_soon, pull_seconds=pace.pull_seconds)
         self._reported_reach: bool | None = None
 
     async def run(self) -> None:
@@ -266,12 +273,12 @@ class Sync:
                 log.debug("pull_put_off", error=failed)  # the client logs loss and recovery, once each
             took, received = self._clock.monotonic() - began, self._client.received - before
             failures = failures + 1 if failed or self._down.anew.left else 0
-            apart = stretched(pull_seconds=self._pull_seconds, longest=self._longest_pull, quiet=quiet)
+            apart = stretched(pull_seconds=self._pace.pull_seconds, longest=self._longest_pull, quiet=quiet)
             rest = rest_after(took=took, pull_seconds=self.notices.apart(apart, began=began))
             if failures:  # a technician may be waiting
-                backoff = self._away_backoff.wait(failures)
-                rest = min(self._pull_seconds, backoff if failed else max(backoff, took))
-            rest = max(rest, bandwidth_rest(took=took, received=received, bytes_per_second=self._bytes_per_second))
+                backoff = self._pace.away_backoff.wait(failures)
+                rest = min(self._pace.pull_seconds, backoff if failed else max(backoff, took))
+            rest = max(rest, bandwidth_rest(took=took, received=received, bytes_per_second=self._pace.bytes_per_second))
             await self._report()
             self._changes.bump()
             await _sleep_or(self._wanted, rest * random.uniform(1 - _JITTER, 1))  # noqa: S311 (spreads load)

@@ -168,8 +168,7 @@ def rollout(
     wanted = {
         "seed": secret_of(key or credentials),
         "edits": edits,
-        "first": first,
-        "batch": batch,
+        "waves": (first, batch),
         "healthy_seconds": healthy,
     }
     asyncio.run(_rollout((server, credentials, ca_file), gateways, wanted))

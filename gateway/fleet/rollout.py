@@ -41,7 +41,7 @@ class Rollout:
     Attributes:
         seed: the NKey seed of the sender, who may do everything at each gateway.
         edits: the change.
-        first, batch: the size of the first wave, and that of the others.
+        waves: the size of the first wave, and that of the others.
         healthy_seconds: the time over which all changed gateways must be well before the next wave.
         look_seconds: the time between two looks at them.
         told: takes sentences for the person who runs it.
@@ -50,8 +50,7 @@ class Rollout:
     line: FleetLine
     seed: str
     edits: Sequence[SiteEdit]
-    first: int
-    batch: int
+    waves: tuple[int, int]
     healthy_seconds: float
     told: Callable[[str], None]
     clock: Clock
@@ -75,9 +74,10 @@ class Rollout:
             raise GatewayError("the change is not rolled out; see above for each gateway") from error
 
     def _waves(self, names: Sequence[str]) -> Iterator[Sequence[str]]:
-        yield names[: self.first]
-        for begin in range(self.first, len(names), self.batch):
-            yield names[begin : begin + self.batch]
+        first, others = self.waves
+        yield names[:first]
+        for begin in range(first, len(names), others):
+            yield names[begin : begin + others]
 
     async def _change(self, name: str, edits: Sequence[SiteEdit], *, undone: _Back | None = None) -> _Back:
         """Change one gateway, or undo a change; wait for the end of its trial, and return what takes it back.

@@ -112,6 +112,11 @@ class FootageIndex:
     """Writer of workers' reports into the store, in order: rows of segments, and the events that follow.
 
     Call `recover` once before workers start, and keep `run` alive as a task.
+
+    Attributes:
+        rows: the rows of footage.
+        media: the media folder.
+        clock: wall and monotonic time.
     """
 
     def __init__(
@@ -131,10 +136,10 @@ class FootageIndex:
         """
         self._chain = chain
         self._added = added
-        self._rows = segments
+        self.rows = segments
         self._journal = journal
-        self._media = media
-        self._clock = clock
+        self.media = media
+        self.clock = clock
         self._segments: deque[SegmentFinished] = deque()
         self._events: deque[Event] = deque()
         self._offered = asyncio.Event()
@@ -157,7 +162,7 @@ class FootageIndex:
         """Read again up to when each camera has footage, after times were corrected. Raises StoreError."""
         await self.flush()
         for camera_id in tuple(self._covered):
-            latest = await self._rows.latest(camera_id, before=self._not_after())
+            latest = await self.rows.latest(camera_id, before=self._not_after())
             if latest is not None:
                 self._covered[camera_id] = latest.ended_at
 
@@ -206,12 +211,12 @@ class FootageIndex:
 
         Call it while no worker runs, and only if the media folder is known to be the right one. Raises StoreError.
         """
-        garbage = await self._rows.garbage()
+        garbage = await self.rows.garbage()
         await self.delete(garbage)
         lost = await self._drop_lost()
         cut = await self._set_aside(cameras)
         for camera_id in cameras:
-            latest = await self._rows.latest(camera_id, before=self._not_after())
+            latest = await self.rows.latest(camera_id, before=self._not_after())
             if latest is not None:
                 self._covered[camera_id] = latest.ended_at
         found, unreported = 0, list[UnreportedGap]()
@@ -240,7 +245,7 @@ class FootageIndex:
 
     async def sweep(self, cameras: frozenset[int]) -> None:
         """Add rows for files that stay unreported for a minute, because a report may get lost. Raises StoreError."""
-        settled = self._clock.wall().micros - _SETTLED_MICROS
+        settled = self.clock.wall().micros - _SETTLED_MICROS
         await self._adopt_newest(cameras, ended_before=settled)
 
     async def sweep_on(self, cameras: Callable[[], frozenset[int]], folder: MediaFolder) -> None:
@@ -254,14 +259,14 @@ class FootageIndex:
         """Delete the files of segments, store their leaves, then remove their rows. Raises StoreError."""
         if not segments:
             return
-        before = utc_hour(self._clock.wall().micros - 2 * _HOUR_MICROS)
+        before = utc_hour(self.clock.wall().micros - 2 * _HOUR_MICROS)
         paths = [segment.path for segment in segments]
         try:
-            await asyncio.to_thread(media_files.remove, self._media, paths, empty_before=before)
-            await asyncio.to_thread(leaf_log.keep, self._media, segments)
+            await asyncio.to_thread(media_files.remove, self.media, paths, empty_before=before)
+            await asyncio.to_thread(leaf_log.keep, self.media, segments)
         except OSError as error:
             raise StoreError(f"footage cannot be deleted: {error.strerror}") from error
-        await self._rows.forget(segments)
+        await self.rows.forget(segments)
 
     def _wake(self) -> None:
         self._written.clear()
@@ -270,7 +275,7 @@ class FootageIndex:
     async def _write(self) -> None:
         segments = list(islice(self._segments, _BATCH))
         if segments:
-            await self._rows.add(segments)
+            await self.rows.add(segments)
             self._cover(segments)
             self._added(frozenset(segment.camera_id for segment in segments))
             _drop_first(self._segments, len(segments))
@@ -281,7 +286,7 @@ class FootageIndex:
 
     def _not_after(self) -> int:
         """Return the latest credible end of footage (wall micros); a later one comes from a clock that was ahead."""
-        return self._clock.wall().micros + _HOUR_MICROS
+        return self.clock.wall().micros + _HOUR_MICROS
 
     def _cover(self, segments: Sequence[SegmentFinished]) -> None:
         not_after = self._not_after()
@@ -296,17 +301,17 @@ class FootageIndex:
 
     async def _drop_lost(self) -> int:
         at, lost = 0, LostFootage()
-        is_there = _Presence(self._media)
+        is_there = _Presence(self.media)
         try:
-            while page := await self._rows.after(at):
+            while page := await self.rows.after(at):
                 at = page[-1].id
                 missing = await asyncio.to_thread(is_there.missing, page)
                 if missing:
                     await self._keep_leaves(missing)
-                    await self._rows.forget(missing)
+                    await self.rows.forget(missing)
                     lost = lost.with_(missing)
         finally:
-            for event in lost.events(self._clock.wall()):
+            for event in lost.events(self.clock.wall()):
                 self.tell(event)
         return lost.files
 
@@ -314,35 +319,35 @@ class FootageIndex:
         """Set aside files of the last minutes whose size is no longer the confirmed one; return their number."""
         cut = 0
         for camera_id in cameras:
-            latest = await self._rows.latest(camera_id, before=self._not_after())
+            latest = await self.rows.latest(camera_id, before=self._not_after())
             if latest is None:
                 continue
-            rows = await self._rows.between(camera_id, latest.ended_at - _LAST_MICROS, latest.ended_at)
+            rows = await self.rows.between(camera_id, latest.ended_at - _LAST_MICROS, latest.ended_at)
             sizes = [(row.path, row.size) for row in rows]
-            paths = await asyncio.to_thread(media_files.cut_off, self._media, sizes)
+            paths = await asyncio.to_thread(media_files.cut_off, self.media, sizes)
             if paths:
                 log.error("segments_cut_off", camera_id=camera_id, segments=len(paths))
                 broken = [row for row in rows if row.path in paths]
                 await self._keep_leaves(broken)
-                await self._rows.forget(broken)
+                await self.rows.forget(broken)
                 await self._rename(paths)
                 cut += len(paths)
         return cut
 
     async def _rename(self, paths: frozenset[str]) -> None:
         try:
-            await asyncio.to_thread(media_files.set_aside, self._media, paths)
+            await asyncio.to_thread(media_files.set_aside, self.media, paths)
         except OSError as error:
             raise StoreError(f"the media folder cannot be written: {error.strerror}") from error
 
     async def _keep_leaves(self, segments: Sequence[Segment]) -> None:
         try:
-            await asyncio.to_thread(leaf_log.keep, self._media, segments)
+            await asyncio.to_thread(leaf_log.keep, self.media, segments)
         except OSError as error:
             raise StoreError(f"the media folder cannot be written: {error.strerror}") from error
 
     async def _adopt_newest(self, cameras: frozenset[int], *, ended_before: int) -> tuple[SegmentFinished, ...]:
-        now = self._clock.wall().micros
+        now = self.clock.wall().micros
         oldest = min((self._covered.get(camera_id, now) for camera_id in cameras), default=now)
         found: list[SegmentFinished] = []
         since = utc_hour(min(oldest, now) - _HOUR_MICROS)
@@ -357,8 +362,8 @@ class FootageIndex:
     ) -> AsyncIterator[tuple[SegmentFinished, ...]]:
         """Add rows for unreported files and yield their segments, hour by hour. Raises StoreError."""
         try:
-            for folder in await asyncio.to_thread(_folders, self._media, cameras, since):
-                files = await asyncio.to_thread(media_files.segment_files, self._media, folder)
+            for folder in await asyncio.to_thread(_folders, self.media, cameras, since):
+                files = await asyncio.to_thread(media_files.segment_files, self.media, folder)
                 if files:
                     yield await self._adopt_hour(folder, files, ended_before=ended_before)
         except OSError as error:
@@ -367,19 +372,19 @@ class FootageIndex:
     async def _adopt_hour(
         self, folder: HourFolder, files: tuple[SegmentFile, ...], *, ended_before: int
     ) -> tuple[SegmentFinished, ...]:
-        known = await self._rows.known(f"{folder.camera_id}/{folder.hour}")
+        known = await self.rows.known(f"{folder.camera_id}/{folder.hour}")
         found = media_files.adopted(
             files,
             known=known,
             ended_before=ended_before,
-            offset=offset_of(self._clock, boot_id()),
+            offset=offset_of(self.clock, boot_id()),
         )
         broken = frozenset(file.path for file in files if not file.is_whole and file.path not in known)
         if broken:
             log.error("files_cut_off", camera_id=folder.camera_id, files=len(broken))
             await self._rename(broken)
         if found:
-            await self._rows.add(found)
+            await self.rows.add(found)
             self._cover(found)
             if self._chain is not None:
                 self._chain.wake()
@@ -394,7 +399,7 @@ class _Presence:
     """
 
     def __init__(self, media: Path) -> None:
-        self._media = media
+        self.media = media
         self._listed: dict[str, frozenset[str]] = {}
 
     def missing(self, rows: Sequence[Segment]) -> list[Segment]:
@@ -402,7 +407,7 @@ class _Presence:
         places = [row.path.rpartition("/") for row in rows]
         before = self._listed
         self._listed = {
-            folder: before[folder] if folder in before else _names(self._media / folder)
+            folder: before[folder] if folder in before else _names(self.media / folder)
             for folder in {folder for folder, _, _ in places}
         }
         found = zip(rows, places, strict=True)

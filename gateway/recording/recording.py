@@ -212,11 +212,8 @@ class Recording:
             moved=self._watch.footage_has_moved,
         )
         return Retention(
-            segments=self.store.segments,
             index=self._index,
-            media=self._media,
             limits=StorageLimits.of(self.site.storage),
-            clock=self.clock,
             starved=self._starved,
             evidence_files=self.evidence_files,
             media_fault=lambda: self._folder.fault,

@@ -13,7 +13,6 @@ import asyncio
 import shutil
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import structlog
 
@@ -26,7 +25,6 @@ from gateway.recording.settled_time import SettledTime
 from gateway.runtime.clock import Clock, offset_of
 from gateway.store import Choice, Segment
 from gateway.store.footage.clock_corrections import ClockCorrections
-from gateway.store.footage.segments import Segments
 
 log = structlog.get_logger(__name__)
 
@@ -61,11 +59,8 @@ class Retention:
     def __init__(
         self,
         *,
-        segments: Segments,
         index: FootageIndex,
-        media: Path,
         limits: StorageLimits,
-        clock: Clock,
         starved: Callable[[bool], None],
         media_fault: Callable[[], str],
         look_seconds: float = _LOOK_SECONDS,
@@ -76,11 +71,8 @@ class Retention:
         """Keep the collaborators.
 
         Args:
-            segments: the rows of footage.
             index: deletes footage and records events.
-            media: the media folder.
             limits: the limits of bytes, space and days.
-            clock: wall and monotonic time.
             starved: called with whether cameras must pause for lack of space.
             media_fault: returns why the media folder must not be used, "" if it may.
             look_seconds: the time between two checks.
@@ -88,11 +80,8 @@ class Retention:
             evidence_files: the files of evidence, which also take space and expire.
             boot_id: the present boot, "" if unknown.
         """
-        self._segments = segments
         self._index = index
-        self._media = media
         self.limits = limits
-        self._clock = clock
         self._starved = starved
         self._media_fault = media_fault
         self._look_seconds = look_seconds
@@ -136,7 +125,7 @@ class Retention:
             await self._thin_out()
 
     async def _thin_out(self) -> None:
-        await self._index.delete(await self._segments.garbage())
+        await self._index.delete(await self._index.rows.garbage())
         if self._evidence_files is not None:
             await self._evidence_files.delete_let_go()
         await self._expire()
@@ -156,7 +145,7 @@ class Retention:
 
     async def _expire(self) -> None:
         """Delete footage and evidence after the days of their class. With an untrusted clock nothing is deleted."""
-        now, wall = self._clock.monotonic(), self._clock.wall()
+        now, wall = self._index.clock.monotonic(), self._index.clock.wall()
         if not wall.trusted or now - self._expired_at < _EXPIRY_SECONDS:
             return
         choice = replace(
@@ -169,7 +158,7 @@ class Retention:
                 transactions_before=choice.transactions_from, incidents_before=choice.incidents_from
             )
         for _ in range(_MOST_STEPS):
-            gone = await self._segments.discard(choice)
+            gone = await self._index.rows.discard(choice)
             await self._index.delete(gone)
             if gone:
                 log.info("footage_expired", segments=len(gone), bytes=sum(segment.size for segment in gone))
@@ -185,14 +174,14 @@ class Retention:
         continuous = Choice(at_least=wanted)
         if self._begin is not None:
             # Older footage is kept for events. It is only searched again when there is nothing else.
-            chosen = await self._segments.discard(replace(continuous, begin=self._begin))
+            chosen = await self._index.rows.discard(replace(continuous, begin=self._begin))
             if chosen:
                 return chosen
             self._begin = None
-        if chosen := await self._segments.discard(continuous):
+        if chosen := await self._index.rows.discard(continuous):
             self._begin = chosen[0].started_at
             return chosen
-        return await self._segments.discard(self._of_events(at_least=wanted))
+        return await self._index.rows.discard(self._of_events(at_least=wanted))
 
     def _of_events(self, *, at_least: int) -> Choice:
         """Return the rules for choosing among all footage, that of events included after its days.
@@ -213,7 +202,7 @@ class Retention:
         )
 
     def _settled(self) -> int:
-        wall, uptime = self._clock.wall(), self._clock.monotonic()
+        wall, uptime = self._index.clock.wall(), self._index.clock.monotonic()
         known = self._time or SettledTime(wall.micros, uptime, wall.trusted)
         self._time = known.seen(wall, uptime)
         if self._time.doubted_since == uptime:
@@ -221,22 +210,22 @@ class Retention:
         return self._time.at(uptime)
 
     def _uptime(self) -> int:
-        return int(self._clock.monotonic() * 1_000_000)
+        return int(self._index.clock.monotonic() * 1_000_000)
 
     async def _make_room(self) -> None:
         """Delete a few files before their rows, because on a completely full disk no deletion can be recorded first.
 
         The rows follow at once, or at the next start.
         """
-        chosen = await self._segments.free(Choice(at_least=_MADE_AT_ONCE))
+        chosen = await self._index.rows.free(Choice(at_least=_MADE_AT_ONCE))
         log.warning("room_made", segments=len(chosen), bytes=sum(segment.size for segment in chosen))
         await self._index.delete(chosen)
 
     async def _disk_free(self) -> int:
-        return (await asyncio.to_thread(shutil.disk_usage, self._media)).free
+        return (await asyncio.to_thread(shutil.disk_usage, self._index.media)).free
 
     async def _use(self) -> StorageUse:
-        footage = await self._segments.bytes_kept()
+        footage = await self._index.rows.bytes_kept()
         if self._evidence_files is not None:
             footage += await self._evidence_files.total_bytes()
         return StorageUse(footage=footage, free=await self._disk_free())
@@ -251,18 +240,18 @@ class Retention:
             self._index.tell(self._low(use, short=short, paused=self._paused))
 
     async def _update_forecast(self, use: StorageUse, strain: Strain) -> None:
-        now = self._clock.monotonic()
+        now = self._index.clock.monotonic()
         if strain == self._strain and now - self._forecast_at < _FORECAST_SECONDS:
             return
         self._forecast_at, self._strain = now, strain
-        wall = self._clock.wall().micros
-        seen, first = await self._segments.bytes_since(wall - _RATE_MICROS)
+        wall = self._index.clock.wall().micros
+        seen, first = await self._index.rows.bytes_since(wall - _RATE_MICROS)
         self._forecast = forecast(
             use, self.limits, seen_bytes=seen, seen_seconds=(wall - first) / 1_000_000, strain=strain
         )
 
     def _low(self, use: StorageUse, *, short: int, paused: bool) -> Event:
-        now = self._clock.wall()
+        now = self._index.clock.wall()
         text = (
             f"Storage lacks {short / _GIGABYTE:.2f} GB of free space, and no more footage may be deleted:"
             f" {use.footage / _GIGABYTE:.2f} GB are kept for events, {use.free / _GIGABYTE:.2f} GB of the disk are free"

@@ -28,7 +28,7 @@ from gateway.store.outbox.records import KnownRecord, Records
 from gateway.store.outbox.references import References, Resolved
 from gateway.store.outbox.refused import Reason
 from gateway.store.outbox.rows import OutboxRow
-from gateway.store.store import Store
+from gateway.store.store import RecordTimes, Store
 from gateway.store.webhooks.queue import Message
 from gateway.store.webhooks.webhooks import Webhook, WebhookBooks
 
@@ -67,6 +67,7 @@ __all__ = [
     "PendingWrite",
     "ReadCursor",
     "Reason",
+    "RecordTimes",
     "Recorded",
     "RecordedPassage",
     "Records",

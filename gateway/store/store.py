@@ -8,6 +8,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.domain.announcements import Places
@@ -57,6 +58,23 @@ from gateway.store.webhooks.webhooks import Webhooks
 _NOWHERE = Places()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordTimes:
+    """The clock by which the store judges the times of records.
+
+    Attributes:
+        offset: returns the present offset between wall and monotonic time; without it, times that an untrusted clock
+            stamps cannot be corrected later.
+        now: returns wall micros, in any thread; without it, no event is marked as late.
+    """
+
+    offset: Callable[[], ClockOffset] | None = None
+    now: Callable[[], int] | None = None
+
+
+_BY_NO_CLOCK = RecordTimes()
+
+
 class Store:
     """Everything on disk that is not media.
 
@@ -73,9 +91,8 @@ class Store:
         folder: Path,
         site_name: str,
         sends: bool,
-        offset: Callable[[], ClockOffset] | None = None,
+        times: RecordTimes = _BY_NO_CLOCK,
         places: Places = _NOWHERE,
-        now: Callable[[], int] | None = None,
         backlog_bytes: int = DEFAULT_BYTES,
         connect: Connect = Connection,
         boot: str = "",
@@ -86,10 +103,8 @@ class Store:
             folder: the data folder.
             site_name: the site's name in records for central.
             sends: whether there is a central, so that records for it are put into the outbox.
-            offset: returns the present offset between wall and monotonic time; without it, times that an untrusted
-                clock stamps cannot be corrected later.
+            times: the clock by which records are judged.
             places: names of lanes and devices for messages to webhooks.
-            now: returns wall micros, in any thread; without it, no event is marked as late.
             backlog_bytes: the quota of disk space for everything that waits for central.
             connect: makes the connections; simulations pass their own, on virtual time.
             boot: the present boot of the machine, "" if unknown: both files are then checked after any unclean end.
@@ -110,10 +125,10 @@ class Store:
             changes=self.changes,
             site_name=site_name,
             sends=sends,
-            offset=offset,
+            offset=times.offset,
             places=places,
             announced=self.webhooks.changes.bump,
-            now=now,
+            now=times.now,
         )
         self.devices = Records(database=self.database, table="device")
         self.cameras = Records(database=self.database, table="camera")

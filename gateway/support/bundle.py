@@ -42,8 +42,8 @@ class Bundle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SupportBundle:
-    """The maker of bundles.
+class SupportContext:
+    """Parts of the gateway that a bundle tells of.
 
     Attributes:
         site_path: the site file.
@@ -68,21 +68,28 @@ class SupportBundle:
     masking: Masking
     clock: Clock
 
+
+@dataclass(frozen=True, slots=True)
+class SupportBundle:
+    """The maker of bundles."""
+
+    context: SupportContext
+
     async def make(self) -> Bundle:
         """Collect and pack a bundle. If the store cannot be read, its events are missing, and the bundle says why."""
-        stamp = self.clock.wall()
+        stamp = self.context.clock.wall()
         told: dict[str, object] = {"now": iso_utc(stamp.micros), "clock_trusted": stamp.trusted}
         events: tuple[RecordedEvent, ...] = ()
         try:
-            events = await self.events.latest(limit=_EVENTS)
+            events = await self.context.events.latest(limit=_EVENTS)
         except StoreError as error:
             told["events"] = str(error)
         incidents = await self._incidents()
         values = {
-            "verdict.json": self.verdict(),
-            "state.json": self.state(),
-            "frames.json": {name: self.lines.frames.since(name, 0) for name in self.lines.polled},
-            "scans.json": {name: self.lines.scans.of(name) for name in self.lines.polled},
+            "verdict.json": self.context.verdict(),
+            "state.json": self.context.state(),
+            "frames.json": {name: self.context.lines.frames.since(name, 0) for name in self.context.lines.polled},
+            "scans.json": {name: self.context.lines.scans.of(name) for name in self.context.lines.polled},
             "events.json": [_event(event) for event in events],
             "incidents.json": incidents,
             "gateway.json": told,
@@ -93,22 +100,26 @@ class SupportBundle:
 
     async def log_tail(self, most: int) -> tuple[str, ...]:
         """Return the last `most` lines of the log, oldest first, masked as in a bundle."""
-        lines = self.log()[-most:]
-        return await asyncio.to_thread(lambda: tuple(map(self.masking.log_line, lines)))
+        lines = self.context.log()[-most:]
+        return await asyncio.to_thread(lambda: tuple(map(self.context.masking.log_line, lines)))
 
     async def _incidents(self) -> tuple[SavedIncident, ...]:
         try:
-            return await self.incidents.saved()
+            return await self.context.incidents.saved()
         except OSError:
             return ()
 
     def _packed(self, values: dict[str, object], *, name: str, at: int) -> bytes:
-        masking = self.masking
+        masking = self.context.masking
         texts = {file: json_text(value, masking) for file, value in values.items()}
-        log = "\n".join(map(masking.log_line, self.log()))
-        media = self.data / "media"
+        log = "\n".join(map(masking.log_line, self.context.log()))
+        media = self.context.data / "media"
         return archive(
-            {**texts, "log.txt": log, **machine_texts(masking, site_path=self.site_path, folders=(self.data, media))},
+            {
+                **texts,
+                "log.txt": log,
+                **machine_texts(masking, site_path=self.context.site_path, folders=(self.context.data, media)),
+            },
             name=name,
             at=at,
             masking=masking,

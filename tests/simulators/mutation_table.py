@@ -519,7 +519,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         5,
         "footage of events before continuous footage",
         "gateway/recording/retention.py",
-        "        if chosen := await self._segments.discard(continuous):\n",
+        "        if chosen := await self._index.rows.discard(continuous):\n",
         "        if False:\n",
         tests=_RETENTION,
     ),

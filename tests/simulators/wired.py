@@ -11,7 +11,7 @@ from gateway.central.push.outbox import OutboxSender
 from gateway.central.push.parked_rows import ParkedRows
 from gateway.central.push.upstream import Upstream, upstream
 from gateway.central.push.writes import CentralWrites
-from gateway.central.runner import Sync
+from gateway.central.runner import Sync, SyncPace
 from gateway.central.site_cards import SiteCards
 
 
@@ -60,5 +60,6 @@ def parked_rows(*, client=None, **of_cards) -> ParkedRows:
 
 
 def sync_loop(*, client, store, clock, **more) -> Sync:
-    """The loop that pulls and pushes; `more` are its own arguments."""
-    return Sync(central_of(client=client, store=store, clock=clock), **more)
+    """The loop that pulls and pushes; `more` are its own arguments, and those of its pace."""
+    pace = {name: more.pop(name) for name in SyncPace.__dataclass_fields__ if name in more}
+    return Sync(central_of(client=client, store=store, clock=clock), pace=SyncPace(**pace), **more)

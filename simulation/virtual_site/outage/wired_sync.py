@@ -10,7 +10,7 @@ from gateway.central.push.outbox import OutboxSender
 from gateway.central.push.parked_rows import ParkedRows
 from gateway.central.push.upstream import upstream
 from gateway.central.push.writes import CentralWrites
-from gateway.central.runner import Sync
+from gateway.central.runner import Sync, SyncPace
 from gateway.central.site_cards import SiteCards
 from gateway.lanes import Lanes
 from gateway.recording.evidence_files import EvidenceFiles
@@ -46,7 +46,7 @@ class WiredSync:
             central,
             down=self.down,
             sender=sender,
-            pull_seconds=_PULL_SECONDS,
+            pace=SyncPace(pull_seconds=_PULL_SECONDS),
             evidence=EvidenceSender(central, files=self.evidence_files.lost),
         )
 

@@ -237,7 +237,7 @@ async def test_a_disk_that_is_full_to_the_last_under_the_store_too_is_thinned(di
     await store.segments.add(reports)
     index = FootageIndex(segments=store.segments, journal=store.journal, media=media, clock=clock)
     retention = Retention(
-        segments=store.segments, index=index, media=media, limits=StorageLimits(cap=5_000_000, floor=0), clock=clock,
+        index=index, limits=StorageLimits(cap=5_000_000, floor=0),
         starved=lambda _: None, media_fault=lambda: "",
     )  # fmt: skip
     fill(disk)

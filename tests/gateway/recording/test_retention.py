@@ -65,10 +65,10 @@ def keeper(store, media, clock):
     """Retention with these limits, and the index that it tells."""
 
     def make(*, cap=10**12, floor=0, starved=lambda _: None, fault="", at=clock, boot_id="", first=None, **days):
-        index = FootageIndex(segments=store.segments, journal=store.journal, media=media, clock=clock)
+        index = FootageIndex(segments=store.segments, journal=store.journal, media=media, clock=at)
         retention = Retention(
-            segments=store.segments, index=index, media=media, limits=StorageLimits(cap=cap, floor=floor, **days),
-            clock=at, starved=starved, media_fault=lambda: fault, boot_id=boot_id,
+            index=index, limits=StorageLimits(cap=cap, floor=floor, **days), starved=starved,
+            media_fault=lambda: fault, boot_id=boot_id,
             first=None if first is None else lambda: first(index),
         )  # fmt: skip
         return retention, index

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.domain.footage import GapReason, SegmentFinished, segment_path
 from gateway.runtime.clock import ClockOffset
-from gateway.store import Choice, Store
+from gateway.store import Choice, RecordTimes, Store
 from gateway.store.footage import clock_corrections
 
 SECOND = 1_000_000
@@ -22,7 +22,7 @@ IS = ClockOffset("run", TRUE, trusted=True)
 
 @pytest.fixture
 async def store(tmp_path):
-    store = Store(folder=tmp_path, site_name="North", sends=True, offset=lambda: WAS)
+    store = Store(folder=tmp_path, site_name="North", sends=True, times=RecordTimes(offset=lambda: WAS))
     await store.open()
     yield store
     await store.close()

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.domain.passages import Passage, PassageOutcome
 from gateway.runtime.clock import ClockOffset
-from gateway.store import Entry, EventFilter, Store
+from gateway.store import Entry, EventFilter, RecordTimes, Store
 from gateway.store.events import journal
 
 SECOND = 1_000_000
@@ -34,7 +34,7 @@ def offset():
 
 @pytest.fixture
 async def store(tmp_path, offset):
-    store = Store(folder=tmp_path, site_name="North", sends=False, offset=offset)
+    store = Store(folder=tmp_path, site_name="North", sends=False, times=RecordTimes(offset=offset))
     await store.open()
     yield store
     await store.close()

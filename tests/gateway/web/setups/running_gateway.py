@@ -41,8 +41,8 @@ from gateway.runtime.loop_watch import LoopWatch
 from gateway.runtime.redaction import Redaction
 from gateway.site.api_section import TlsSection
 from gateway.site.models import Site
-from gateway.store import CardRecord, Entry, KnownRecord, Store
-from gateway.support.bundle import SupportBundle
+from gateway.store import CardRecord, Entry, KnownRecord, RecordTimes, Store
+from gateway.support.bundle import SupportBundle, SupportContext
 from gateway.support.masking import Masking
 from gateway.web.app import Interface
 from gateway.web.auth.api_keys import key_hash
@@ -239,7 +239,7 @@ def open_gateway(tmp_path: Path, footage: Footage, hashed: Mapping[str, str]) ->
         loop = asyncio.get_running_loop()
         clock = SetClock()
         now = (lambda: clock.wall().micros) if tells_late else None
-        store = Store(folder=tmp_path, site_name=SITE.site.name, sends=True, now=now)
+        store = Store(folder=tmp_path, site_name=SITE.site.name, sends=True, times=RecordTimes(now=now))
         await store.open()
         committing = loop.create_task(store.run())
         board, central = FieldInMemory(store=store, clock=clock), CentralInMemory()
@@ -290,7 +290,7 @@ def open_gateway(tmp_path: Path, footage: Footage, hashed: Mapping[str, str]) ->
         def verdict() -> Verdict:
             return Verdict(tuple(problems), lanes=len(SITE.lanes))
 
-        support = SupportBundle(
+        told = SupportContext(
             site_path=tmp_path / "site.toml",
             data=tmp_path,
             verdict=verdict,
@@ -302,6 +302,7 @@ def open_gateway(tmp_path: Path, footage: Footage, hashed: Mapping[str, str]) ->
             masking=Masking(redaction or Redaction()),
             clock=clock,
         )
+        support = SupportBundle(told)
         context = InterfaceContext(
             site=site if people is None else site.model_copy(update={"central": CENTRAL}),
             store=store,
