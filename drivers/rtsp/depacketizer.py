@@ -30,6 +30,8 @@ _ENDS_OF = {
 }
 """For each codec: masks and values that show the first and the last fragment of a picture's first slice, no entry."""
 _MOST_AT_ONCE = 256
+_MOST_OTHERS = 128
+"""The units of a picture that are no slices. Cameras send some ten; each is compared with those before it."""
 _MARK = 0x80 << 48
 _STAP_A, _FU_A = 24, 28
 _AP, _FU = 48, 49
@@ -340,7 +342,7 @@ class Depacketizer:
             return
         if not is_slice:
             unit = unit.rstrip(b"\x00")
-        if not is_slice and unit[_UNIT_AT:] in self._others:
+        if not is_slice and (len(self._others) >= _MOST_OTHERS or unit[_UNIT_AT:] in self._others):
             return  # some cameras repeat parameter sets before every slice, which readers take for a new picture
         if continues and not self._has_slice:
             if self._ended_at == self._timestamp:

@@ -247,6 +247,22 @@ def test_a_unit_that_holds_start_codes_is_taken_as_the_units_between_them(codec,
 
 
 @pytest.mark.parametrize("codec", ["h264", "h265"])
+def test_of_units_without_number_that_are_no_slices_a_picture_keeps_some(codec):
+    frame = next(frame for frame in film(codec) if frame.keyframe)
+    *sets, slice_ = h264.nal_units(frame.data)
+    head = b"\x06" if codec == "h264" else b"\x4e\x01"
+    hints = [head + b"\x05\x03" + number.to_bytes(3) + b"\x80" for number in range(0x010101, 0x010101 + 5_000)]
+    glued = h264.START_CODE.join([*sets, *hints, slice_])
+    payloads = fragments(glued, h265=codec == "h265")
+    pictures = all_at_once(Depacketizer(codec=VideoCodec(codec)), numbered(payloads, marks={len(payloads) - 1}))
+    assert [(picture.keyframe, picture.damaged) for picture in pictures] == [(True, False)]
+    kept = units_of(pictures[0])
+    assert kept[: len(sets)] == tuple(sets)
+    assert kept[-1] == slice_
+    assert len(kept) < 200
+
+
+@pytest.mark.parametrize("codec", ["h264", "h265"])
 @pytest.mark.parametrize("missing", [0, 1, -1])
 def test_a_lost_part_of_glued_units_tells_that_a_keyframe_was_lost(codec, missing):
     frame = next(frame for frame in film(codec) if frame.keyframe)
