@@ -201,8 +201,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         2,
         "a step is sent again before the gate was seen to move",
         "drivers/gates/steps.py",
-        "and last.position is self._position()",
-        "and False",
+        "if position is self._position() and",
+        "if False and",
         tests=("tests/drivers/modbus/test_gate.py", "tests/drivers/serial_line/test_serial_gate.py"),
     ),
     Mutation(
