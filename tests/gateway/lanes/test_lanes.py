@@ -737,7 +737,7 @@ async def test_of_two_commands_the_later_one_is_followed(house):
 
 async def test_points_of_a_lane_are_told_with_their_age(house):
     points = {point.role: point for point in house.lane().points}
-    assert points.keys() == {"gate", "arming", "far", "closing", "fire", "key_switch"}
+    assert points.keys() == {"gate", *(one.role.value for one in SITE.lanes[0].inputs)}
     await until(lambda: house.lane().points[1].state is PointState.OFF)
     arming, age = house.lane().points[1], house.lanes.ages("main")[1]
     assert (arming.device_id, arming.name) == (101, "near")
