@@ -8,6 +8,7 @@ half-way is not: a person, or its own safety, may have stopped it.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from drivers.contract import GatePosition
 from gateway.domain.commands import Command, GateAction
@@ -96,16 +97,16 @@ def follow_gate(lane: Transition, position: GatePosition, *, has_rested: bool) -
     if job is None:
         return
     if job.lost and position is not GatePosition.UNKNOWN:
-        job = job.found_again(lane.now.at)
+        job = replace(job, lost=False, reopen_at=min(job.reopen_at, lane.now.at))
         lane.put(job)
     if position is GatePosition.CLOSED and reopening.is_under_way(lane.state):
-        lane.put(job.gone_closed())
+        lane.put(replace(job, seen_closed=True))
         return
     if position is GatePosition.CLOSED:
         lane.drop_closing()
         lane.note("")
     elif position is GatePosition.CLOSING:
-        lane.put(job.seen_closing())
+        lane.put(replace(job, seen_moving=True))
     elif (
         position is GatePosition.OPENING
         and job.sent
@@ -151,7 +152,7 @@ def overtaken(lane: Transition) -> None:
     """Let a close wait that a person's stop replaced before it was sent: that stop may fail."""
     job, flight = lane.state.closing, lane.state.commands.flight
     if job is not None and job.sent and (flight is None or flight.command.action is not GateAction.CLOSE):
-        lane.put(job.close_overtaken(lane.now.at))
+        lane.put(replace(job.close_not_sent(lane.now.at), seen_moving=False))
 
 
 def due(lane: View) -> Iterator[Due]:
@@ -228,7 +229,7 @@ def _wait(lane: Transition, job: Closing, reason: Words) -> None:
     now, forbids = lane.now.at, what_forbids(lane.rules, lane.state, lane.now.at)
     note = text("lane.closing_waits", why=reason)
     if forbids and not job.hold_reported and now >= max(job.since + _REPORT_AFTER, job.not_before):
-        lane.put(job.with_hold_reported())
+        lane.put(replace(job, hold_reported=True))
         lane.note(note)
         lane.tell(EventKind.CLOSING_HELD, note, reason=str(forbids))
     elif has_key(lane.state.note, "lane.closing_waits"):
@@ -247,7 +248,11 @@ def _watch_waiting(lane: Transition, waiting: Closing) -> None:
     if reason:
         _wait(lane, job, reason)
         return
-    lane.put(job.close_sent(now))
+    lane.put(
+        replace(
+            job, since=now, sent=True, ours=True, tries=job.tries + 1, seen_moving=False, of_person=False, before=None
+        )
+    )
     lane.note("")
     commands_in_flight.send(lane, lane.command(GateAction.CLOSE), now + lane.rules.policy.command_seconds)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from drivers.contract import GatePosition
@@ -212,6 +213,6 @@ def _close_overtaken(lane: Transition, *, sent: bool) -> None:
 
 def _give_up(lane: Transition, flight: InFlight, reason: Words) -> None:
     if flight.command.action is GateAction.OPEN:
-        lane.put(lane.state.commands.open_unanswered(lane.now.at))
+        lane.put(replace(lane.state.commands, unanswered_open_at=lane.now.at))
     lane.write(flight.command, CommandState.UNKNOWN, reason)
     watch_close(lane, flight.instead_of)

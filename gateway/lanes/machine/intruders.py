@@ -7,6 +7,8 @@ every passage counts.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from drivers.contract import GatePosition, PointState
 from gateway.domain.events import EventKind
 from gateway.domain.passages import PassageOutcome
@@ -49,7 +51,7 @@ def follow_gate(lane: Transition, position: GatePosition) -> None:
         return
     given = lane.state.visits.phase in {Phase.OPENING, Phase.OPEN, Phase.PASSING}
     intruders = lane.state.intruders
-    lane.put(intruders.gone() if given else intruders.let_through(intruder))
+    lane.put(intruders.gone() if given else replace(intruders, present=replace(intruder, shut=False)))
 
 
 def _moved_at(state: LaneState, now: float) -> float:
@@ -75,7 +77,7 @@ def came_from_behind(lane: Transition) -> bool:
         return False
     if intruder.shut:
         return False
-    lane.put(lane.state.intruders.on_arming_loop(intruder))
+    lane.put(replace(lane.state.intruders, present=replace(intruder, reached_arming=True)))
     return True
 
 

@@ -8,6 +8,7 @@ open: a gate that is not seen open gets the command again after a pause; without
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
@@ -15,7 +16,7 @@ from gateway.domain.events import EventKind
 from gateway.lanes.machine import closing, commands_in_flight, reopening, stopping
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import OPEN_TRIES, PAUSE_SECONDS
-from gateway.lanes.machine.state.orders import Order, ReasonToStayOpen
+from gateway.lanes.machine.state.orders import OpensToStayOpen, Order, ReasonToStayOpen
 from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View
 from gateway.lanes.snapshots import Phase
 from gateway.texts import text
@@ -88,14 +89,14 @@ def _keep_open(lane: Transition) -> None:
     if lane.rules.has_position and opens.tries >= OPEN_TRIES and not state.troubles.unmoved:
         lane.put(state.troubles.gate_unmoved(text("gate.not_open_though", why=state.reason_kept_open)))
     if opens.tries >= OPEN_TRIES and not opens.reported and (lane.rules.has_position or not state.inputs.on_fire):
-        lane.put(lane.state.orders.reported_in_vain())
+        lane.put(replace(lane.state.orders, opens=replace(lane.state.orders.opens, reported=True)))
         lane.note(text("gate.not_held_open"))
         said = f"the gate is not open after {opens.tries} commands, though {state.reason_kept_open}"
         lane.tell(EventKind.HOLD_FAILED, said, tries=opens.tries)
     if not state.inputs.on_fire and opens.tries >= OPEN_TRIES:
         return
     pause = lane.rules.lane.opening_seconds + PAUSE_SECONDS
-    lane.put(state.orders.tried(not_before=now + pause))
+    lane.put(replace(state.orders, opens=OpensToStayOpen(tries=state.orders.opens.tries + 1, not_before=now + pause)))
     close = reopening.closing_to_replace(lane.state)
     lane.drop_closing()
     deadline = now + lane.rules.policy.command_seconds
@@ -121,7 +122,7 @@ def _changed(lane: Transition, *, was_open_for: ReasonToStayOpen | None, order: 
         lane.put(state.troubles.forced(None))
         return
     if was_open_for is not None:
-        lane.put(lane.state.orders.was_open_for(was_open_for))
+        lane.put(replace(lane.state.orders, last_reason=was_open_for))
     if state.troubles.off_closed_at is not None and was_open_for is not None:
         lane.put(state.troubles.off_closed(lane.now.at))
     if was_open_for is not None or state.locked_down:

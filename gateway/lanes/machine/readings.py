@@ -6,6 +6,7 @@ Only a vehicle on an arming loop may ask, and only from its own side of a two-wa
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.credentials import Credential
@@ -84,7 +85,7 @@ def keys_typed(lane: Transition, event: m.KeysTyped) -> None:
         lane.note("")
         _ask(lane, visit, awaited.credential, pin=keys)
     else:
-        lane.put(lane.state.readings.typed(awaited, keys))
+        lane.put(replace(lane.state.readings, awaited_pin=replace(awaited, keys=keys)))
 
 
 def plate_read(lane: Transition, reading: m.PlateRead) -> None:
@@ -305,7 +306,8 @@ def _turn_to_reader(lane: Transition, reader_id: int) -> None:
         return
     side = Side.FAR if reader_id in rules.lane.far_readers else Side.NEAR
     if side is not visit.side and not lane.is_leaving(side):
-        lane.put(lane.state.readings.turned_to_other_side(lane.now.at))
+        votes = lane.state.readings.votes.ended(lane.now.at, passed=False)
+        lane.put(replace(lane.state.readings, votes=votes, awaited_pin=None))
         seen = lane.state.inputs.loop(side).is_on()
         lane.put(lane.state.visits.with_present(Visit(arrived=lane.now.stamp, vehicle_seen=seen, side=side)))
 

@@ -7,6 +7,8 @@ grow.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from drivers.contract import GatePosition
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
@@ -48,7 +50,7 @@ def acknowledged(lane: Transition) -> None:
     job = lane.state.closing
     if job is None or not job.reopens_for:
         return
-    lane.put(job.open_acknowledged())
+    lane.put(replace(job, reopens_for=""))
     lane.note(text("gate.opened_again", why=job.reopens_for))
     began = "was closing" if job.seen_moving else "was told to close"
     lane.tell(
@@ -164,21 +166,21 @@ def gate_regained(lane: Transition) -> None:
     """Delay the next open until the position is read: a gate that has closed meanwhile must not open for nobody."""
     job = lane.state.closing
     if job is not None and job.reopening:
-        lane.put(job.open_due(lane.now.at + _SOON))
+        lane.put(replace(job, reopen_at=lane.now.at + _SOON))
 
 
 def put_off(lane: Transition) -> None:
     """Delay the next open, so that a person's stop can take effect first."""
     job = lane.state.closing
     if job is not None and job.reopening:
-        lane.put(job.open_due(lane.now.at + _OPEN_PAUSE))
+        lane.put(replace(job, reopen_at=lane.now.at + _OPEN_PAUSE))
 
 
 def stop_failed(lane: Transition) -> None:
     """Send the next open at once: the stop for which it was delayed was not sent."""
     job = lane.state.closing
     if job is not None and job.reopening:
-        lane.put(job.open_due(min(job.reopen_at, lane.now.at)))
+        lane.put(replace(job, reopen_at=min(job.reopen_at, lane.now.at)))
 
 
 def changes_at(rules: LaneRules, state: LaneState, job: Closing) -> tuple[float, ...]:
@@ -204,7 +206,7 @@ def _tell_unacknowledged(lane: Transition, job: Closing) -> None:
 
 def _open(lane: Transition, job: Closing) -> None:
     now = lane.now.at
-    lane.put(job.open_sent(next_at=now + _OPEN_PAUSE))
+    lane.put(replace(job, reopening=job.reopening + 1, reopen_at=now + _OPEN_PAUSE, reopen_unsent=False))
     commands_in_flight.send(lane, lane.command(GateAction.OPEN), now + lane.rules.policy.command_seconds)
 
 

@@ -9,6 +9,7 @@ the gate or gives the lane an order, when a vehicle is let in, when a fire begin
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from drivers.contract import GatePosition
 from gateway.domain.commands import Command, GateAction
@@ -122,7 +123,7 @@ def _give_up_unanswered(lane: Transition) -> None:
     state, stop = lane.state, lane.state.stop.asked
     if stop is None or stop.given_up or state.commands.under_way(stop.command_id) is not None:
         return
-    lane.put(state.stop.given_up(stop))
+    lane.put(replace(state.stop, asked=replace(stop, given_up=True), overtaken_open=None))
     if state.inputs.gate.position is GatePosition.STOPPED:
         acknowledged(lane)
     elif state.inputs.gate.position is not GatePosition.UNKNOWN:
@@ -133,7 +134,7 @@ def _lift_for_good(lane: Transition) -> None:
     """Tell that a stop is over once the command that ended it has been sent."""
     one = lane.state.stop.lifted
     if one is not None and not lane.state.commands.is_unreported(one.command_id):
-        lane.put(lane.state.stop.lifted_for_good())
+        lane.put(replace(lane.state.stop, lifted=None))
         lane.tell(EventKind.STOP_ENDED, _ended_sentence(one.by, one.why), by=one.by)
 
 
@@ -153,7 +154,7 @@ def _open_after_all(lane: Transition) -> None:
     state, deadline = lane.state, lane.state.stop.overtaken_open
     if deadline is None or state.stop.asked is not None or state.commands.flight is not None:
         return
-    lane.put(state.stop.open_settled())
+    lane.put(replace(state.stop, overtaken_open=None))
     if state.visits.phase is Phase.OPENING and lane.now.at < deadline and not (state.inputs.gate_lost or state.stop.by):
         close = reopening.closing_to_replace(state)
         lane.drop_closing()

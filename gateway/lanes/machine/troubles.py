@@ -6,7 +6,7 @@ A condition holds from an instant that follows from the state alone, so the mach
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 
@@ -80,7 +80,7 @@ def _record(conditions: tuple[_Condition, ...], lane: Transition) -> None:
             lane.tell(EventKind.TROUBLE_ENDED, over, trouble=trouble.kind.name.lower(), subject=trouble.subject)
     troubles = tuple(known.get(key, trouble) for key, trouble in present.items())
     if troubles != before:
-        lane.put(lane.state.troubles.with_present(troubles))
+        lane.put(replace(lane.state.troubles, present=troubles))
 
 
 def has(state: LaneState, kind: EventKind) -> bool:
@@ -98,7 +98,7 @@ def follow_gate(lane: Transition, before: GatePosition) -> None:
         lane.tell(EventKind.TROUBLE_ENDED, f"over: {unmoved}", trouble="gate_unmoved", subject="")
         lane.put(lane.state.troubles.gate_unmoved(""))
     if position is GatePosition.CLOSED:
-        lane.put(lane.state.troubles.closed())
+        lane.put(replace(lane.state.troubles, off_closed_at=None, forced_at=None))
         return
     if lane.state.troubles.off_closed_at is None:
         lane.put(lane.state.troubles.off_closed(now))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from drivers.contract import GatePosition
 from gateway.domain.access import AccessRules, Coming, Decision
@@ -36,14 +37,14 @@ def arrived(lane: Transition, side: Side, *, free_for: float = float("inf")) -> 
     visit, phase = lane.state.visits.present, lane.state.visits.phase
     if visit is not None and not visit.vehicle_seen:
         against = lane.state.inputs.closing.is_on() and not lane.rules.two_way
-        lane.put(lane.state.visits.with_present(visit.reached_loop(side, against=against)))
+        lane.put(lane.state.visits.with_present(replace(visit, vehicle_seen=not against, side=side, against=against)))
     elif visit is not None and phase is Phase.PASSING and side is visit.side and visit.arming_released:
         readings = lane.state.readings
         lane.put(
             readings.voted_behind(readings.votes_behind.recent(since=lane.now.at - lane.rules.lane.plate_early_seconds))
         )
         if free_for >= _GAP_SECONDS:
-            lane.put(lane.state.visits.with_present(visit.with_another_behind()))
+            lane.put(lane.state.visits.with_present(replace(visit, followed=True)))
     if phase is Phase.IDLE and not intruders.came_from_behind(lane):
         votes = lane.state.readings.votes.recent(since=lane.now.at - lane.rules.lane.plate_early_seconds)
         lane.enter(Phase.ARMED, Visit(arrived=lane.now.stamp, vehicle_seen=True, side=side))
@@ -128,7 +129,8 @@ def operator_opens(lane: Transition, event: m.CommandRequested) -> None:
         lane.put(lane.state.readings.awaiting_pin(None))
         lane.enter(Phase.OPENING, visit.opening(by=source))
     elif lane.rules.lane.vend == "counted":
-        lane.put(lane.state.visits.owing(Visit(arrived=lane.now.stamp, opened_by=source)))
+        visits, owed = lane.state.visits, Visit(arrived=lane.now.stamp, opened_by=source)
+        lane.put(replace(visits, owed=(*visits.owed, owed)))
 
 
 def open_heard(lane: Transition) -> None:
@@ -168,7 +170,7 @@ def left_closing_loop(lane: Transition) -> None:
     for _ in range(visit.followers):
         if lane.state.visits.owed:
             _passed(lane, lane.state.visits.owed[0])
-            lane.put(lane.state.visits.one_owed_less())
+            lane.put(replace(lane.state.visits, owed=lane.state.visits.owed[1:]))
         else:
             follower = Visit(arrived=lane.now.stamp, side=visit.side)
             intruders.without_own_decision(lane, follower, since=passing_since, behind=True)
@@ -193,7 +195,7 @@ def open_not_sent(lane: Transition, command: Command, reason: str, *, may_still_
     if command.source == LANE or (visit.decision is not None and visit.decision.granted):
         not_opened(lane, reason, closes=False)
     elif visit.vehicle_seen and not visit.arming_released:
-        lane.enter(Phase.ARMED, visit.not_opening())
+        lane.enter(Phase.ARMED, replace(visit, opened_by=""))
     else:
         lane.rest()
 
@@ -293,7 +295,8 @@ def _queued_decided(lane: Transition, visit: Visit) -> None:
         answers.denied_locked(lane, visit)
         return
     if visit.granted and lane.state.visits.phase in HAS_RIGHT_OF_WAY:
-        lane.put(lane.state.visits.owing(visit))
+        visits = lane.state.visits
+        lane.put(replace(visits, owed=(*visits.owed, visit)))
         stopping.ended(lane, _LET_IN)
     elif visit.granted and lane.state.visits.phase is Phase.ARMED:
         _open(lane, visit)
@@ -334,7 +337,7 @@ def _next(lane: Transition, *, passed: bool = False) -> None:
     """Turn to the next vehicle that is owed a passage, or begin to close the gate."""
     if lane.state.visits.owed:
         following = lane.state.visits.owed[0]
-        lane.put(lane.state.visits.one_owed_less())
+        lane.put(replace(lane.state.visits, owed=lane.state.visits.owed[1:]))
         lane.enter(Phase.OPEN, following)
         return
     queued = lane.state.visits.queued

@@ -79,34 +79,9 @@ class Closing:
             before = before.before
         return cls(since=at, sent=True, ours=True, tries=tries, earlier=earlier, of_person=True, before=before)
 
-    def seen_closing(self) -> Closing:
-        """Return the closing once the gate was seen to close."""
-        return replace(self, seen_moving=True)
-
     def controller_lost(self) -> Closing:
         """Return the closing while the gate's controller is lost."""
         return replace(self, lost=True)
-
-    def found_again(self, at: float) -> Closing:
-        """Return the closing once the position was read after a loss; an open that is to undo it is due at once."""
-        return replace(self, lost=False, reopen_at=min(self.reopen_at, at))
-
-    def with_hold_reported(self) -> Closing:
-        """Return the closing once an event has reported what delays it."""
-        return replace(self, hold_reported=True)
-
-    def close_sent(self, at: float) -> Closing:
-        """Return the closing with one more close on its way."""
-        return replace(
-            self,
-            since=at,
-            sent=True,
-            ours=True,
-            tries=self.tries + 1,
-            seen_moving=False,
-            of_person=False,
-            before=None,
-        )
 
     def watched_again(self, at: float) -> Closing:
         """Return the closing after an open that replaced it was not sent, or was given up."""
@@ -132,10 +107,6 @@ class Closing:
             return None
         return self.before.close_not_sent(at) if self.before.is_on_its_way else self.before.watched_again(at)
 
-    def close_overtaken(self, at: float) -> Closing:
-        """Return the closing after a close that was not sent because a stop took its place."""
-        return replace(self.close_not_sent(at), seen_moving=False)
-
     def after_failure(self, at: float, *, pause: float, stopped: bool) -> Closing:
         """Return the closing after a close that failed; `stopped`: the gate stands half-way."""
         return Closing(
@@ -159,10 +130,6 @@ class Closing:
             reopens_since=now.stamp.micros,
         )
 
-    def open_sent(self, *, next_at: float) -> Closing:
-        """Return the closing with one more open on its way, the next one due at `next_at`."""
-        return replace(self, reopening=self.reopening + 1, reopen_at=next_at, reopen_unsent=False)
-
     @property
     def opens_tried(self) -> int:
         """Number of opens that count as tries to undo the close."""
@@ -176,18 +143,6 @@ class Closing:
             reopen_unsent=True,
             unsent_opens=self.unsent_opens + (not is_try),
         )
-
-    def open_due(self, at: float) -> Closing:
-        """Return the closing with the next open due at `at`."""
-        return replace(self, reopen_at=at)
-
-    def gone_closed(self) -> Closing:
-        """Return the closing once the gate is seen closed though it was asked to open: only that open is awaited."""
-        return replace(self, seen_closed=True)
-
-    def open_acknowledged(self) -> Closing:
-        """Return the closing once the controller acknowledged an open."""
-        return replace(self, reopens_for="")
 
     def reopening_over(self, *, goes_on: bool = False) -> Closing:
         """Return the closing with no open awaited; `goes_on`: a close that was sent may still move the gate."""

@@ -141,10 +141,6 @@ class Commands:
         """Return the commands once the outcome of this superseded one is known."""
         return replace(self, superseded=tuple(other for other in self.superseded if other is not one))
 
-    def open_unanswered(self, at: float) -> Commands:
-        """Return the commands after an open was given up without a movement."""
-        return replace(self, unanswered_open_at=at)
-
     def open_took_effect(self) -> Commands:
         """Return the commands after the late effect of an open that was given up."""
         return replace(self, unanswered_open_at=float("-inf"))

@@ -62,14 +62,6 @@ class Intruders:
         """Return the intruders with the closing loop free, or held by a vehicle with the right of way."""
         return replace(self, present=None)
 
-    def let_through(self, intruder: Intruder) -> Intruders:
-        """Return the intruders once this one can pass, since the gate is no longer closed."""
-        return replace(self, present=replace(intruder, shut=False))
-
-    def on_arming_loop(self, intruder: Intruder) -> Intruders:
-        """Return the intruders once this one came from the closing loop onto the arming loop."""
-        return replace(self, present=replace(intruder, reached_arming=True))
-
     def driving_on(self, intruder: Intruder, visit: Visit, *, vehicle: bool) -> Intruders:
         """Return the intruders once this one left the arming loop forwards; `vehicle`: it is surely a vehicle."""
         on = replace(intruder, visit=visit, first=False, moved_on=intruder.moved_on or vehicle)

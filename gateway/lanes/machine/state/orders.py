@@ -101,19 +101,7 @@ class Orders:
         """Return the orders with no open counted yet."""
         return replace(self, opens=OpensToStayOpen())
 
-    def tried(self, *, not_before: float) -> Orders:
-        """Return the orders after one more open; the gate is left alone until `not_before`."""
-        return replace(self, opens=OpensToStayOpen(tries=self.opens.tries + 1, not_before=not_before))
-
     def not_sent(self, *, soon: float) -> Orders:
         """Return the orders after an open that was not sent. After the first open, the next is due at `soon`."""
         is_first = self.opens.tries == 1
         return replace(self, opens=replace(self.opens, not_before=soon)) if is_first else self
-
-    def reported_in_vain(self) -> Orders:
-        """Return the orders once an event says that the gate could not be held open."""
-        return replace(self, opens=replace(self.opens, reported=True))
-
-    def was_open_for(self, reason: ReasonToStayOpen) -> Orders:
-        """Return the orders once the gate is no longer kept open."""
-        return replace(self, last_reason=reason)

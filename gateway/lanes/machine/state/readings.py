@@ -117,10 +117,6 @@ class Readings:
         """Return the readings while this card waits for its PIN, None for none."""
         return replace(self, awaited_pin=awaited)
 
-    def typed(self, awaited: AwaitedPin, keys: str) -> Readings:
-        """Return the readings with these keys typed so far."""
-        return replace(self, awaited_pin=replace(awaited, keys=keys))
-
     def awaiting_second(self, until: float | None) -> Readings:
         """Return the readings while a second credential is waited for, None for no waiting."""
         return self if until == self.second_until else replace(self, second_until=until)
@@ -136,7 +132,3 @@ class Readings:
     def visit_over(self, votes: Votes) -> Readings:
         """Return the readings for the next vehicle, to which `votes` may belong."""
         return replace(self, votes=votes, votes_behind=Votes(), awaited_pin=None, second_until=None)
-
-    def turned_to_other_side(self, now: float) -> Readings:
-        """Return the readings for the vehicle on the other side of a two-way lane."""
-        return replace(self, votes=self.votes.ended(now, passed=False), awaited_pin=None)

@@ -71,10 +71,6 @@ class Stop:
         earlier = self.earlier if self.asked is None else (*self.earlier, self.asked)
         return replace(self, asked=StopAsked(command_id, by), earlier=earlier)
 
-    def given_up(self, asked: StopAsked) -> Stop:
-        """Return the stop once no answer to the one asked for will come."""
-        return replace(self, asked=replace(asked, given_up=True), overtaken_open=None)
-
     def dropped(self) -> Stop:
         """Return the stop without the one asked for. The last one before it without an answer counts again."""
         return replace(self, asked=self.earlier[-1] if self.earlier else None, earlier=self.earlier[:-1])
@@ -105,10 +101,6 @@ class Stop:
             lifted = replace(lifted, command_id=command_id, why=why)
         return replace(self, asked=None, earlier=(), by="", lifted=lifted)
 
-    def lifted_for_good(self) -> Stop:
-        """Return the stop once the command that ends it has reached, or may have reached, the device."""
-        return replace(self, lifted=None)
-
     def holding_again(self) -> Stop:
         """Return the stop after the command that was to end it was not sent."""
         lifted = self.lifted
@@ -121,7 +113,3 @@ class Stop:
     def overtook_open(self, deadline: float) -> Stop:
         """Return the stop that took the place of an open with this deadline."""
         return replace(self, overtaken_open=deadline)
-
-    def open_settled(self) -> Stop:
-        """Return the stop once the open that it replaced is sent or no longer needed."""
-        return replace(self, overtaken_open=None)

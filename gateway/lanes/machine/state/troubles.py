@@ -40,14 +40,6 @@ class Troubles:
     unmoved: Words = ""
     is_slow: bool = False
 
-    def with_present(self, present: tuple[Trouble, ...]) -> Troubles:
-        """Return the troubles with these present."""
-        return replace(self, present=present)
-
-    def closed(self) -> Troubles:
-        """Return the troubles once the gate is closed."""
-        return replace(self, off_closed_at=None, forced_at=None)
-
     def off_closed(self, at: float) -> Troubles:
         """Return the troubles with the time of an open gate counted from `at`."""
         return replace(self, off_closed_at=at)

@@ -53,14 +53,6 @@ class Visit:
         """True when this visit may pass."""
         return bool(self.opened_by) or (self.decision is not None and self.decision.granted)
 
-    def reached_loop(self, side: Side, *, against: bool) -> Visit:
-        """Return the visit once a vehicle is on an arming loop; `against`: it goes against the lane's direction."""
-        return replace(self, vehicle_seen=not against, side=side, against=against)
-
-    def with_another_behind(self) -> Visit:
-        """Return the visit while another vehicle stands behind on the arming loop."""
-        return replace(self, followed=True)
-
     def released_loop(self, *, vehicle: bool) -> Visit:
         """Return the visit once its arming loop was released. If a `vehicle` stood behind, it becomes a follower."""
         followers = self.followers + (self.followed and vehicle)
@@ -69,10 +61,6 @@ class Visit:
     def opening(self, *, by: str = "") -> Visit:
         """Return the visit as the gate is opened for it, by a person where one is named."""
         return replace(self, opened_by=by or self.opened_by, arming_released=False)
-
-    def not_opening(self) -> Visit:
-        """Return the visit after a person's open for it was not sent."""
-        return replace(self, opened_by="")
 
     def asking(self, credential: Credential, reader_id: int) -> Visit:
         """Return the visit with a reading that is to be decided on."""
@@ -131,14 +119,6 @@ class Visits:
     def with_present(self, visit: Visit) -> Visits:
         """Return the visits with more known of the present one."""
         return replace(self, present=visit)
-
-    def owing(self, visit: Visit) -> Visits:
-        """Return the visits with one more passage owed."""
-        return replace(self, owed=(*self.owed, visit))
-
-    def one_owed_less(self) -> Visits:
-        """Return the visits without the passage that was owed first."""
-        return replace(self, owed=self.owed[1:])
 
     def owing_one_less_to(self, source: str) -> Visits:
         """Return the visits without the last passage that an open of this person was to give."""
