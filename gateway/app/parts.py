@@ -13,7 +13,7 @@ from drivers.contract import GatePosition
 from drivers.device import ReaderDevice
 from drivers.modbus.profile import load_unit_profile
 from drivers.modbus.section import ModbusDevice
-from gateway.app.contexts import LanesContext
+from gateway.app.contexts import LanesContext, ServicesContext
 from gateway.lanes.snapshots import DeviceSnapshot
 from gateway.lines.line import ModbusUnit, PolledLine
 from gateway.recording import Recording
@@ -26,9 +26,40 @@ from gateway.webhooks.registry import WebhookRegistry
 from gateway.webhooks.sender import WebhookSender
 
 if TYPE_CHECKING:
+    from gateway.mqtt.mirror import Mirror
     from gateway.proof_package.of_events import ProofPackages
 
 _MOVING = frozenset({GatePosition.OPENING, GatePosition.CLOSING})
+
+
+def mirror_of(context: ServicesContext) -> Mirror | None:
+    """Build the mirror for the site in force; None without `[mqtt]`. Raises ConfigError for a missing secret."""
+    section, base = context.site().mqtt, context.base
+    if section is None:
+        return None
+    from gateway.mqtt.line import Broker  # noqa: PLC0415  # most gateways start without it
+    from gateway.mqtt.mirror import Mirror, Topics  # noqa: PLC0415  # likewise
+
+    endpoint, topics = section.endpoint(), Topics(f"{section.topic}/{section.site}/{section.gateway}")
+    return Mirror(
+        broker=Broker(
+            host=endpoint.host,
+            port=endpoint.port,
+            is_encrypted=section.is_encrypted,
+            client_id=topics.root,
+            username=section.username,
+            password=base.run.secrets.get(section.password) if section.password else None,
+            certificate=section.certificate,
+            key=section.key,
+            ca_file=section.ca_file,
+        ),
+        topics=topics,
+        site_name=lambda: context.site().site.name,
+        lanes=base.lanes.lanes,
+        verdict=context.verdict,
+        store=base.store,
+        clock=base.clock,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from gateway.app.day_counting import DayCounting
 from gateway.app.expiry import event_keeping, expiry_limits
 from gateway.app.file_accounts import FileAccounts
 from gateway.app.fleet import fleet_parts
-from gateway.app.mqtt import mirror_of
-from gateway.app.parts import polled_lines, proof_packages_of, recording_of, webhooks_of
+from gateway.app.parts import mirror_of, polled_lines, proof_packages_of, recording_of, webhooks_of
 from gateway.app.reader_use import ReaderTrials
 from gateway.app.restartable import Restartable
 from gateway.app.run_records import recall_acknowledged, recalled

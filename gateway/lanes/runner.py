@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -17,6 +17,7 @@ from drivers.contract import (
     DeadlinePassed,
     DriverError,
     Gate,
+    GatePosition,
     LineDown,
     LinkError,
     NotPermitted,
@@ -27,7 +28,8 @@ from drivers.contract import (
 from gateway.domain.access import AccessRules, Coming, Decision
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Credential
-from gateway.domain.events import Severity
+from gateway.domain.events import EventKind, Severity
+from gateway.domain.travels import TRAVEL_SECONDS
 from gateway.lanes.claims import LaneClaims, OwnClaim
 from gateway.lanes.decisions import Decisions
 from gateway.lanes.figures import LaneFigures
@@ -46,8 +48,8 @@ from gateway.lanes.recorder import Recorder, command_first
 from gateway.lanes.snapshots import CommandSnapshot, LaneSnapshot, Phase
 from gateway.lanes.tape import LaneTape
 from gateway.lanes.timetable import Timetable
-from gateway.lanes.travels import Travel
 from gateway.runtime.clock import Clock, WallTimes
+from gateway.store import Entry
 
 log = structlog.get_logger(__name__)
 
@@ -58,6 +60,79 @@ _BEAT_SECONDS = 2.0
 _CONSULT_SECONDS = 1.0
 _CLOSE_WATCH_SECONDS = 2.5
 _TICK = m.Ticked()
+
+
+_LIMITS = {
+    GateAction.OPEN: (GatePosition.CLOSED, GatePosition.OPENING, GatePosition.OPEN),
+    GateAction.CLOSE: (GatePosition.OPEN, GatePosition.CLOSING, GatePosition.CLOSED),
+}
+"""The gate's position where a travel begins, on its way, and where it ends."""
+_ENDED_BY = {EventKind.GATE_OPENED: GateAction.OPEN, EventKind.GATE_CLOSED: GateAction.CLOSE}
+
+
+@dataclass(frozen=True, slots=True)
+class Travel:
+    """A gate on its way, as its lane sees it.
+
+    Attributes:
+        position: the gate's last reported position.
+        action: the command that it carries out, None while no travel is timed.
+        command_id: the id of that command.
+        since: when its controller acknowledged the command (monotonic seconds), None before.
+        seconds: how long the travel took, if the last event ended it; else None.
+    """
+
+    position: GatePosition = GatePosition.UNKNOWN
+    action: GateAction | None = None
+    command_id: str = ""
+    since: float | None = None
+    seconds: float | None = None
+
+    def after(self, event: m.LaneEvent, commands: Iterable[m.LaneCommand]) -> Travel:
+        """Return the travel after an event and the machine's answer to it."""
+        told = self._told(event)
+        sent = [one.command for one in commands if isinstance(one, m.SendCommand)]
+        if not sent:
+            return told
+        last = sent[-1]
+        if last.action not in _LIMITS or told.position is not _LIMITS[last.action][0]:
+            return Travel(told.position)
+        return Travel(told.position, last.action, last.command_id)
+
+    def timed(self, entry: Entry) -> Entry:
+        """Return the entry with the travel time added to its event that ended the travel, if it has one."""
+        if self.seconds is None or not any(_ENDED_BY.get(event.kind) is self.action for event in entry.events):
+            return entry
+        fact = {TRAVEL_SECONDS: round(self.seconds, 2)}
+        events = tuple(
+            replace(event, data={**event.data, **fact}) if _ENDED_BY.get(event.kind) is self.action else event
+            for event in entry.events
+        )
+        return replace(entry, events=events)
+
+    def _told(self, event: m.LaneEvent) -> Travel:
+        match event:
+            case m.CommandAcknowledged() if event.command_id == self.command_id and self.seconds is None:
+                return replace(self, since=event.at)
+            case m.CommandFailed() if event.command_id == self.command_id:
+                return Travel(self.position)
+            case m.GateLost():
+                return Travel()
+            case m.GateReported():
+                return self._seen(event)
+            case _:
+                return self if self.seconds is None else Travel(self.position)
+
+    def _seen(self, event: m.GateReported) -> Travel:
+        if self.action is None or self.seconds is not None:
+            return Travel(event.position)
+        begins, on_its_way, ends = _LIMITS[self.action]
+        if event.position is ends and self.since is not None and event.at > self.since:
+            return replace(self, position=ends, seconds=event.at - self.since)
+        turned_back = self.position is on_its_way and event.position is begins
+        if event.position in (begins, on_its_way) and not turned_back:
+            return replace(self, position=event.position)
+        return Travel(event.position)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

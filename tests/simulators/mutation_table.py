@@ -293,7 +293,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         3,
         "a commit of several jobs undone",
-        "gateway/store/engine/group_commit.py",
+        "gateway/store/engine/database.py",
         'connection.execute("COMMIT")',
         'connection.execute("ROLLBACK" if len(jobs) > 1 else "COMMIT")',
     ),
@@ -664,7 +664,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         8,
         "a plate opens where a PIN is asked for",
-        "gateway/domain/access/pins.py",
+        "gateway/domain/access/decision.py",
         "if case.credential.plate:",
         "if False:",
         tests=("tests/gateway/domain/test_access.py",),

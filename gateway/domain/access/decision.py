@@ -7,16 +7,17 @@ counts change with the passage, not with the decision.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from hmac import compare_digest
 from typing import Final
 
-from gateway.domain.access import pins, places, times
-from gateway.domain.access.case import Case, Verdict
+from gateway.domain.access import places
+from gateway.domain.access.case import UNASKED, Case, Verdict, or_granted
 from gateway.domain.access.reasons import Decision, Reason, RuleResult
 from gateway.domain.access.rules import AccessRules, Conditions, Shown, Stance
 from gateway.domain.credentials import Card, CardStatus, Credential
 from gateway.domain.grants import LaneGrants, listed_id
 from gateway.domain.plates import PlateMatch, nearest
-from gateway.domain.presence import Presence
+from gateway.domain.presence import AntiPassback, Presence
 
 _STATUS_REASONS: Final = {
     CardStatus.SUSPENDED: Reason.SUSPENDED,
@@ -29,6 +30,96 @@ _NOBODY: Final = Presence()
 _ALL_WELL: Final = Conditions()
 _NOTHING: Final = Shown()
 _NO_GRANTS: Final = LaneGrants()
+
+
+def _clock(case: Case) -> Verdict:
+    """Check that the clock is trusted, that the card does not depend on it, or that the lane's stance is not SECURE."""
+    if case.conditions.clock_trusted:
+        return Verdict("trusted")
+    card, rules = case.card, case.rules
+    entered = rules.areas.get(rules.way.enters)
+    by_time = (
+        card.valid_from is not None
+        or card.valid_until is not None
+        or (card.schedules and rules.schedules)
+        or rules.schedule is not None
+        or (entered is not None and (entered.first_person or entered.anti_passback is AntiPassback.TIMED))
+    )
+    secure = rules.ladder.clock is Stance.SECURE
+    return Verdict("not trusted", Reason.CLOCK_UNTRUSTED if secure and by_time else None)
+
+
+def _validity(case: Case) -> Verdict:
+    """Check that the card is within its dates."""
+    card, now = case.card, case.now
+    if not case.asks_time:
+        return UNASKED
+    if card.valid_from is not None and now < card.valid_from:
+        return or_granted(case, Verdict(f"from {case.moment(card.valid_from)}", Reason.NOT_YET_VALID))
+    if card.valid_until is not None and case.at_least >= card.valid_until:
+        return or_granted(case, Verdict(f"until {case.moment(card.valid_until)}", Reason.EXPIRED))
+    return Verdict("within")
+
+
+def _lane_hours(case: Case) -> Verdict:
+    """Check that the lane itself is open."""
+    schedule = case.rules.schedule
+    if schedule is None:
+        return Verdict("always")
+    if not case.asks_time:
+        return UNASKED
+    if case.rules.calendar.is_open(schedule, case.now):
+        return Verdict(f"within {schedule.name}")
+    return Verdict(f"outside {schedule.name} at {case.moment(case.now)}", Reason.LANE_CLOSED)
+
+
+def _schedule(case: Case) -> Verdict:
+    """Check that one of the card's schedules is open. An unknown schedule opens nothing."""
+    card, rules = case.card, case.rules
+    if not card.schedules or not rules.schedules:
+        return Verdict("any")
+    known = [rules.schedules[name] for name in card.schedules if name in rules.schedules]
+    if not known:
+        return or_granted(case, Verdict(", ".join(card.schedules), Reason.UNKNOWN_SCHEDULE))
+    if not case.asks_time:
+        return UNASKED
+    within = next((schedule for schedule in known if rules.calendar.is_open(schedule, case.now)), None)
+    if within is not None:
+        return Verdict(f"within {within.name}")
+    names = ", ".join(schedule.name for schedule in known)
+    return or_granted(case, Verdict(f"outside {names} at {case.moment(case.now)}", Reason.OUTSIDE_SCHEDULE))
+
+
+def duress_pin(pin: str) -> str:
+    """Return the PIN that signals duress (the last digit one higher); "" if the card has no PIN."""
+    return pin[:-1] + str((int(pin[-1]) + 1) % 10) if pin[-1:].isdecimal() else ""
+
+
+def _is_forced(case: Case) -> bool:
+    """Return whether the typed PIN signals duress."""
+    own = case.card.pin
+    return bool(own) and case.rules.asks_pin and _same(duress_pin(own), case.shown.pin)
+
+
+def _pin(case: Case) -> Verdict:
+    """Check the card's PIN if the lane asks for one. A plate has no PIN, so it alone opens nothing there."""
+    if not case.rules.asks_pin:
+        return Verdict("not asked for")
+    if case.credential.plate:
+        return Verdict("a plate has none", Reason.PIN_MISSING)
+    if not case.card.pin:
+        return Verdict("the card has none", Reason.NO_PIN)
+    if case.shown.pin_locked or not case.shown.pin:
+        locked = case.shown.pin_locked
+        return Verdict("locked" if locked else "none typed", Reason.PIN_LOCKED if locked else Reason.PIN_MISSING)
+    if _same(case.card.pin, case.shown.pin) or _is_forced(case):
+        return Verdict("right")
+    return Verdict("another", Reason.WRONG_PIN)
+
+
+def _same(one: str, other: str) -> bool:
+    """Compare two PINs in constant time."""
+    return compare_digest(one.encode(), other.encode())
 
 
 def decide(
@@ -189,7 +280,7 @@ def _named(card: Card) -> str:
 def _duress(case: Case) -> Verdict:
     """Note a duress signal. Never refuse: a forced holder must not be seen to call for help."""
     first = case.shown.first
-    signalled = case.card.duress or pins.is_forced(case) or (first is not None and first.duress)
+    signalled = case.card.duress or _is_forced(case) or (first is not None and first.duress)
     return Verdict("noted", notice=Reason.DURESS) if signalled else Verdict("none")
 
 
@@ -199,12 +290,12 @@ _RULES: Final[tuple[tuple[str, Callable[[Case], Verdict | None]], ...]] = (
     ("records", _records),
     ("status", _status),
     ("vehicle", _vehicle),
-    ("PIN", pins.pin),
-    ("clock", times.clock),
-    ("validity", times.validity),
+    ("PIN", _pin),
+    ("clock", _clock),
+    ("validity", _validity),
     ("zone", places.zone),
-    ("lane hours", times.lane_hours),
-    ("schedule", times.schedule),
+    ("lane hours", _lane_hours),
+    ("schedule", _schedule),
     ("shared area", places.shared_area),
     ("first person", places.first_person),
     ("anti-passback", places.anti_passback),

@@ -22,8 +22,7 @@ from gateway.domain.errors import StoreError
 from gateway.runtime.data_folder import takes_data
 from gateway.runtime.timings import Timings, UsualTime
 from gateway.store.engine.connection import Connect, Connection, Job
-from gateway.store.engine.faults import DiskTakesNothing, fault_of, is_damage, refused
-from gateway.store.engine.group_commit import Outcome, commit
+from gateway.store.engine.faults import DiskTakesNothing, fault_of, is_damage, is_own, refused
 from gateway.store.engine.ids import note_ids
 from gateway.store.engine.migrations import Migration, refuse_newer
 from gateway.store.engine.opening import WAL_PAGES, Opening, note_reached
@@ -43,6 +42,56 @@ LONG_WAL_PAGES = 8 * WAL_PAGES
 _HIGHEST = 2**63
 _SLOW_SECONDS = 0.5
 """Commits are slow from here on. On a worn card they take some tenths of a second, and a person at a button waits."""
+
+
+class Outcome:
+    """Outcome of one job: its result or its error."""
+
+    __slots__ = ("error", "result")
+
+    def __init__(self, *, result: object = None, error: Exception | None = None) -> None:
+        self.result = result
+        self.error = error
+
+
+def commit(connection: sqlite3.Connection, jobs: Sequence[Job[Any]]) -> list[Outcome]:
+    """Run the jobs and commit them together; on return they are on disk.
+
+    Of a job that fails by its own fault, only its own work is undone. Raises sqlite3.Error if the disk refuses; then
+    no job's work is kept.
+    """
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        outcomes = [_run(connection, job) for job in jobs]
+        connection.execute("COMMIT")
+    except BaseException:  # a refusing disk or an interrupt: no transaction may stay open for the next commit
+        if connection.in_transaction:
+            connection.rollback()
+        raise
+    return outcomes
+
+
+def _run(connection: sqlite3.Connection, job: Job[Any]) -> Outcome:
+    connection.execute("SAVEPOINT job")
+    try:
+        result = job(connection)
+    except sqlite3.Error as error:
+        if not is_own(error):
+            raise
+        _undo(connection)
+        mistake = StoreError(f"the statement was refused: {error}")
+        mistake.__cause__ = error
+        return Outcome(error=mistake)
+    except Exception as error:  # noqa: BLE001 (the job's own error goes to whoever queued it; the batch goes on)
+        _undo(connection)
+        return Outcome(error=error)
+    connection.execute("RELEASE job")
+    return Outcome(result=result)
+
+
+def _undo(connection: sqlite3.Connection) -> None:
+    connection.execute("ROLLBACK TO job")
+    connection.execute("RELEASE job")
 
 
 def is_id(number: int) -> bool:

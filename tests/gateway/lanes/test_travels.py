@@ -7,7 +7,7 @@ from gateway.domain.commands import Command, GateAction
 from gateway.domain.events import Event, EventKind
 from gateway.domain.travels import TRAVEL_SECONDS
 from gateway.lanes.machine import messages as m
-from gateway.lanes.travels import Travel
+from gateway.lanes.runner import Travel
 from gateway.store import Entry
 
 OPEN, CLOSE, STOP = GateAction.OPEN, GateAction.CLOSE, GateAction.STOP
