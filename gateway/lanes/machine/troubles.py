@@ -22,7 +22,7 @@ from gateway.lanes.machine.rules import (
     LaneRules,
     NamedInput,
 )
-from gateway.lanes.machine.safety import obstructions, read
+from gateway.lanes.machine.safety import read
 from gateway.lanes.machine.state.inputs import NEVER, InputReading
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.troubles import Trouble
@@ -137,7 +137,7 @@ def _stuck_at(rules: LaneRules, state: LaneState, named: NamedInput, point: Inpu
     if any(one.kind is EventKind.INPUT_STUCK and one.subject == named.name for one in state.troubles.present):
         return rules.lane.stuck_seconds, point.since
     rests = state.visits.phase is Phase.IDLE and not state.reason_kept_open
-    if rests and named in {obstruction for obstruction, _ in obstructions(rules, state)}:
+    if rests and named.spec.obstructs:
         resting = min(RESTING_STUCK_SECONDS, rules.lane.stuck_seconds)
         at = max(point.since, state.visits.since, state.orders.last_reason.until) + resting
         if at < point.since + rules.lane.stuck_seconds:
@@ -147,9 +147,10 @@ def _stuck_at(rules: LaneRules, state: LaneState, named: NamedInput, point: Inpu
 
 def _of_switches(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
     for one in rules.inputs:
-        trouble, reading = one.spec.trouble, state.inputs.reading(one.role, one.index)
-        if trouble is not None and (state.inputs.on_fire if one.spec.opens else reading.is_on()):
-            yield _condition(trouble.kind, trouble.text, reading.since)
+        if (trouble := one.spec.trouble) is not None:
+            reading = state.inputs.reading(one.role, one.index)
+            if state.inputs.on_fire if one.spec.opens else reading.is_on():
+                yield _condition(trouble.kind, trouble.text, reading.since)
     if state.orders.doubt:
         yield _condition(EventKind.SCHEDULE_DOUBTED, state.orders.doubt, state.orders.doubted_since + DOUBTED_SECONDS)
 
