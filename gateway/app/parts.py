@@ -17,6 +17,7 @@ from gateway.app.contexts import LanesContext, ServicesContext
 from gateway.lanes.snapshots import DeviceSnapshot
 from gateway.lines.line import ModbusUnit, PolledLine
 from gateway.recording import Recording
+from gateway.recording.recording import RecordingPlaces
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.data_folder import MEDIA_MARKER, media_fault
 from gateway.site import Site, find_profile, profile_folders
@@ -77,13 +78,15 @@ def recording_of(base: LanesContext) -> Recording:
     return Recording(
         site=base.run.loaded.site,
         store=base.store,
-        media=folder.media,
-        run_folder=folder.run,
+        places=RecordingPlaces(
+            media=folder.media,
+            run_folder=folder.run,
+            media_fault=partial(media_fault, folder.path),
+            marker=MEDIA_MARKER,
+        ),
         clock=base.clock,
         progress=base.progress,
         secrets=base.run.secrets,
-        media_fault=partial(media_fault, folder.path),
-        marker=MEDIA_MARKER,
     )
 
 

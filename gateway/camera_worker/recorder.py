@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -24,7 +25,7 @@ from gateway.camera_worker.frame_queue import (
     WritingAllowed,
 )
 from gateway.camera_worker.live_feed import LiveFeed
-from gateway.camera_worker.pre_roll import PreRoll
+from gateway.camera_worker.pre_roll import PreRoll, ToDisk
 from gateway.camera_worker.reader import CameraReader
 from gateway.camera_worker.salvage import salvage
 from gateway.camera_worker.segment_file import DiskFailed
@@ -62,6 +63,20 @@ _FAULT_OF = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class RecorderStart:
+    """The start of a recorder.
+
+    Attributes:
+        salvage_first: whether to salvage the part files of an earlier worker before anything is written. This waits
+            until `may_write` is True, because another disk may be mounted until then.
+        may_write: whether the disk may be written.
+    """
+
+    salvage_first: bool
+    may_write: bool = True
+
+
 class CameraRecorder:
     """The recorder of one camera, from `start` until `stop`. It calls `report` on its own writing thread.
 
@@ -77,21 +92,16 @@ class CameraRecorder:
         reader: Callable[..., CameraReader],
         live: LiveFeed | None,
         report: Callable[[SegmentFinished | PartWritten | CameraReported], None],
-        salvage_first: bool,
-        may_write: bool = True,
+        start: RecorderStart,
         marker: str = "",
     ) -> None:
-        """Prepare to record.
-
-        `reader` makes the camera's reader. `salvage_first`: salvage the part files of an earlier worker before anything
-        is written. This waits until `may_write` is True, because another disk may be mounted until then.
-        """
+        """`reader` makes the camera's reader."""
         self.camera = camera
         self._media = media
         self._clock = clock
         self._report = report
-        self._to_salvage = salvage_first
-        self._may_write = may_write
+        self._to_salvage = start.salvage_first
+        self._may_write = start.may_write
         self._marker = marker
         self._pre_roll = (
             PreRoll(media=media, seconds=camera.pre_roll_seconds, finished=self._segment_finished)
@@ -182,10 +192,9 @@ class CameraRecorder:
             camera_id=self.camera.camera_id,
             media=self._media,
             segment_seconds=self.camera.segment_seconds,
-            finished=self._segment_finished,
             part_written=self._report,
             gap=gap,
-            shelf=self._pre_roll,
+            shelf=self._pre_roll or ToDisk(media=self._media, finished=self._segment_finished),
             marker=self._marker,
             boot_id=boot_id(),
         )

@@ -21,7 +21,7 @@ from drivers.rtsp.frames import (
     VideoCodec,
     VideoFormat,
 )
-from gateway.camera_worker.pre_roll import OpenFile, Shelf, Start, ToDisk
+from gateway.camera_worker.pre_roll import OpenFile, Shelf, Start
 from gateway.camera_worker.segment_file import PART_SUFFIX, SegmentFile
 from gateway.camera_worker.timeline import LONGEST_DRIFT_MICROS, Timeline
 from gateway.camera_worker.transport_stream import TransportMuxer
@@ -161,14 +161,13 @@ class Segmenter:
         camera_id: int,
         media: Path,
         segment_seconds: float,
-        finished: Callable[[SegmentFinished], None],
+        shelf: Shelf,
         part_written: Callable[[PartWritten], None] = lambda _: None,
         gap: GapReason = GapReason.STARTED,
-        shelf: Shelf | None = None,
         marker: str = "",
         boot_id: str = "",
     ) -> None:
-        self._shelf: Shelf = shelf or ToDisk(media=media, finished=finished)
+        self._shelf = shelf
         self._part_written = part_written
         self.part_ticks = 0
         """The wanted duration of parts; 0 while nobody wants parts."""

@@ -13,7 +13,7 @@ from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.live_feed import LiveFeed
 from gateway.camera_worker.live_stream import LiveStream
 from gateway.camera_worker.reader import CameraReader, ReaderContext
-from gateway.camera_worker.recorder import CameraRecorder
+from gateway.camera_worker.recorder import CameraRecorder, RecorderStart
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.domain.footage import (
     CameraReported,
@@ -123,8 +123,7 @@ class CameraWorker:
             live=main,
             report=report,
             # only once: later a part file may belong to a recording of this process that is just ending
-            salvage_first=camera.camera_id not in self._known,
-            may_write=self._may_write,
+            start=RecorderStart(camera.camera_id not in self._known, self._may_write),
         )
         self._known.add(camera.camera_id)
         self._recorders[camera.camera_id] = recorder

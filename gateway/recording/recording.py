@@ -47,6 +47,41 @@ _NO_ROOM = (
 )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordingPlaces:
+    """The folders of the recording.
+
+    Attributes:
+        media: the media folder.
+        run_folder: the folder of the workers' sockets.
+        media_fault: returns why the media folder must not be used, "" if it may; may block, in a thread.
+        marker: a file in the media folder without which the workers write nothing there.
+    """
+
+    media: Path
+    run_folder: Path
+    media_fault: Callable[[], str] = no_fault
+    marker: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RecordingPace:
+    """The durations of the recording.
+
+    Attributes:
+        segment_seconds: the least duration of a segment, which ends before a keyframe.
+        look_seconds: the time between two checks of the media folder.
+        answer_seconds: the longest time for one check.
+    """
+
+    segment_seconds: float = 2.0
+    look_seconds: float = LOOK_SECONDS
+    answer_seconds: float = ANSWER_SECONDS
+
+
+_USUAL_PACE = RecordingPace()
+
+
 @dataclass(kw_only=True, eq=False)
 class Recording:
     """Recorder of the site's cameras while `run` is alive, and access to their footage.
@@ -56,32 +91,23 @@ class Recording:
     Attributes:
         site: the site file; its cameras may change later.
         store: the database.
-        media: the media folder.
-        run_folder: the folder of the workers' sockets.
+        places: the media folder, and the folder of the workers' sockets.
         clock: wall and monotonic time.
         progress: the heartbeats of the workers.
         secrets: passwords of cameras.
-        media_fault: returns why the media folder must not be used, "" if it may; may block, in a thread.
-        marker: a file in the media folder without which the workers write nothing there.
-        segment_seconds: the least duration of a segment, which ends before a keyframe.
-        look_seconds: the time between two checks of the media folder; `answer_seconds`: the longest for one check.
+        pace: the durations of segments and of checks.
     """
 
     site: Site
     store: Store
-    media: Path
-    run_folder: Path
+    places: RecordingPlaces
     clock: Clock
     progress: Progress
     secrets: Secrets
-    media_fault: Callable[[], str] = no_fault
-    marker: str = ""
-    segment_seconds: float = 2.0
-    look_seconds: float = LOOK_SECONDS
-    answer_seconds: float = ANSWER_SECONDS
+    pace: RecordingPace = _USUAL_PACE
 
     def __post_init__(self) -> None:
-        self._media = self.media.absolute()
+        self._media = self.places.media.absolute()
         self._boot_id = boot_id()
         self._cameras = self.site.cameras
         self._cameras_changed = False
@@ -121,11 +147,11 @@ class Recording:
     @cached_property
     def _folder(self) -> MediaFolder:
         return MediaFolder(
-            fault=self.media_fault,
+            fault=self.places.media_fault,
             reopen=self._open_media,
             changed=self._changed.set,
-            look_seconds=self.look_seconds,
-            answer_seconds=self.answer_seconds,
+            look_seconds=self.pace.look_seconds,
+            answer_seconds=self.pace.answer_seconds,
         )
 
     @cached_property
@@ -169,12 +195,12 @@ class Recording:
         return Fleet(
             site=self.site,
             media=self._media,
-            marker=self.marker,
+            marker=self.places.marker,
             clock=self.clock,
             progress=self.progress,
             secrets=self.secrets,
             watch=self._watch,
-            segment_seconds=self.segment_seconds,
+            segment_seconds=self.pace.segment_seconds,
         )
 
     @cached_property
@@ -218,7 +244,7 @@ class Recording:
             evidence_files=self.evidence_files,
             media_fault=lambda: self._folder.fault,
             first=correction.look,
-            look_seconds=self.look_seconds,
+            look_seconds=self.pace.look_seconds,
             boot_id=self._boot_id,
         )
 
@@ -230,7 +256,7 @@ class Recording:
             lasting.keep("readiness", self._readiness.run)
             lasting.keep("footage chain", self._chain.run)
             try:
-                self.run_folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+                self.places.run_folder.mkdir(mode=0o750, parents=True, exist_ok=True)
                 await self._record()
             finally:
                 self.live.parts.close()
@@ -365,7 +391,7 @@ class Recording:
 
     async def _record(self) -> None:
         try:
-            await self._fleet.form(self._cameras, self.run_folder)
+            await self._fleet.form(self._cameras, self.places.run_folder)
             await self._assign()
             async with Supervisor(clock=self.clock) as ending_first:
                 ending_first.keep("retention", self._retention.run)

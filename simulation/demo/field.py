@@ -32,7 +32,7 @@ from simulation.demo.devices import DemoDevices
 from simulation.demo.scene import BAD_CARDS, CAMERA_ACCOUNT, CARDS, EXIT_INPUTS, GOOD_CARDS, LANES, PEOPLE, FieldReady
 from simulation.far_ends.central.accounts import CentralAccount
 from simulation.far_ends.central.seed import seed_site
-from simulation.far_ends.central.service import Central
+from simulation.far_ends.central.service import Central, Dialect
 from simulation.far_ends.vehicles import Mix, Parked, keep_coming, keep_leaving
 
 CENTRAL_FILE = "central.json"
@@ -82,7 +82,9 @@ async def _central(
     stack: AsyncExitStack, clock: Clock, folder: Path, port: int, cards: int, *, honours_keys: bool
 ) -> Central:
     accounts = (CentralAccount("gateway", "demo"), *PEOPLE)
-    central = Central(clock=clock, accounts=accounts, data=folder / CENTRAL_FILE, honours_keys=honours_keys)
+    central = Central(
+        clock=clock, accounts=accounts, data=folder / CENTRAL_FILE, dialect=Dialect(honours_keys=honours_keys)
+    )
     await central.start(port=port)
     stack.push_async_callback(central.stop)
     names = {lane.gate: f"{lane.name} barrier" for lane in LANES}

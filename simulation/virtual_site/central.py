@@ -20,7 +20,7 @@ from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import Store
 from simulation.far_ends.central import Central, CentralAccount, Chances, Faults
 from simulation.far_ends.central.answers import Call, JsonObject
-from simulation.far_ends.central.service import OnWrite
+from simulation.far_ends.central.service import Dialect, OnWrite
 from simulation.virtual_site import observations as seen
 from simulation.virtual_site.scene import START_MICROS, bad_cards, gate_id, good_cards, reader_id
 from simulation.virtual_site.virtual_time import VirtualClock
@@ -41,7 +41,9 @@ def usual_faults(seed: int) -> Faults:
 def central_of(lanes: int, *, clock: VirtualClock, honours_keys: bool = False, on_write: OnWrite) -> Central:
     """Make a central with the devices, cameras and cards of a site."""
     account = CentralAccount(USERNAME, PASSWORD)
-    central = Central(clock=clock, accounts=(account,), honours_keys=honours_keys, page_cap=100, on_write=on_write)
+    central = Central(
+        clock=clock, accounts=(account,), dialect=Dialect(honours_keys=honours_keys), page_cap=100, on_write=on_write
+    )
     tables, at = central.tables, iso_utc(START_MICROS)
     for number in range(lanes):
         for device in (gate_id(number), reader_id(number)):

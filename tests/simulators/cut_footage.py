@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from hostile_camera import film, joined, on_time
 
 from gateway.camera_worker.clip import cut_clip
+from gateway.camera_worker.pre_roll import ToDisk
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.domain.footage import ClipCut, CutClip, GapReason
 from gateway.recording.chain import FootageChain
@@ -41,7 +42,12 @@ class CutFootage:
 
     async def record(self) -> None:
         segments = []
-        segmenter = Segmenter(camera_id=CAMERA, media=self.media, segment_seconds=1.0, finished=segments.append)
+        segmenter = Segmenter(
+            camera_id=CAMERA,
+            media=self.media,
+            segment_seconds=1.0,
+            shelf=ToDisk(media=self.media, finished=segments.append),
+        )
         for frame in joined(film(frames=125)):
             segmenter.push(on_time(frame), Stamp(self.begin + frame.pts * 100 // 9, trusted=True))
         segmenter.disconnect(GapReason.NONE)

@@ -28,6 +28,7 @@ from gateway.fleet.line import FleetLine
 from gateway.fleet.operator import prepare
 from gateway.runtime.clock import SystemClock
 from simulation.far_ends.central import Central, CentralAccount, seed_site
+from simulation.far_ends.central.service import Dialect
 
 CARDS, PAGES = 5000, 10
 CARD_LIST = "POST /v1/access/list"
@@ -125,7 +126,8 @@ async def run(options: argparse.Namespace, folder: Path) -> None:
     (folder / "nats").mkdir()
     server = NatsServer(folder / "nats")
     centrals = [
-        Central(clock=clock, accounts=(account,), unchanged_status=304, compresses=options.gzip) for _ in range(2)
+        Central(clock=clock, accounts=(account,), dialect=Dialect(unchanged_status=304, compresses=options.gzip))
+        for _ in range(2)
     ]
     with ExitStack() as stack:
         server.start()

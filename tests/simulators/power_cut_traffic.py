@@ -29,6 +29,7 @@ from recorded_disk import MARKS
 
 from drivers.rtsp.frames import EncodedFrame
 from drivers.rtsp.server.testcard import TestCard
+from gateway.camera_worker.pre_roll import ToDisk
 from gateway.camera_worker.salvage import salvage
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.domain.credentials import Card
@@ -273,7 +274,12 @@ class Life:
             self._marks.put("segment", path=segment.path, sha256=segment.sha256, start=segment.started_at)
             loop.call_soon_threadsafe(self._site.index.offer, segment)
 
-        segmenter = Segmenter(camera_id=CAMERA, media=self._site.media, segment_seconds=0.4, finished=finished)
+        segmenter = Segmenter(
+            camera_id=CAMERA,
+            media=self._site.media,
+            segment_seconds=0.4,
+            shelf=ToDisk(media=self._site.media, finished=finished),
+        )
         length = frames[-1].pts + 90_000 // _RATE - frames[0].pts
         for turn in range(10**6):
             for frame in frames:

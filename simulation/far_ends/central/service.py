@@ -78,6 +78,26 @@ class ReceivedRequest:
     body: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dialect:
+    """Ways in which services of central differ.
+
+    Attributes:
+        honours_keys: whether a create that is repeated with its `Idempotency-Key` gets the same answer and is not
+            carried out again. The real interface does not promise that.
+        unchanged_status: with 304, or 412 for POST by the letter of RFC 9110, lists have an ETag, and one whose ETag
+            the request names in `If-None-Match` is answered with that status and without a body.
+        compresses: whether answers are sent as gzip to those who take that.
+    """
+
+    honours_keys: bool = False
+    unchanged_status: int = 0
+    compresses: bool = False
+
+
+_PLAIN = Dialect()
+
+
 class Central:
     """The simulated central service.
 
@@ -100,29 +120,18 @@ class Central:
         data: Path | None = None,
         page_cap: int = 500,
         session_seconds: float = 3600.0,
-        honours_keys: bool = False,
-        unchanged_status: int = 0,
-        compresses: bool = False,
+        dialect: Dialect = _PLAIN,
         on_write: OnWrite | None = None,
     ) -> None:
-        """Prepare the service; `start` serves.
-
-        With `honours_keys`, a create that is repeated with its `Idempotency-Key` gets the same answer and is not
-        carried out again. The real interface does not promise that.
-
-        With `unchanged_status` (304, or 412 for POST by the letter of RFC 9110) lists have an ETag, and one whose ETag
-        the request names in `If-None-Match` is answered with that status and without a body.
-
-        With `compresses`, answers are sent as gzip to those who take that.
-        """
+        """Prepare the service; `start` serves."""
         self._clock = clock
         self._data = data
         self.sessions = Sessions(clock=clock, accounts=tuple(accounts), lifetime=session_seconds)
         self.sign_in = SignInRoutes(sessions=self.sessions, url=lambda: self.url)
-        self.unchanged_status = unchanged_status
-        self._compresses = compresses
+        self.unchanged_status = dialect.unchanged_status
+        self._compresses = dialect.compresses
         self._on_write = on_write
-        self.keys = IdempotencyKeys(honoured=honours_keys)
+        self.keys = IdempotencyKeys(honoured=dialect.honours_keys)
         self._misbehaviour = Misbehaviour(faults or Faults(), end_session=self.sign_in.end_session)
         self._runner: web.AppRunner | None = None
         self._host, self._port = "", 0

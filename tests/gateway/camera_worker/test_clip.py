@@ -10,6 +10,7 @@ from drivers.rtsp.frames import Entry
 from gateway.camera_worker.access_units import access_units, picture_times
 from gateway.camera_worker.clip import cut_clip
 from gateway.camera_worker.cut_orders import BadRequest, MediaMissing
+from gateway.camera_worker.pre_roll import ToDisk
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.camera_worker.thumbnail import take_thumbnail
 from gateway.domain.footage import CutClip, GapReason, TakeThumbnail
@@ -24,7 +25,9 @@ def record(tmp_path, encoded):
     segments = []
 
     def run(seconds, wall=START):
-        segmenter = Segmenter(camera_id=1, media=tmp_path, segment_seconds=1.0, finished=segments.append)
+        segmenter = Segmenter(
+            camera_id=1, media=tmp_path, segment_seconds=1.0, shelf=ToDisk(media=tmp_path, finished=segments.append)
+        )
         for frame in encoded(seconds):
             segmenter.push(on_time(frame), Stamp(wall + frame.pts * 100 // 9, trusted=True))
         segmenter.disconnect(GapReason.NONE)
@@ -39,7 +42,9 @@ def record_film(tmp_path):
 
     def run(frames):
         segments = []
-        segmenter = Segmenter(camera_id=1, media=tmp_path, segment_seconds=1.0, finished=segments.append)
+        segmenter = Segmenter(
+            camera_id=1, media=tmp_path, segment_seconds=1.0, shelf=ToDisk(media=tmp_path, finished=segments.append)
+        )
         for frame in frames:
             segmenter.push(on_time(frame), Stamp(START + frame.pts * 100 // 9, trusted=True))
         segmenter.disconnect(GapReason.NONE)

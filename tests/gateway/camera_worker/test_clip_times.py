@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from drivers.rtsp.timestamps import Timestamps
 from gateway.camera_worker.clip import cut_clip
 from gateway.camera_worker.clip_times import Footage, plan
+from gateway.camera_worker.pre_roll import ToDisk
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.domain.footage import CutClip, GapReason
 from gateway.runtime.clock import Stamp
@@ -58,7 +59,9 @@ def test_each_picture_is_shown_when_the_camera_showed_it(tmp_path, judge, codec,
     print("seed", seed)
     frames = unsteady(film(codec, frames=150, gop=25, b_frames=b_frames), seed=seed, reordering=b_frames)
     segments = []
-    segmenter = Segmenter(camera_id=1, media=tmp_path, segment_seconds=1.0, finished=segments.append)
+    segmenter = Segmenter(
+        camera_id=1, media=tmp_path, segment_seconds=1.0, shelf=ToDisk(media=tmp_path, finished=segments.append)
+    )
     for frame in frames:
         segmenter.push(on_time(frame), Stamp(START + frame.pts * 100 // 9, trusted=True))
     segmenter.disconnect(GapReason.NONE)

@@ -17,7 +17,7 @@ from drivers.rtsp.client.connection import ReadBuffers
 from gateway.camera_worker import reader
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.live_feed import LiveFeed
-from gateway.camera_worker.recorder import CameraRecorder
+from gateway.camera_worker.recorder import CameraRecorder, RecorderStart
 from gateway.domain.footage import GapReason, SegmentFinished, WorkerCamera
 from gateway.runtime.clock import SystemClock
 
@@ -58,7 +58,7 @@ class Recording:
             ),
             live=LiveFeed(loop=asyncio.get_running_loop()),
             report=lambda told: self.segments.append(told) if isinstance(told, SegmentFinished) else None,
-            salvage_first=False,
+            start=RecorderStart(salvage_first=False),
         )
 
     async def __aenter__(self):

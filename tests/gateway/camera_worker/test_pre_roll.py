@@ -25,9 +25,7 @@ class Held:
         self.media = media
         self.told = []
         self.pre_roll = PreRoll(media=media, seconds=seconds, finished=self.told.append, **more)
-        self.segmenter = Segmenter(
-            camera_id=3, media=media, segment_seconds=1.0, finished=self.told.append, shelf=self.pre_roll
-        )
+        self.segmenter = Segmenter(camera_id=3, media=media, segment_seconds=1.0, shelf=self.pre_roll)
         self._frames = encoded(1)
         self._pushed = 0
         self.stepped = 0

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.camera_worker.frame_queue import CameraConnected
-from gateway.camera_worker.recorder import CameraRecorder
+from gateway.camera_worker.recorder import CameraRecorder, RecorderStart
 from gateway.domain.footage import CameraCondition, GapReason, PartWritten, SegmentFinished, StreamFault, WorkerCamera
 from gateway.runtime.clock import Stamp
 
@@ -57,7 +57,7 @@ class Written:
             clock=self.clock,
             live=None,
             report=self._report,
-            salvage_first=False,
+            start=RecorderStart(salvage_first=False),
             reader=self._reader,
         )
         self.queue.put(CameraConnected(None))

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from drivers.rtsp.frames import TICKS_PER_SECOND, AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
+from gateway.camera_worker.pre_roll import ToDisk
 from gateway.camera_worker.segmenter import Parts, Segmenter
 from gateway.domain.footage import GapReason
 from gateway.runtime.clock import Stamp
@@ -25,7 +26,7 @@ class Recording:
         self.parts = []
         self.segmenter = Segmenter(
             camera_id=3, media=media, segment_seconds=1.0,
-            finished=self.segments.append, part_written=self.parts.append,
+            shelf=ToDisk(media=media, finished=self.segments.append), part_written=self.parts.append,
         )  # fmt: skip
 
     def push(self, frames):

@@ -6,6 +6,7 @@ import pytest
 
 from drivers.rtsp import h264
 from drivers.rtsp.frames import Entry
+from gateway.camera_worker.pre_roll import ToDisk
 from gateway.camera_worker.segment_file import DiskFailed
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.domain.footage import GapReason, parse_segment_path
@@ -19,7 +20,13 @@ class Recording:
     def __init__(self, media, **more):
         self.media = media
         self.segments = []
-        self.segmenter = Segmenter(camera_id=3, media=media, segment_seconds=1.0, finished=self.segments.append, **more)
+        self.segmenter = Segmenter(
+            camera_id=3,
+            media=media,
+            segment_seconds=1.0,
+            shelf=ToDisk(media=media, finished=self.segments.append),
+            **more,
+        )
 
     def push(self, frames, *, wall=START, uptime=UPTIME):
         """Push frames as they would arrive, from the given wall time and uptime on."""

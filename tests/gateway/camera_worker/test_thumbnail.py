@@ -10,6 +10,7 @@ import pytest
 from hostile_camera import on_time
 
 from drivers.rtsp.frames import EncodedFrame, Entry, VideoCodec
+from gateway.camera_worker.pre_roll import ToDisk
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.camera_worker.thumbnail import take_thumbnail
 from gateway.domain.footage import GapReason, TakeThumbnail
@@ -55,7 +56,9 @@ def film(codec: str, *, b_frames: int, gop: int, seconds: int, options: str = ""
 
 def recorded(media, frames):
     segments = []
-    segmenter = Segmenter(camera_id=1, media=media, segment_seconds=2.0, finished=segments.append)
+    segmenter = Segmenter(
+        camera_id=1, media=media, segment_seconds=2.0, shelf=ToDisk(media=media, finished=segments.append)
+    )
     for frame in frames:
         segmenter.push(on_time(frame), Stamp(START + frame.pts * 100 // 9, trusted=True))
     segmenter.disconnect(GapReason.NONE)

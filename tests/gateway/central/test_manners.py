@@ -19,6 +19,7 @@ from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from simulation.far_ends.central import Central, CentralAccount, seed_site
+from simulation.far_ends.central.service import Dialect
 
 ASKED = {"page": 1, "page_limit": 500}
 
@@ -27,7 +28,11 @@ ASKED = {"page": 1, "page_limit": 500}
 async def tagging(request):
     """A central that marks its lists with ETags."""
     clock = SystemClock()
-    central = Central(clock=clock, accounts=(CentralAccount("gateway", "right horse"),), unchanged_status=request.param)
+    central = Central(
+        clock=clock,
+        accounts=(CentralAccount("gateway", "right horse"),),
+        dialect=Dialect(unchanged_status=request.param),
+    )
     seed_site(central.tables, now=clock.wall(), devices={101: "Gate"}, cameras={201: "Entry"}, cards=40)
     await central.start()
     yield central

@@ -20,6 +20,7 @@ from drivers.rtsp.server.testcard import TestCard
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import CameraEvent, Moment
 from gateway.recording import Recording
+from gateway.recording.recording import RecordingPace, RecordingPlaces
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Progress
 from gateway.site import Secrets, Site
@@ -115,16 +116,16 @@ def record(tmp_path, store, clock):
 
     @contextlib.asynccontextmanager
     async def run(site: Site, **others) -> AsyncIterator[Recording]:
+        places = {"media": tmp_path / "media", "run_folder": tmp_path / "run"}
+        places |= {name: others.pop(name) for name in ("run_folder", "media_fault", "marker") if name in others}
         recording = Recording(
             site=site,
             store=store,
-            media=tmp_path / "media",
-            run_folder=others.pop("run_folder", tmp_path / "run"),
+            places=RecordingPlaces(**places),
             clock=clock,
             progress=Progress(clock=clock),
             secrets=Secrets(folder=tmp_path / "secrets"),
-            segment_seconds=0.5,
-            **others,
+            pace=RecordingPace(segment_seconds=0.5, **others),
         )
         async with asyncio.TaskGroup() as group:
             running = group.create_task(recording.run())

@@ -9,6 +9,7 @@ import pytest
 from hostile_camera import film, joined, on_time
 
 from gateway.camera_worker.clip import cut_clip
+from gateway.camera_worker.pre_roll import ToDisk
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.domain.errors import CameraUnavailable
 from gateway.domain.footage import ClipCut, CutClip, GapReason, Missing
@@ -43,7 +44,9 @@ async def test_a_clip_whose_last_footage_comes_while_it_is_looked_for_is_not_cut
 ):
     start = clock.wall().micros - 2_000_000
     segments = []
-    segmenter = Segmenter(camera_id=7, media=tmp_path, segment_seconds=1.0, finished=segments.append)
+    segmenter = Segmenter(
+        camera_id=7, media=tmp_path, segment_seconds=1.0, shelf=ToDisk(media=tmp_path, finished=segments.append)
+    )
     for frame in joined(film(frames=50)):
         segmenter.push(on_time(frame), Stamp(start + frame.pts * 100 // 9, trusted=True))
     segmenter.disconnect(GapReason.NONE)
@@ -81,7 +84,9 @@ async def test_a_clip_whose_last_footage_comes_while_it_is_looked_for_is_not_cut
 async def test_what_a_clip_leaves_out_for_its_codec_is_told(tmp_path, store, clock, pin):
     start = clock.wall().micros - 60_000_000
     segments = []
-    segmenter = Segmenter(camera_id=7, media=tmp_path, segment_seconds=1.0, finished=segments.append)
+    segmenter = Segmenter(
+        camera_id=7, media=tmp_path, segment_seconds=1.0, shelf=ToDisk(media=tmp_path, finished=segments.append)
+    )
     for frame in joined(film("h265", frames=20), film(frames=50)):
         segmenter.push(on_time(frame), Stamp(start + frame.pts * 100 // 9, trusted=True))
     segmenter.disconnect(GapReason.NONE)
