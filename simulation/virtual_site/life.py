@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from drivers.contract import CardPresented, Driver, Gate
+from drivers.contract import CardPresented, Driver, Gate, ShowingReader
+from drivers.gates.limits import Limits
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused, StoreError
 from gateway.domain.events import Event, EventKind
@@ -31,6 +32,22 @@ class Liveness:
 
     def __init__(self) -> None:
         self.alive = True
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedDrivers:
+    """The drivers of the simulated field, as lanes take them: every gate has a position and a command to stop."""
+
+    gates: Mapping[int, Gate]
+    drivers: tuple[Driver, ...]
+    showing: Mapping[int, ShowingReader] = field(default_factory=dict)
+    limits: Mapping[int, Limits] = field(default_factory=dict)
+    unplaced: frozenset[int] = frozenset()
+
+    @property
+    def stoppable(self) -> frozenset[int]:
+        """The device ids of the gates that have a command to stop."""
+        return frozenset(self.gates)
 
 
 class WitnessedJournal:
@@ -93,12 +110,11 @@ class Life:
         )
         self.lanes = around.lanes(
             site=around.site,
-            gates=gates,
+            field=SimulatedDrivers(gates, tuple(self._drivers.values())),
             store=self.store,
             clock=clock,
             progress=Progress(clock=clock),
             boot=boot,
-            drivers=tuple(self._drivers.values()),
         )
         self.central_sync = around.central_sync(self.store, self.lanes, folder)
         self.up = False
