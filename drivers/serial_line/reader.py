@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -83,6 +84,28 @@ class Heartbeats:
         return bool(self._named and text) and not text.replace(self._named, b"")
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LineForm:
+    """The form of a reader's lines.
+
+    Attributes:
+        terminator: the characters that end each line.
+        prefix: characters before the card in each line; a line without them is taken too.
+        form: the form of the card in a line; see `read_line`.
+        check_digits: how the last digits of a line are verified; see `read_line`.
+        heartbeat: a text that a serial server sends between the lines, "" for none.
+    """
+
+    terminator: str = "\r\n"
+    prefix: str = ""
+    form: Form = "text"
+    check_digits: CheckDigits = "frame"
+    heartbeat: str = ""
+
+
+_USUAL: Final = LineForm()
+
+
 class SerialReader(SpeakingReader):
     """A `drivers.contract.Reader` over lines of text.
 
@@ -90,11 +113,7 @@ class SerialReader(SpeakingReader):
         device_id: the id that its reports carry.
         spec: the reader's line, which nothing else may use.
         hold_seconds: for so long, a card that stays is presented once; see `CardHold`.
-        terminator: the characters that end each line.
-        prefix: characters before the card in each line; a line without them is taken too.
-        form: the form of the card in a line; see `read_line`.
-        check_digits: how the last digits of a line are verified; see `read_line`.
-        heartbeat: a text that a serial server sends between the lines, "" for none.
+        lines: the form of its lines.
         monotonic: the clock of stamps.
     """
 
@@ -104,19 +123,15 @@ class SerialReader(SpeakingReader):
         device_id: int,
         spec: LinkSpec,
         hold_seconds: float,
-        terminator: str = "\r\n",
-        prefix: str = "",
-        form: Form = "text",
-        check_digits: CheckDigits = "frame",
-        heartbeat: str = "",
+        lines: LineForm = _USUAL,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(device_id=device_id, spec=spec, monotonic=monotonic)
-        self._terminator = terminator.encode("latin-1")
-        self._prefix = prefix
-        self._form = form
-        self._check_digits = check_digits
-        self._heartbeats = Heartbeats(named=heartbeat.encode(), alphabet=alphabet(form, prefix=prefix))
+        self._lines = lines
+        self._terminator = lines.terminator.encode("latin-1")
+        self._heartbeats = Heartbeats(
+            named=lines.heartbeat.encode(), alphabet=alphabet(lines.form, prefix=lines.prefix)
+        )
         self._hold = CardHold(seconds=hold_seconds)
         self._sends_tag_frames = False
 
@@ -126,15 +141,15 @@ class SerialReader(SpeakingReader):
             torn=torn,
             cut=cut,
             is_foreign=self._heartbeats.is_foreign,
-            is_whole=partial(has_its_begin, form=self._form, prefix=self._prefix),
+            is_whole=partial(has_its_begin, form=self._lines.form, prefix=self._lines.prefix),
         )
 
     def _cards(self, message: bytes, at: MonotonicSeconds) -> Iterator[CardPresented]:
         reading = read_line(
             self._heartbeats.without(message),
-            form=self._form,
-            prefix=self._prefix,
-            check_digits=self._check_digits,
+            form=self._lines.form,
+            prefix=self._lines.prefix,
+            check_digits=self._lines.check_digits,
             sends_tag_frames=self._sends_tag_frames,
         )
         self._heartbeats.card_read()

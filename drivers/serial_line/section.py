@@ -184,16 +184,18 @@ class SerialReaderDevice(CardReaderDevice):
 
     def build(self, parts: Surroundings) -> SerialReader:
         """Build the driver."""
-        from drivers.serial_line.reader import SerialReader  # noqa: PLC0415  # only a site with one loads it
+        from drivers.serial_line.reader import LineForm, SerialReader  # noqa: PLC0415  # only a site with one loads it
 
         return SerialReader(
             device_id=self.id,
             spec=parts.spec,
-            terminator=self.terminator,
-            prefix=self.prefix,
-            form=self.form,
-            check_digits=self.check_digits,
-            heartbeat=self.heartbeat,
+            lines=LineForm(
+                terminator=self.terminator,
+                prefix=self.prefix,
+                form=self.form,
+                check_digits=self.check_digits,
+                heartbeat=self.heartbeat,
+            ),
             hold_seconds=self.hold_seconds,
             monotonic=parts.monotonic,
         )

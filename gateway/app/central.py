@@ -12,7 +12,7 @@ from gateway.central.central_link import CentralLink
 from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
 from gateway.central.client.pace import HELD_SECONDS
-from gateway.central.client.session import UsedCodes
+from gateway.central.client.session import GatewayAccount, UsedCodes
 from gateway.central.commands.lane_commands import CommandRules, LaneCommands, Meaning
 from gateway.central.pull.field_map import CardFieldMap
 from gateway.central.pull.pull import DownSync
@@ -112,10 +112,12 @@ def central_parts(site: Site, base: LanesContext, evidence_files: EvidenceFiles)
 def _client(central: CentralSection, *, secrets: Secrets, store: Store, clock: Clock) -> CentralClient:
     return CentralClient(
         url=central.url,
-        username=central.username,
-        password=secrets.get(central.password),
-        totp_secret=secrets.get(central.totp) if central.totp else "",
-        used_codes=UsedCodes(notes=store.notes),
+        account=GatewayAccount(
+            username=central.username,
+            password=secrets.get(central.password),
+            totp_secret=secrets.get(central.totp) if central.totp else "",
+            used_codes=UsedCodes(notes=store.notes),
+        ),
         clock=clock,
         ca_file=central.ca_file,
         timeout_seconds=central.timeout_seconds,

@@ -10,6 +10,7 @@ from typing import Protocol
 import aiohttp
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.central.push.outbox import OutboxSender, SendRound
 from gateway.central.push.upstream import upstream
 from gateway.central.site_cards import SiteCards
@@ -96,7 +97,7 @@ class WiredClient(CentralClient):
     """The client, over a plug."""
 
     def __init__(self, *, plug: Plug, clock: Clock) -> None:
-        super().__init__(url="http://central.invalid", username=USERNAME, password=PASSWORD, clock=clock)
+        super().__init__(url="http://central.invalid", account=GatewayAccount(USERNAME, PASSWORD), clock=clock)
         self._plug = plug
 
     def _connector(self, tls: ssl.SSLContext | None) -> aiohttp.BaseConnector:

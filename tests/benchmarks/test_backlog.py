@@ -17,6 +17,7 @@ import pytest
 from wired import outbox_sender
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.runtime.clock import SystemClock
@@ -121,7 +122,7 @@ async def bare_seconds(url: str) -> tuple[float, float]:
 async def test_a_backlog_goes_up_beside_the_same_bare_requests(central, store, aside):
     async with lag() as bare_lags:
         bare = [await bare_seconds(central)]
-    client = CentralClient(url=central, username="gateway", password=PASSWORD, clock=SystemClock())
+    client = CentralClient(url=central, account=GatewayAccount("gateway", PASSWORD), clock=SystemClock())
     sender = outbox_sender(client=client, store=store, clock=SystemClock())
     await client.look()
     began, cpu_before, commits = time.perf_counter(), time.process_time(), store.database.commits

@@ -14,6 +14,7 @@ import pytest
 from wired import outbox_sender
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.domain.writes import ENTRY_CREATE
 from gateway.runtime.clock import SystemClock
 from gateway.store import Store
@@ -74,7 +75,7 @@ async def test_many_small_writes_wait_and_go_up_in_order(central, store, tmp_pat
         taken.append((first + TOGETHER, time.perf_counter()))
     resident.append(memory())
     size, counted = (tmp_path / "site.db").stat().st_size, (await store.backlog.usage()).bytes
-    client = CentralClient(url=central, username="gateway", password=PASSWORD, clock=SystemClock())
+    client = CentralClient(url=central, account=GatewayAccount("gateway", PASSWORD), clock=SystemClock())
     sender = outbox_sender(client=client, store=store, clock=SystemClock())
     await client.look()
     gone = [(0, time.perf_counter())]

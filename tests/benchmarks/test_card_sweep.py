@@ -24,6 +24,7 @@ from loop_watch import watch_callbacks
 from wired import down_sync
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.process_settings import set_aside
 from gateway.store import Store
@@ -137,7 +138,7 @@ async def test_a_sweep_of_100_000_cards(tmp_path):
         clock = SystemClock()
         store = Store(folder=tmp_path, site_name="North", sends=True)
         await store.open()
-        client = CentralClient(url=url, username="gateway", password="demo", clock=clock)
+        client = CentralClient(url=url, account=GatewayAccount("gateway", "demo"), clock=clock)
         down = down_sync(client=client, store=store, clock=clock)
         rows = []
         set_aside()  # as the gateway does when it starts

@@ -28,7 +28,7 @@ from gateway.central.client.clock import offset_from
 from gateway.central.client.connections import Connections, Method, SentFile, Upload, connector, fetch
 from gateway.central.client.line_faults import line_words
 from gateway.central.client.pace import Pace, Rests, asked_rest
-from gateway.central.client.session import LOGOUT, GatewaySession, UsedCodes
+from gateway.central.client.session import LOGOUT, GatewayAccount, GatewaySession
 from gateway.central.client.state import CentralState, Permissions, Reach, slow_from
 from gateway.central.client.trust import Trust
 from gateway.central.client.unchanged import Fetch, UnchangedLists, is_list
@@ -52,8 +52,7 @@ _HOLD_OFF_SECONDS = 10.0
 class CentralClient:
     """Client of central's operations, for the gateway's own account and for people.
 
-    Loss and recovery are logged once each, see `Reach`. `totp_secret`: base32, of an account that has a second factor;
-    `used_codes` notes the newest of its codes that was sent.
+    Loss and recovery are logged once each, see `Reach`.
 
     A connection must be open within `connect_seconds`, however long an answer may take: this tells a dead line from a
     slow central. For some seconds after a time-out, calls for people fail at once.
@@ -64,11 +63,8 @@ class CentralClient:
         self,
         *,
         url: str,
-        username: str,
-        password: str,
+        account: GatewayAccount,
         clock: Clock,
-        totp_secret: str = "",
-        used_codes: UsedCodes | None = None,
         ca_file: str | None = None,
         timeout_seconds: float = 15.0,
         connect_seconds: float = _CONNECT_SECONDS,
@@ -91,13 +87,10 @@ class CentralClient:
         self._reach = Reach(clock=clock)
         self.look_wanted = asyncio.Event()
         self._session = GatewaySession(
-            username=username,
-            password=password,
-            totp_secret=totp_secret,
+            account=account,
             exchange=self._post,
             clock=clock,
             central_time=self._central_time,
-            used_codes=used_codes,
         )
         self._permissions = Permissions(monotonic=clock.monotonic)
         self._times = UsualTime(limit_seconds=slow_from(timeout_seconds))

@@ -31,6 +31,22 @@ ON_THE_WAY_SECONDS = 2
 _LOGOUT_SECONDS = 2.0
 
 
+@dataclass(frozen=True, slots=True)
+class GatewayAccount:
+    """The gateway's own account at central.
+
+    Attributes:
+        username, password: its name and its password.
+        totp_secret: base32, of an account that has a second factor.
+        used_codes: stores the newest of its codes that was sent; with None it is kept in memory only.
+    """
+
+    username: str
+    password: str
+    totp_secret: str = ""
+    used_codes: UsedCodes | None = None
+
+
 class GatewaySession:
     """Session of the gateway's account, opened on demand; it proves the second factor where the account has one.
 
@@ -41,23 +57,17 @@ class GatewaySession:
     def __init__(
         self,
         *,
-        username: str,
-        password: str,
-        totp_secret: str,
+        account: GatewayAccount,
         exchange: Exchange,
         clock: Clock,
         central_time: Callable[[], int],
-        used_codes: UsedCodes | None = None,
         refused_backoff: Backoff | None = None,
     ) -> None:
         """Begin without a session.
 
-        `central_time` returns central's time in seconds since 1970, as far as known. `used_codes` stores the newest
-        code that was sent; with None it is kept in memory only.
+        `central_time` returns central's time in seconds since 1970, as far as known.
         """
-        self._username = username
-        self._password = password
-        self._totp_secret = totp_secret
+        self._account = account
         self._exchange = exchange
         self._clock = clock
         self._central_time = central_time
@@ -67,7 +77,6 @@ class GatewaySession:
         self._refusals = 0
         self._error: CentralRefused | CentralUnavailable | None = None
         self._left_alone_until = float("-inf")
-        self._used_codes = used_codes
         self._last_step = -1
         self.token: str | None = None
         self.signed_in_at: Stamp | None = None
@@ -116,10 +125,10 @@ class GatewaySession:
             raise CentralUnavailable(error.why, operation=error.operation) from error
 
     async def _sign_in(self) -> str:
-        credentials: JsonObject = {"username": self._username, "password": self._password}
+        credentials: JsonObject = {"username": self._account.username, "password": self._account.password}
         verdict = await self._exchange(LOGIN, credentials, None)
         if isinstance(verdict, NeedsSignIn | CentralRefused):
-            raise SignInRefused(f"central refuses to sign in '{self._username}'{_reason(verdict)}")
+            raise SignInRefused(f"central refuses to sign in '{self._account.username}'{_reason(verdict)}")
         if isinstance(verdict, CentralUnavailable):
             raise verdict
         token, user = verdict.get("session"), verdict.get("user")
@@ -135,16 +144,16 @@ class GatewaySession:
 
     async def _prove(self, token: str) -> None:
         """Prove the second factor, with a code that was not sent before."""
-        if not self._totp_secret:
+        if not self._account.totp_secret:
             raise SignInRefused(
-                f"central asks '{self._username}' for a second factor: name its secret as 'totp' in [central],"
+                f"central asks '{self._account.username}' for a second factor: name its secret as 'totp' in [central],"
                 " or use an account without one"
             )
         step = await self._unused_step()
-        verdict = await self._exchange(MFA, {"token": code_of(self._totp_secret, step)}, token)
+        verdict = await self._exchange(MFA, {"token": code_of(self._account.totp_secret, step)}, token)
         if isinstance(verdict, CentralRefused):
             raise SignInRefused(
-                f"central refuses the second factor of '{self._username}'{_reason(verdict)};"
+                f"central refuses the second factor of '{self._account.username}'{_reason(verdict)};"
                 " are its secret and this machine's clock right?"
             )
         if isinstance(verdict, NeedsSignIn):
@@ -155,16 +164,16 @@ class GatewaySession:
     async def _unused_step(self) -> int:
         """Wait for a half minute whose code was not sent before, record it as used, and return its number."""
         newest = self._last_step
-        if self._used_codes is not None:
-            newest = max(newest, await self._used_codes.newest())
+        if self._account.used_codes is not None:
+            newest = max(newest, await self._account.used_codes.newest())
         now = self._central_time()
         current = (now + ON_THE_WAY_SECONDS) // STEP_SECONDS
         # A note far ahead was made while central's clock was ahead.
         step = newest + 1 if current <= newest <= current + 1 else current
         await asyncio.sleep(max(step * STEP_SECONDS + _CLOCK_DOUBT_SECONDS - now, 0))
         self._last_step = step
-        if self._used_codes is not None:
-            await self._used_codes.use(step)
+        if self._account.used_codes is not None:
+            await self._account.used_codes.use(step)
         return step
 
     async def _end(self, token: str) -> None:

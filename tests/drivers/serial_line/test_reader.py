@@ -13,7 +13,7 @@ from descriptors import open_files
 from drivers.backoff import Reconnects
 from drivers.contract import CardPresented, DeviceConnected, DeviceLost, MessageRefused
 from drivers.link import LinkSpec
-from drivers.serial_line.reader import SerialReader
+from drivers.serial_line.reader import LineForm, SerialReader
 from gateway.domain.credentials import h10301_bits
 from simulation.demo.devices import CardReaderFarEnd
 
@@ -35,7 +35,7 @@ def texts(listener):
 
 
 async def test_a_card_is_reported_with_the_instant_of_its_last_byte(far_end, running, listener):
-    reader = SerialReader(device_id=201, hold_seconds=0, spec=LinkSpec(far_end.url), form="wiegand26")
+    reader = SerialReader(device_id=201, hold_seconds=0, spec=LinkSpec(far_end.url), lines=LineForm(form="wiegand26"))
     async with running(reader.run(listener)):
         await listener.until(lambda: listener.of(DeviceConnected))
         before = time.monotonic()
@@ -69,7 +69,7 @@ async def test_a_line_that_pauses_on_its_way_is_one_card(far_end, running, liste
 
 
 async def test_noise_is_counted_and_the_next_card_is_read(far_end, running, listener):
-    reader = SerialReader(device_id=201, hold_seconds=0, spec=LinkSpec(far_end.url), form="hex")
+    reader = SerialReader(device_id=201, hold_seconds=0, spec=LinkSpec(far_end.url), lines=LineForm(form="hex"))
     async with running(reader.run(listener)):
         await listener.until(lambda: listener.of(DeviceConnected))
         far_end.send([b"\xff\xfe\x00\r\n", b"y" * 2000 + b"\r\n", b"nonsense\r\n", b"7186A61E\r\n"])
@@ -145,7 +145,7 @@ async def tcp_reader():
 async def test_what_comes_of_a_torn_line_over_a_new_connection_is_no_card(
     tcp_reader, running, listener, form, head, tail
 ):
-    reader = SerialReader(device_id=201, hold_seconds=0, spec=tcp_reader.spec, form=form)
+    reader = SerialReader(device_id=201, hold_seconds=0, spec=tcp_reader.spec, lines=LineForm(form=form))
     async with running(reader.run(listener)):
         await listener.until(lambda: listener.of(DeviceConnected))
         tcp_reader.writer.write(b"77\r\n" + head)
@@ -218,7 +218,7 @@ async def test_a_card_that_a_reader_repeats_while_it_is_held_is_presented_once(t
 
 async def test_a_card_counts_right_behind_the_text_with_which_a_serial_server_greets(tcp_reader, running, listener):
     tcp_reader.greets = b"www.usr.cn"
-    reader = SerialReader(device_id=201, hold_seconds=0, spec=tcp_reader.spec, form="decimal")
+    reader = SerialReader(device_id=201, hold_seconds=0, spec=tcp_reader.spec, lines=LineForm(form="decimal"))
     async with running(reader.run(listener)):
         await listener.until(lambda: listener.of(MessageRefused))  # the text was judged
         tcp_reader.writer.write(b"11572\r\n")
@@ -228,7 +228,7 @@ async def test_a_card_counts_right_behind_the_text_with_which_a_serial_server_gr
 
 
 async def test_what_is_left_of_a_tag_frame_is_no_card_once_the_reader_sent_one(tcp_reader, running, listener):
-    reader = SerialReader(device_id=201, hold_seconds=0, spec=tcp_reader.spec, form="hex")
+    reader = SerialReader(device_id=201, hold_seconds=0, spec=tcp_reader.spec, lines=LineForm(form="hex"))
     async with running(reader.run(listener)):
         await listener.until(lambda: listener.of(DeviceConnected))
         tcp_reader.writer.write(b"\r\n4D760332\r\n\x020A004D760332\r\n\x034D760332\r\n\x020A004D760332\r\n\x03")
@@ -238,7 +238,7 @@ async def test_what_is_left_of_a_tag_frame_is_no_card_once_the_reader_sent_one(t
 
 async def test_a_heartbeat_that_the_site_file_names_is_no_refusal(tcp_reader, running, listener):
     tcp_reader.greets = b"www.usr.cn"
-    reader = SerialReader(device_id=201, hold_seconds=0, spec=tcp_reader.spec, heartbeat="www.usr.cn")
+    reader = SerialReader(device_id=201, hold_seconds=0, spec=tcp_reader.spec, lines=LineForm(heartbeat="www.usr.cn"))
     async with running(reader.run(listener)):
         await listener.until(lambda: listener.of(DeviceConnected))
         tcp_reader.writer.write(b"www.usr.cn11572\r\nwww.usr.cn11573\r\n")

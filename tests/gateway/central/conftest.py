@@ -10,6 +10,7 @@ from waiting import until
 from wired import central_writes, down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.central.pull.pull import DownSync
 from gateway.central.push.outbox import OutboxSender
 from gateway.central.push.writes import CentralWrites
@@ -47,13 +48,11 @@ async def connect(central: Central) -> AsyncIterator[Callable[..., CentralClient
     made: list[CentralClient] = []
 
     def make(**changed) -> CentralClient:
-        wanted = {
-            "url": central.url,
-            "username": "gateway",
-            "password": "right horse",
-            "clock": SystemClock(),
-            "timeout_seconds": 2.0,
-        }
+        whose = {"username": "gateway", "password": "right horse"}
+        names = ("username", "password", "totp_secret", "used_codes")
+        whose |= {name: changed.pop(name) for name in names if name in changed}
+        account = GatewayAccount(**whose)
+        wanted = {"url": central.url, "account": account, "clock": SystemClock(), "timeout_seconds": 2.0}
         made.append(CentralClient(**(wanted | changed)))
         return made[-1]
 

@@ -12,6 +12,7 @@ from wired import central_of, down_sync, sync_loop
 
 from gateway.central.central_link import CentralLink
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.central.pull.pull import DownSync
 from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
@@ -63,7 +64,7 @@ class Site:
     async def begin(self):
         await self.start_central(self.folder / "central.json")
         clock, store = self.clock, self.store
-        self.client = CentralClient(url=self.central.url, username="gateway", password="right horse", clock=clock)
+        self.client = CentralClient(url=self.central.url, account=GatewayAccount("gateway", "right horse"), clock=clock)
         central = central_of(client=self.client, store=store, clock=clock, may_take=0)
         self.down = DownSync(central)
         self.sender = OutboxSender(central, row_backoff=SOON, away_backoff=SOON)

@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from wired import down_sync
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.domain.errors import CentralUnavailable
 from gateway.runtime.clock import SystemClock
 from gateway.store import Store
@@ -66,7 +67,7 @@ class Swept(RuleBasedStateMachine):
         self.store = Store(folder=self.folder, site_name="North", sends=True)
         self.do(self.store.open())
         self.client = CentralClient(
-            url=self.central.url, username="gateway", password="right horse", clock=self.clock, timeout_seconds=5
+            url=self.central.url, account=GatewayAccount("gateway", "right horse"), clock=self.clock, timeout_seconds=5
         )
         self.down = down_sync(client=self.client, store=self.store, clock=self.clock)
 

@@ -12,6 +12,7 @@ from wired import down_sync
 from gateway.central.client.answers import judge
 from gateway.central.client.client import CentralClient
 from gateway.central.client.pace import Pace, Rests, ReturnHold, asked_rest
+from gateway.central.client.session import GatewayAccount
 from gateway.central.client.state import CentralState
 from gateway.central.client.unchanged import MOST_BYTES, WHOLE_SECONDS, UnchangedLists
 from gateway.central.runner import stretched
@@ -41,7 +42,7 @@ async def tagging(request):
 
 @pytest.fixture
 async def asking(tagging):
-    client = CentralClient(url=tagging.url, username="gateway", password="right horse", clock=SystemClock())
+    client = CentralClient(url=tagging.url, account=GatewayAccount("gateway", "right horse"), clock=SystemClock())
     yield client
     await client.close()
 
@@ -140,7 +141,7 @@ async def test_requests_name_the_program_and_its_version():
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     client = CentralClient(
-        url=f"http://127.0.0.1:{runner.addresses[0][1]}", username="a", password="b", clock=SystemClock()
+        url=f"http://127.0.0.1:{runner.addresses[0][1]}", account=GatewayAccount("a", "b"), clock=SystemClock()
     )
     await client.look()
     await client.close()

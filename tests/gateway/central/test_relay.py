@@ -14,6 +14,7 @@ from scripted_central import said, scripted_central, silent
 from waiting import until
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.central.relay.relay import CentralRelay, RelayLimits, end_to_end
 from gateway.domain.relaying import NotRelayed, RelayedRequest, RelayRefusal
 from gateway.runtime.clock import SystemClock
@@ -28,7 +29,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 @asynccontextmanager
 async def relaying(url: str, limits: RelayLimits = PATIENT) -> AsyncIterator[CentralRelay]:
-    client = CentralClient(url=url, username="gateway", password="right horse", clock=SystemClock())
+    client = CentralClient(url=url, account=GatewayAccount("gateway", "right horse"), clock=SystemClock())
     relay = CentralRelay(client=client, url=url, limits=limits)
     running = asyncio.get_running_loop().create_task(relay.run())
     try:

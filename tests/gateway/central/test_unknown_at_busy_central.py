@@ -11,6 +11,7 @@ from busy_central import BusyCentral, busy_central
 from wired import outbox_sender
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.central.push.outbox import OutboxSender
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
@@ -104,7 +105,7 @@ async def scene(tmp_path):
     await store.open()
     async with busy_central(central), contextlib.AsyncExitStack() as stack:
         running = asyncio.get_running_loop().create_task(store.run())
-        client = CentralClient(url=central.url, username="gateway", password="x", clock=time, timeout_seconds=5.0)
+        client = CentralClient(url=central.url, account=GatewayAccount("gateway", "x"), clock=time, timeout_seconds=5.0)
         stack.push_async_callback(client.close)
         soon = Backoff(first=2.0, longest=300.0)
         sender = outbox_sender(

@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from wired import central_writes, down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import (
     CARD_CREATE,
@@ -59,7 +60,7 @@ class InStep(RuleBasedStateMachine):
         self.store = Store(folder=self.folder, site_name="North", sends=True)
         self.do(self.store.open())
         self.client = CentralClient(
-            url=self.central.url, username="gateway", password="right horse", clock=self.clock, timeout_seconds=5
+            url=self.central.url, account=GatewayAccount("gateway", "right horse"), clock=self.clock, timeout_seconds=5
         )
         parts = {"client": self.client, "store": self.store, "clock": self.clock}
         self.writes = central_writes(**parts)

@@ -12,6 +12,7 @@ from aiohttp import FormData
 from wired import down_sync
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock
 from gateway.web.auth.password_hashes import hash_password
@@ -49,7 +50,7 @@ def gateway_at(open_gateway, central, tmp_path):
     @asynccontextmanager
     async def opened(where):
         client = CentralClient(
-            url=central.url, username="gateway", password="right horse", clock=SystemClock(), timeout_seconds=5
+            url=central.url, account=GatewayAccount("gateway", "right horse"), clock=SystemClock(), timeout_seconds=5
         )
         try:
             async with open_gateway(client=client if where == "away" else None) as gateway:

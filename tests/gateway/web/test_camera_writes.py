@@ -8,6 +8,7 @@ import pytest
 from wired import down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock
 from gateway.store import EventFilter
@@ -29,7 +30,7 @@ async def central() -> AsyncIterator[Central]:
 @pytest.fixture
 async def client(central) -> AsyncIterator[CentralClient]:
     made = CentralClient(
-        url=central.url, username="gateway", password="right horse", clock=SystemClock(), timeout_seconds=2.0
+        url=central.url, account=GatewayAccount("gateway", "right horse"), clock=SystemClock(), timeout_seconds=2.0
     )
     yield made
     await made.close()

@@ -13,6 +13,7 @@ import pytest
 from wired import outbox_sender
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.domain.credentials import Card, CardStatus
 from gateway.domain.events import EventKind
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
@@ -53,7 +54,7 @@ def gateway_below(open_gateway, central):
 
     @asynccontextmanager
     async def opened():
-        client = CentralClient(url=central.url, username="gateway", password="right horse", clock=SystemClock())
+        client = CentralClient(url=central.url, account=GatewayAccount("gateway", "right horse"), clock=SystemClock())
         try:
             async with open_gateway(client=client) as gateway:
                 gateway.up = outbox_sender(client=client, store=gateway.store, clock=SystemClock())

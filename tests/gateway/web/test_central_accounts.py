@@ -13,6 +13,7 @@ from waiting import until
 
 from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.runtime.clock import SystemClock
 from gateway.web.register.changes import AddAccount
 from simulation.far_ends.central import Central, CentralAccount, Faults, RoleForm
@@ -39,7 +40,7 @@ async def central():
 @pytest.fixture
 async def gateway(open_gateway, central):
     client = CentralClient(
-        url=central.url, username="gateway", password="gateway", clock=SystemClock(), timeout_seconds=2.0
+        url=central.url, account=GatewayAccount("gateway", "gateway"), clock=SystemClock(), timeout_seconds=2.0
     )
     async with open_gateway(people=CentralPeople(client=client, roles=RoleMap())) as opened:
         yield opened
@@ -315,7 +316,7 @@ async def test_what_has_ended_here_ends_at_central(gateway, central):
 
 
 async def test_after_a_restart_a_session_goes_on_without_central(open_gateway, central):
-    client = CentralClient(url=central.url, username="gateway", password="gateway", clock=SystemClock())
+    client = CentralClient(url=central.url, account=GatewayAccount("gateway", "gateway"), clock=SystemClock())
     people = CentralPeople(client=client, roles=RoleMap())
     async with open_gateway(people=people) as gateway:
         whole = await signed_in(gateway)

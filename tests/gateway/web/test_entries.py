@@ -11,6 +11,7 @@ import pytest
 from wired import outbox_sender
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.domain.events import Event, EventKind
 from gateway.domain.parking import LONGEST_STAY
 from gateway.domain.passages import Passage, PassageOutcome
@@ -223,7 +224,7 @@ async def central():
 @pytest.fixture
 async def client(central):
     client = CentralClient(
-        url=central.url, username="gateway", password="secret", clock=SystemClock(), timeout_seconds=5
+        url=central.url, account=GatewayAccount("gateway", "secret"), clock=SystemClock(), timeout_seconds=5
     )
     yield client
     await client.close()

@@ -10,6 +10,7 @@ from aiohttp import ClientSession, CookieJar, FormData, web
 
 from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.central.relay.relay import CentralRelay
 from gateway.runtime.clock import SystemClock
 
@@ -106,7 +107,7 @@ async def central():
 
 @pytest.fixture
 async def gateway(open_gateway, central):
-    client = CentralClient(url=central.url, username="gateway", password="gateway", clock=SystemClock())
+    client = CentralClient(url=central.url, account=GatewayAccount("gateway", "gateway"), clock=SystemClock())
     relay = CentralRelay(client=client, url=central.url)
     running = asyncio.get_running_loop().create_task(relay.run())
     async with open_gateway(relay=relay, people=CentralPeople(client=client, roles=RoleMap())) as opened:

@@ -10,6 +10,7 @@ import pytest
 from wired import down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.runtime.clock import SystemClock
 from simulation.far_ends.central import Faults
@@ -24,7 +25,7 @@ def below(open_gateway, far_central):
 
     @asynccontextmanager
     async def opened():
-        client = CentralClient(url=far_central.url, username="gateway", password="gateway", clock=SystemClock())
+        client = CentralClient(url=far_central.url, account=GatewayAccount("gateway", "gateway"), clock=SystemClock())
         far_central.tables.devices.put({**far_central.tables.devices.find(101), "id": 102, "name": "Entry reader"})
         site = SITE.model_copy(update={"central": CENTRAL.model_copy(update={"url": far_central.url})})
         try:

@@ -10,6 +10,7 @@ import pytest
 from wired import down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.central.pull.field_map import CardFieldMap, map_card
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock, iso_utc
@@ -105,7 +106,7 @@ def gateway_at(open_gateway, central):
     @asynccontextmanager
     async def opened(where):
         client = CentralClient(
-            url=central.url, username="gateway", password="right horse", clock=SystemClock(), timeout_seconds=5
+            url=central.url, account=GatewayAccount("gateway", "right horse"), clock=SystemClock(), timeout_seconds=5
         )
         try:
             async with open_gateway(client=None if where == "none" else client) as gateway:

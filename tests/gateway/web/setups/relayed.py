@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from gateway.central.client.client import CentralClient
+from gateway.central.client.session import GatewayAccount
 from gateway.central.relay.relay import CentralRelay, RelayLimits
 from gateway.domain.accounts import CentralAdmission
 from gateway.domain.errors import CentralRefused
@@ -76,7 +77,7 @@ def relayed(open_gateway: OpenGateway, far_central: Central) -> OpenGateway:
     @asynccontextmanager
     async def opened(url: str = "", limits: RelayLimits | None = None) -> AsyncIterator[Gateway]:
         url = url or far_central.url
-        client = CentralClient(url=url, username="gateway", password="gateway", clock=SystemClock())
+        client = CentralClient(url=url, account=GatewayAccount("gateway", "gateway"), clock=SystemClock())
         relay = CentralRelay(client=client, url=url, limits=limits)
         running = asyncio.get_running_loop().create_task(relay.run())
         site = SITE.model_copy(
