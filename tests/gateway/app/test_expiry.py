@@ -12,7 +12,7 @@ from gateway.app.expiry import EventKeeping
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.runtime.clock import Stamp
-from gateway.store import Consumer, Entry, EventFilter, ExpiryLimits, ReadCursor, Store
+from gateway.store import Consumer, Entry, EventFilter, ExpiryLimits, ReadCursor, RecordTimes, Store
 
 DAY = 86_400_000_000
 NOON = 20_454 * DAY + DAY // 2
@@ -76,7 +76,7 @@ class House:
 @pytest.fixture
 async def house(tmp_path) -> AsyncIterator[House]:
     clock = Days()
-    async with opened_store(tmp_path, sends=True, now=lambda: clock.wall().micros) as store:
+    async with opened_store(tmp_path, sends=True, times=RecordTimes(now=lambda: clock.wall().micros)) as store:
         yield House(store, clock)
 
 
