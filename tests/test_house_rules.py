@@ -289,3 +289,36 @@ def test_a_constructor_of_too_many_parts_is_found():
     assert list(crowded_constructors(working)) == [2]
     assert not list(crowded_constructors(working.replace("class A", "class AContext")))
     assert not list(crowded_constructors(f"@dataclass\nclass A:\n{fields}"))
+
+
+NAME = re.compile(r"`([a-z_]+(?:\.[a-z_]+)*)`")
+
+
+def missing_names(package: Path) -> Iterator[str]:
+    """The names in a package's docstring that are neither its modules nor defined in them.
+
+    A module of another package is named in full.
+    """
+    words = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    modules = list(package.glob("*.py"))
+    for name in NAME.findall(words):
+        path = name.replace(".", "/")
+        if any(place.exists() for place in (ROOT / path, ROOT / f"{path}.py", package / path, package / name)):
+            continue
+        if "." in name:
+            yield name
+        elif name not in {module.stem for module in modules}:
+            defined = re.compile(rf"^ *(?:async def|def|class) {name}\b|^{name}\b.* = ", re.MULTILINE)
+            if not any(defined.search(module.read_text()) for module in modules):
+                yield name
+
+
+def test_package_docstrings_name_only_what_exists():
+    packages = [file.parent for name in PACKAGES for file in (ROOT / name).rglob("__init__.py")]
+    assert [f"{package.relative_to(ROOT)}: {name}" for package in packages for name in missing_names(package)] == []
+
+
+def test_a_name_that_does_not_exist_is_found(tmp_path):
+    (tmp_path / "__init__.py").write_text('"""`line` reads, `ask` asks, `gone` and `gateway.gone` went."""\n')
+    (tmp_path / "line.py").write_text("async def ask(): ...\n")
+    assert list(missing_names(tmp_path)) == ["gone", "gateway.gone"]

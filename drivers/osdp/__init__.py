@@ -7,7 +7,7 @@ event loop is no reason: with 8 readers on a dead, slow, hung or noisy line it w
 4.9 ms with the process, 0.8 to 3.0 ms with a thread, 0.9 to 3.6 ms without OSDP, on two busy cores;
 `make bench TESTS=tests/benchmarks/test_osdp_lag.py`).
 
-The gateway's side is `line` (the child's owner) and `reader` (one per device). The child's side is `line_process`, with
-`panel` around libosdp and `channel` for the bytes, and the pure modules `replies` and `feedback`. `messages` holds the
-messages between both sides. `provisioning` gives a reader its key. No other package imports libosdp.
+The gateway's side is `line` (the child's owner, which also gives a reader its key) and `reader` (one per device). The
+child's side is `line_process`, with `panel` around libosdp, `channel` for the bytes, and the pure module `replies`.
+`messages` holds the messages between both sides. No other package imports libosdp.
 """
