@@ -822,6 +822,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     # 10: what the site shows is true
     Mutation(
         10,
+        "an opening given up while the controller is away",
+        "gateway/lanes/machine/visits.py",
+        "_given_up_at(lane.rules, lane.state)) if lane.state.inputs.gate_lost else seen_by",
+        "_given_up_at(lane.rules, lane.state)) if False else seen_by",
+        tests=("tests/gateway/lanes/test_unanswered_opens.py",),
+    ),
+    Mutation(
+        10,
         "every 20th passage record dropped",
         "gateway/lanes/recorder.py",
         "        self._queued += 1\n",

@@ -111,6 +111,7 @@ def _take(lane: Transition, event: m.LaneEvent) -> None:  # noqa: C901, PLR0912 
         case m.GateRegained():
             lane.put(lane.state.inputs.gate_back(lane.now.at))
             lane.put(lane.state.orders.afresh())
+            visits.gate_regained(lane)
             reopening.gate_regained(lane)
             lane.note("")
         case m.Decided():

@@ -222,6 +222,12 @@ def not_opened(lane: Transition, reason: Words, *, said: Words = "", closes: boo
         closing.begin(lane)
 
 
+def gate_regained(lane: Transition) -> None:
+    """Begin the time to be seen open anew: the gate may have opened while its controller was away."""
+    if lane.state.visits.phase is Phase.OPENING:
+        lane.enter(Phase.OPENING, lane.state.visits.present)
+
+
 def closed_before_passing(lane: Transition) -> None:
     """End a visit whose gate closed by hand or by itself before the vehicle passed."""
     visit = lane.state.visits.present
@@ -235,7 +241,10 @@ def due(lane: View) -> Iterator[Due]:
     """Yield the ends of an opening, of the wait at an open gate without a vehicle, and of the time to leave a loop."""
     since, phase = lane.state.visits.since, lane.state.visits.phase
     if phase is Phase.OPENING:
-        yield since + lane.rules.lane.opening_seconds, _opening_timed_out
+        seen_by = since + lane.rules.lane.opening_seconds
+        # While its controller is away nobody sees the gate open: then the vehicle's leaving ends the wait.
+        ends = max(seen_by, _given_up_at(lane.rules, lane.state)) if lane.state.inputs.gate_lost else seen_by
+        yield ends, _opening_timed_out
     elif phase is Phase.OPEN:
         yield _given_up_at(lane.rules, lane.state), _give_up
     if lane.state.visits.leaving is not None:
@@ -243,6 +252,9 @@ def due(lane: View) -> Iterator[Due]:
 
 
 def _opening_timed_out(lane: Transition) -> None:
+    if lane.state.inputs.gate_lost:
+        not_opened(lane, text("lane.gate_offline", why=lane.state.inputs.gate_lost))
+        return
     if lane.state.stop.by:
         not_opened(lane, text("gate.stopped_by", who=lane.state.stop.by))
         return

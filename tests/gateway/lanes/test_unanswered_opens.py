@@ -7,8 +7,10 @@ import pytest
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind
+from gateway.domain.passages import PassageOutcome
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.state.orders import OrderKind
+from gateway.lanes.snapshots import Phase
 
 
 @pytest.fixture
@@ -145,3 +147,44 @@ def test_gate_that_is_to_stay_open_is_opened_once_more_where_a_close_may_not_be_
     lane.order(OrderKind.HOLD_OPEN)
     lane.wait(0.1)
     assert lane.actions()[before:] == [GateAction.OPEN]
+
+
+@pytest.fixture
+def lane_without_line(lane):
+    """A lane that has commanded an open for a card, and whose controller is away since."""
+    lane.arming(PointState.ON)
+    lane.card()
+    lane.do(m.GateLost("the line was reset"))
+    return lane
+
+
+def test_gate_that_opened_while_its_controller_was_away_lets_its_vehicle_pass(lane_without_line):
+    lane = lane_without_line
+    lane.wait(25, refresh=False)
+    assert EventKind.OPENING_TIMED_OUT not in lane.events
+    lane.do(m.GateRegained())
+    lane.gate(GatePosition.OPEN)
+    lane.refresh()
+    lane.drive_through()
+    assert lane.passages[-1].outcome is PassageOutcome.PASSED
+    assert lane.passages[-1].credential == "0007"
+
+
+def test_gate_that_is_seen_closed_after_the_loss_of_its_controller_did_not_open(lane_without_line):
+    lane = lane_without_line
+    lane.wait(25, refresh=False)
+    lane.do(m.GateRegained())
+    lane.gate(GatePosition.CLOSED)
+    lane.wait(lane.rules.lane.opening_seconds + 0.1)
+    assert lane.passages[-1].outcome is PassageOutcome.NOT_OPENED
+    assert lane.state.visits.phase is Phase.ARMED
+
+
+def test_vehicle_that_leaves_a_gate_without_its_controller_ends_its_visit(lane_without_line):
+    """The loops are on another line."""
+    lane = lane_without_line
+    lane.wait(25)
+    lane.arming(PointState.OFF)
+    lane.wait(lane.rules.lane.back_out_seconds + 0.1)
+    assert lane.passages[-1].outcome is PassageOutcome.NOT_OPENED
+    assert lane.state.visits.phase is Phase.IDLE
