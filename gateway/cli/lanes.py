@@ -10,9 +10,10 @@ import typer
 
 from gateway.cli.client import Gateway
 from gateway.cli.printing import print_answers
-from gateway.cli.site_now import LaneNow, SiteNow, site_now
+from gateway.cli.site_now import CommandNow, LaneNow, SiteNow, site_now
 from gateway.cli.status import lane_words
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
+from gateway.domain.commands import CommandState
 from gateway.domain.errors import GatewayError
 
 app = typer.Typer(
@@ -133,11 +134,17 @@ _COMMANDS: Mapping[str, str] = {"open": "/v1/device/open", "closed": "/v1/device
 
 
 def _move(named: str, wanted: str, *, data: Data, url: Url) -> None:
-    """Command the gate and follow it for 30 s. Raises GatewayError when it does not reach the position `wanted`."""
+    """Command the gate and follow it for 30 s.
+
+    Raises GatewayError when the command is refused, and when the gate does not reach the position `wanted`.
+    """
     with connected(data, url) as gateway:
         found = site_now(gateway).lane(named)
         gateway.asked(_COMMANDS[wanted], {"id": found.gate_id})
         lane = _followed(gateway, found, wanted)
+    command = _command_after(lane, found)
+    if lane.position != wanted and command is not None and command.state == CommandState.REFUSED:
+        raise GatewayError(f"{lane.name}: the command is refused: {command.detail}")
     if _is_done_unseen(lane, found):
         typer.echo(f"{lane.name}: the gate's controller has the command; nothing reports where the gate is")
         return
@@ -149,14 +156,16 @@ def _move(named: str, wanted: str, *, data: Data, url: Url) -> None:
 def _followed(gateway: Gateway, lane: LaneNow, wanted: str) -> LaneNow:
     """Print each change of position; return the lane once it has the position `wanted`, or after 30 s.
 
-    Return it too once the command is done and the gate has no position.
+    Return it too once the command is refused, or done and the gate has no position.
     """
     until = time.monotonic() + MOVE_SECONDS
     before, position = lane, lane.position
     while True:
         site: SiteNow = site_now(gateway)
         lane = site.lane(lane.lane_id)
-        if lane.position == wanted or _is_done_unseen(lane, before) or time.monotonic() > until:
+        command = _command_after(lane, before)
+        is_refused = command is not None and command.state == CommandState.REFUSED
+        if lane.position == wanted or is_refused or _is_done_unseen(lane, before) or time.monotonic() > until:
             return lane
         if lane.position != position:
             position = lane.position
@@ -164,7 +173,13 @@ def _followed(gateway: Gateway, lane: LaneNow, wanted: str) -> LaneNow:
         time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
 
 
+def _command_after(lane: LaneNow, before: LaneNow) -> CommandNow | None:
+    """Return the last command to the lane's gate; None unless it came after the state `before`."""
+    is_new = lane.command is not None and (before.command is None or lane.command.id != before.command.id)
+    return lane.command if is_new else None
+
+
 def _is_done_unseen(lane: LaneNow, before: LaneNow) -> bool:
     """Return whether a new command is done, though the gate's position is unknown: it has none."""
-    is_new = lane.command is not None and (before.command is None or lane.command.id != before.command.id)
-    return is_new and lane.position == "unknown" and lane.command is not None and lane.command.state == "done"
+    command = _command_after(lane, before)
+    return command is not None and lane.position == "unknown" and command.state == CommandState.DONE

@@ -27,10 +27,11 @@ class TroubleNow(AnswerPart):
 
 
 class CommandNow(AnswerPart):
-    """The last command to a lane's gate."""
+    """The last command to a lane's gate. `detail`: why it went no further."""
 
     id: str
     state: str
+    detail: str
 
 
 class LaneNow(AnswerPart):

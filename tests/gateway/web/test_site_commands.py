@@ -98,6 +98,14 @@ async def test_a_command_to_a_gate_without_a_position_ends_once_it_is_done(gatew
     assert await call("lanes", "open", "entry") == (0, said)
 
 
+async def test_a_command_that_is_refused_ends_the_wait_with_the_reason(gateway, call, monkeypatch):
+    show = gateway.board.show
+    refused = CommandSnapshot("7", GateAction.OPEN, CommandState.REFUSED, "root", 1, "unit 1 is busy")
+    monkeypatch.setattr(gateway.board, "show", lambda **_: show(command=refused))
+    with pytest.raises(GatewayError, match="Main entry: the command is refused: unit 1 is busy"):
+        await call("lanes", "open", "entry")
+
+
 async def test_a_gate_that_is_away_refuses_in_the_gateways_words(gateway, call):
     gateway.board.lose("no route")
     with pytest.raises(GatewayError, match="the gateway refused: the gate is offline: no route"):
