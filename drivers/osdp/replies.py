@@ -59,22 +59,18 @@ class ReplyFrames:
         """Take bytes; return the reply once it is complete, None before."""
         if self._address is None:
             return None
-        self._held += data
-        while (start := self._held.find(_START)) >= 0:
-            self._held = self._held[start:]
-            if len(self._held) < 4:
+        held, at = self._held + data, 0
+        while (at := held.find(_START, at)) >= 0:
+            length = int.from_bytes(held[at + 2 : at + 4], "little")
+            is_short = len(held) < at + 4 or (_SHORTEST <= length <= _LONGEST and len(held) < at + length)
+            if is_short:
+                self._held = held[at:]
                 return None
-            length = int.from_bytes(self._held[2:4], "little")
-            if not _SHORTEST <= length <= _LONGEST:
-                self._held = self._held[1:]
-                continue
-            if len(self._held) < length:
-                return None
-            reply = reply_of(self._held[:length])
+            reply = reply_of(held[at : at + length]) if _SHORTEST <= length <= _LONGEST else None
             if reply is not None and reply.address == self._address:
                 self._held, self._address = b"", None
                 return reply
-            self._held = self._held[1:]
+            at += 1
         self._held = b""
         return None
 

@@ -822,6 +822,22 @@ MUTATIONS: tuple[Mutation, ...] = (
     # 10: what the site shows is true
     Mutation(
         10,
+        "any number of parts in a pushed message",
+        "drivers/plates/listener.py",
+        "if self.parts >= _MOST_PARTS:",
+        "if False:",
+        tests=("tests/drivers/plates",),
+    ),
+    Mutation(
+        10,
+        "any number of units that are no slices in a picture",
+        "drivers/rtsp/depacketizer.py",
+        "(len(self._others) >= _MOST_OTHERS or unit[_UNIT_AT:] in self._others)",
+        "unit[_UNIT_AT:] in self._others",
+        tests=("tests/drivers/rtsp",),
+    ),
+    Mutation(
+        10,
         "an opening given up while the controller is away",
         "gateway/lanes/machine/visits.py",
         "_given_up_at(lane.rules, lane.state)) if lane.state.inputs.gate_lost else seen_by",
