@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,14 +14,13 @@ import structlog
 
 from drivers.listening.places import Crowd
 from gateway.domain.errors import CameraUnavailable, NotFoundError, StoreError
-from gateway.domain.footage import CameraCondition, Missing
+from gateway.domain.footage import CameraCondition, Missing, Pin
 from gateway.domain.passages import CameraEvent
 from gateway.recording import playlists
 from gateway.recording.camera_workers import Fleet
 from gateway.recording.cameras import CameraSnapshot
 from gateway.recording.chain import FootageChain
 from gateway.recording.clips import Clips
-from gateway.recording.event_pins import PinWatch
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.forecast import StorageForecast, StorageLimits
 from gateway.recording.incoming import EvidenceLimits
@@ -32,11 +32,12 @@ from gateway.recording.retention import ClockCorrection, Retention
 from gateway.recording.segment_paths import SegmentPaths
 from gateway.recording.viewing import Viewing
 from gateway.recording.watch import CameraWatch
-from gateway.recording.worker_pool import RestartingWorker
+from gateway.recording.worker_pool import CameraWorker, RestartingWorker
 from gateway.runtime.clock import Clock, boot_id
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Camera, Secrets, Site, StorageSection
-from gateway.store import Segment, Store
+from gateway.store import Changes, Segment, Store
+from gateway.store.footage.camera_events import CameraEvents
 
 log = structlog.get_logger(__name__)
 
@@ -45,6 +46,81 @@ _NO_ROOM = (
     CameraCondition.DISK_FAILED,
     "the disk has less free space than must stay free; recording pauses until it has again",
 )
+
+
+_MICROS = 1_000_000
+_LONGEST_WAIT_SECONDS = 600
+"""How long a worker holds pinned footage in memory for a disk that is away, if it has room."""
+_LOOK_SECONDS = 5.0
+_MOST_PINS = 10_000
+
+
+class PinWatch:
+    """Sender of all pins whose footage is in a worker's memory or may still come. Keep `run` alive as a task."""
+
+    def __init__(
+        self,
+        *,
+        camera_events: CameraEvents,
+        changes: Changes,
+        cameras: Iterable[Camera],
+        clock: Clock,
+        boot_id: str = "",
+    ) -> None:
+        """Keep the collaborators. `boot_id`: the present boot; pins of this boot are also sent with monotonic times."""
+        self._boot_id = boot_id
+        self._camera_events = camera_events
+        self._changes = changes
+        self._clock = clock
+        self._seconds: Mapping[int, int] = {}
+        self.change(cameras)
+
+    def change(self, cameras: Iterable[Camera]) -> None:
+        """Set the site's cameras."""
+        self._seconds = {camera.id: camera.pre_roll_seconds for camera in cameras if camera.record == "events"}
+
+    @property
+    def cameras(self) -> frozenset[int]:
+        """The ids of cameras that are recorded for events only."""
+        return frozenset(self._seconds)
+
+    async def run(self, workers: Callable[[], tuple[CameraWorker, ...]]) -> None:
+        """Send the present pins whenever something was recorded, and every 5 s, until cancelled."""
+        version = -1
+        while True:
+            version = await self._changes.beyond(version, within=_LOOK_SECONDS)
+            try:
+                await self.look(workers())
+            except StoreError as error:
+                log.warning("pins_not_sent", error=str(error))
+
+    async def look(self, workers: tuple[CameraWorker, ...]) -> None:
+        """Send each worker the present pins of its cameras. Raises StoreError."""
+        if not self._seconds:
+            for worker in workers:
+                await worker.pin(())
+            return
+        span = max(self._seconds.values()) + _LONGEST_WAIT_SECONDS
+        since = self._clock.wall().micros - span * _MICROS
+        pins: defaultdict[int, list[Pin]] = defaultdict(list)
+        uptime = int(self._clock.monotonic() * _MICROS) - span * _MICROS
+        found = await self._camera_events.pinned_since(self._seconds, since)
+        lately = await self._camera_events.stamped_in(self._boot_id, pinned_after=uptime)
+        for event in {event.id: event for event in (*found, *lately)}.values():
+            if event.camera_id not in self._seconds:
+                continue
+            ours = event.boot_id == self._boot_id != ""
+            pins[event.camera_id].append(
+                Pin(
+                    camera_id=event.camera_id,
+                    begin=event.pinned_from,
+                    until=event.pinned_until,
+                    clock_offset=event.clock_offset if ours else None,
+                )
+            )
+        for worker in workers:
+            wanted = [pin for camera_id in sorted(worker.cameras & pins.keys()) for pin in pins[camera_id]]
+            await worker.pin(wanted[-_MOST_PINS:])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

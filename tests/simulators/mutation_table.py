@@ -493,7 +493,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         4,
         "a paused operation stays doubtful",
-        "gateway/central/push/paused_operations.py",
+        "gateway/central/push/outbox.py",
         "self._troubles.pop(action, None)",
         "self._troubles.get(action, None)",
         tests=("tests/gateway/central/test_paused_operations.py",),

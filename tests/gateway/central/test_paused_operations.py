@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.central.push.paused_operations import PausedOperations
+from gateway.central.push.outbox import PausedOperations
 from gateway.runtime.supervision import Backoff
 
 EVENTS, CARDS = ("camera_event", "create"), ("card", "update")
