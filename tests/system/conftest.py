@@ -12,6 +12,7 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,8 @@ class RunningSite:
 
     def spawn_gateway(self, **environment: str) -> None:
         if not (self.folder / self.data / "site.db").exists():
-            add_account(self.folder / self.data)
+            with ThreadPoolExecutor(1) as beside:  # a browser of this process has an event loop in this thread
+                beside.submit(add_account, self.folder / self.data).result()
         with self.log.open("ab") as log:
             words = (*self.program, self.site, "--data", self.data)
             self.gateway = Forked(*words, output=log.fileno(), errors=log.fileno(), env={**os.environ, **environment})

@@ -165,7 +165,7 @@ def broken(promise):
 @pytest.mark.parametrize(
     ("parts", "promise", "seed"),
     [
-        pytest.param(Parts(gate=HastyGate), "1", 4, id="close without the last question"),
+        pytest.param(Parts(gate=HastyGate), "1", 6, id="close without the last question"),
         pytest.param(Parts(gate=PatientGate), "2", 7, id="command after its deadline"),
         pytest.param(Parts(lanes=ReplayingLanes), "2", 7, id="command replayed"),
         pytest.param(Parts(disk=LyingDisk), "3", 7, id="disk that lies"),
