@@ -221,7 +221,7 @@ def _told_of(device: Device) -> Iterator[None]:
         yield
     except ConfigError:
         raise
-    except Exception as error:
+    except Exception as error:  # a section of another distribution may raise anything
         if type(device) in BUILT_IN and not isinstance(error, ValueError):
             raise
         if type(device) in BUILT_IN or isinstance(error, ProfileError):

@@ -17,7 +17,7 @@ from gateway.store.accounts.accounts import Accounts, FoundAccount
 log = structlog.get_logger(__name__)
 
 AGAIN_SECONDS = 10.0
-_TODO = "take [[api.accounts]] and their secrets out of the file, where they have no effect any more"
+_ADVICE = "take [[api.accounts]] and their secrets out of the file, where they have no effect any more"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -99,8 +99,8 @@ class FileAccounts:
         return FoundAccount(name, known, frozenset(account.permissions))
 
     def _tell(self, added: Sequence[str], there: Sequence[str]) -> None:
-        log.warning("accounts_taken_over", added=[*added], there=[*there], todo=_TODO)
+        log.warning("accounts_taken_over", added=[*added], there=[*there], advice=_ADVICE)
         if added:
-            self.tell(f"The register has taken over {', '.join(added)} from the site file; {_TODO}.")
+            self.tell(f"The register has taken over {', '.join(added)} from the site file; {_ADVICE}.")
         if there:
-            self.tell(f"The register had {', '.join(there)} already and keeps its own; {_TODO}.")
+            self.tell(f"The register had {', '.join(there)} already and keeps its own; {_ADVICE}.")

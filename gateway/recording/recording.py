@@ -50,7 +50,7 @@ _NO_ROOM = (
 
 _MICROS = 1_000_000
 _LONGEST_WAIT_SECONDS = 600
-"""How long a worker holds pinned footage in memory for a disk that is away, if it has room."""
+"""The longest time (seconds) for which a worker holds pinned footage in memory while a disk is away, given room."""
 _LOOK_SECONDS = 5.0
 _MOST_PINS = 10_000
 

@@ -53,7 +53,7 @@ class Text:
 
 
 Argument = str | int | float | Text
-"""What stands in a place: a name or somebody's own words, a number, or another text."""
+"""The content of a place: a name or somebody's own words, a number, or another text."""
 Words = Text | str
 """A text, or a sentence in the words of a device, of central or of the system. "" is none."""
 Sentence = str | Mapping[str, str]

@@ -29,7 +29,7 @@ _IMPORT = re.compile(r'^import (\{ \w+(?:, \w+)* \}) from "\./(\w+)\.js";$', re.
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
 _MODULE_WORD = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 _LANGUAGES = b"LANGUAGES"
-"""Where the document names the languages, each with its own name."""
+"""The place in the document for the languages, each by its own name."""
 _TYPES = {
     ".html": "text/html",
     ".css": "text/css",

@@ -74,7 +74,7 @@ async def test_they_sign_in_as_before_and_can_then_be_taken_out_of_the_file(site
         assert await signs_in(port, "guard", SECOND) == (200, ["can_view_devices"])
         (told,) = gateway.told("accounts_taken_over")
         assert told["added"] == ["chief", "guard"]
-        assert "take [[api.accounts]] and their secrets out of the file" in told["todo"]
+        assert "take [[api.accounts]] and their secrets out of the file" in told["advice"]
         _, listed = await command("users", "list", "--data", data)
         assert [line.split() for line in listed.splitlines()] == [["chief", "administrator"], ["guard", "guard"]]
         status, said = await command("check", site, "--data", data)  # which finds no secret
