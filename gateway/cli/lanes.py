@@ -142,9 +142,9 @@ def _move(named: str, wanted: str, *, data: Data, url: Url) -> None:
         found = site_now(gateway).lane(named)
         gateway.asked(_COMMANDS[wanted], {"id": found.gate_id})
         lane = _followed(gateway, found, wanted)
-    command = _command_after(lane, found)
-    if lane.position != wanted and command is not None and command.state == CommandState.REFUSED:
-        raise GatewayError(f"{lane.name}: the command is refused: {command.detail}")
+    refused = _command_after(lane, found, CommandState.REFUSED)
+    if refused is not None and lane.position != wanted:
+        raise GatewayError(f"{lane.name}: the command is refused: {refused.detail}")
     if _is_done_unseen(lane, found):
         typer.echo(f"{lane.name}: the gate's controller has the command; nothing reports where the gate is")
         return
@@ -163,9 +163,8 @@ def _followed(gateway: Gateway, lane: LaneNow, wanted: str) -> LaneNow:
     while True:
         site: SiteNow = site_now(gateway)
         lane = site.lane(lane.lane_id)
-        command = _command_after(lane, before)
-        is_refused = command is not None and command.state == CommandState.REFUSED
-        if lane.position == wanted or is_refused or _is_done_unseen(lane, before) or time.monotonic() > until:
+        is_over = _command_after(lane, before, CommandState.REFUSED) or _is_done_unseen(lane, before)
+        if lane.position == wanted or is_over or time.monotonic() > until:
             return lane
         if lane.position != position:
             position = lane.position
@@ -173,13 +172,14 @@ def _followed(gateway: Gateway, lane: LaneNow, wanted: str) -> LaneNow:
         time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
 
 
-def _command_after(lane: LaneNow, before: LaneNow) -> CommandNow | None:
-    """Return the last command to the lane's gate; None unless it came after the state `before`."""
-    is_new = lane.command is not None and (before.command is None or lane.command.id != before.command.id)
-    return lane.command if is_new else None
+def _command_after(lane: LaneNow, before: LaneNow, state: CommandState) -> CommandNow | None:
+    """Return the last command to the lane's gate if it came after `before` and is in this state, else None."""
+    command = lane.command
+    if command is None or (before.command is not None and command.id == before.command.id):
+        return None
+    return command if command.state == state else None
 
 
 def _is_done_unseen(lane: LaneNow, before: LaneNow) -> bool:
     """Return whether a new command is done, though the gate's position is unknown: it has none."""
-    command = _command_after(lane, before)
-    return command is not None and lane.position == "unknown" and command.state == CommandState.DONE
+    return lane.position == "unknown" and _command_after(lane, before, CommandState.DONE) is not None
