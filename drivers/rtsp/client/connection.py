@@ -36,13 +36,12 @@ from drivers.rtsp.client.messages import (
 from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraSilent, CameraUnreachable
 from drivers.system_messages import system_words
 
-_PIECE = 262_144
+_PIECE = 524_288
 _LARGEST_HEAD = 16_384
 _LARGEST_BODY = 65_536
 _MOST_UNANSWERED = 16
 _MOST_ATTEMPTS = 5
 _MOST_ADDRESSES = 8
-_RECEIVE_BUFFER = 1_048_576
 _TICK_SECONDS = 0.1
 _SILENT_READS = 5
 """Reads without bytes, of 0.1 s each, that end a description whose length the camera does not name."""
@@ -64,7 +63,7 @@ Packets = list[tuple[int, list[bytes | memoryview]]]
 class ReadBuffers:
     """The buffers of connections that share them while they wait for bytes. Thread-safe.
 
-    With 24 cameras, two buffers of half a megabyte do for all of them.
+    With 24 cameras, two buffers of a megabyte do for all of them.
     """
 
     def __init__(self) -> None:
@@ -159,7 +158,6 @@ class RtspConnection:
                 continue
             plain.settimeout(self._seconds)
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self.local_host, self.remote_host = plain.getsockname()[0], plain.getpeername()[0]
             return plain
@@ -202,9 +200,8 @@ class RtspConnection:
         if self._socket is None or self._encrypted:
             return
         with contextlib.suppress(OSError):  # only a hint; the next read reports a lost socket
-            # wait for no more than a part of the kernel's buffer: once that is full, the camera cannot send
-            room = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) // 4
-            least = max(1, min(size, _PIECE, room))
+            least = max(1, min(size, _PIECE))
+            # makes the kernel's buffer large enough, unless SO_RCVBUF has set its size
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, least)
             self._tick(seconds)
             self._enough = _waiting_for(self._socket, seconds) if least > 1 else None
