@@ -11,7 +11,7 @@ SITE_SCRIPTS := requirements/site/node_modules/.package-lock.json
 PLAYER := tests/player/node_modules/.package-lock.json
 SUITES ?= bookworm trixie
 PREVIOUS ?= HEAD~1
-RUNNER := -n 4 --dist loadfile --no-loadscope-reorder
+RUNNER := --dist loadfile --no-loadscope-reorder
 
 .PHONY: run test test-long test-all gather check wheel deb sbom audit coverage install-trial bench bench-compare cuts power-cuts soak outage outage-month shared-areas many-sites idle-traffic seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
 
@@ -50,12 +50,13 @@ $(GENERATOR): requirements/client-generator.lock
 	touch $@
 
 # A test of this suite that is still under way after 20 s hangs.
+# Its tests wait for far ends more than for the processor, so that seven processes fill two cores.
 test: gather  ## the fast suite: every promise in some minutes, with Python packages alone; TESTS=path narrows it
-	$(BIN)/pytest $(RUNNER) --timeout 20 --durations 20 --durations-min 2 -m 'not benchmark and not long' $(TESTS)
+	$(BIN)/pytest -n 7 $(RUNNER) --timeout 20 --durations 20 --durations-min 2 -m 'not benchmark and not long' $(TESTS)
 
 # Random exploration is fresh here, and the same in each run of the fast suite.
 test-long: gather $(PLAYER) $(GENERATOR) debian  ## the long suite: browsers, brokers, kills and rounds, and fresh random examples; TESTS=path
-	$(BIN)/pytest $(RUNNER) --hypothesis-profile fresh -m 'not benchmark and (long or hypothesis)' $(TESTS)
+	$(BIN)/pytest -n 4 $(RUNNER) --hypothesis-profile fresh -m 'not benchmark and (long or hypothesis)' $(TESTS)
 
 test-all: test test-long  ## both suites; TESTS=path narrows them
 
