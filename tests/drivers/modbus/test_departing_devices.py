@@ -131,10 +131,12 @@ async def test_a_line_that_ends_between_two_connections_refuses_whoever_waits_an
 
 async def test_a_device_that_hangs_up_now_and_then_has_one_connection_for_all_requests(gate, listener):
     async with gate(Misbehaviour()) as (far_end, _, it):
-        for _ in range(3):
-            polls = len(far_end.received)
-            await until(lambda: len(far_end.received) > polls + 15)  # noqa: B023 (waited for at once)
-            far_end.hang_up()
+        for answers in (16, 11, 23):
+            await until(lambda: far_end.connections)
+            (before,) = far_end.connections
+            far_end.misbehave(1, Misbehaviour(hangs_up_behind=answers))
+            await until(lambda: before not in far_end.connections)  # noqa: B023 (waited for at once)
+            far_end.misbehave(1, Misbehaviour())
         polls = len(far_end.received)
         await until(lambda: len(far_end.received) > polls + 15)
         (kept,) = far_end.connections

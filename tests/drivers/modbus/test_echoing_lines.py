@@ -18,7 +18,7 @@ from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table, Write
 from drivers.modbus.unit_requests import ModbusRequests
 
-TIMEOUT = 0.08
+TIMEOUT = 0.4
 READ = Read(Table.DISCRETE_INPUT, 0, 8)
 OPEN = Write(Table.COIL, 0, 0xFF00)
 INPUTS = 0x15

@@ -57,8 +57,8 @@ def test_packets_of_unknown_channels_are_skipped_whatever_they_hold(pieces):
             camera.sendall(sent[at : at + pieces])
             if pieces > 1 or at % 300 == 0:
                 came += [(channel, len(one)) for channel, packets in connection.read() for one in packets]
-        while len(came) < 21 and (more := connection.read()):
-            came += [(channel, len(one)) for channel, packets in more for one in packets]
+        while len(came) < 21:
+            came += [(channel, len(one)) for channel, packets in connection.read() for one in packets]
         connection.close()
     assert came == [*((0, 100 + number) for number in range(20)), (1, 12)]
     assert connection.answers() == []

@@ -172,13 +172,12 @@ async def test_a_second_pulse_goes_on_from_the_first(rig, profiles):
     async with rig("lcus-1", commands=commands.model_copy(update={"open": long})) as it:
         await until(lambda: it.far_end.commands == ("open.release",))
         await it.gate.open(deadline=soon())
-        await asyncio.sleep(0.3)  # some of the first pulse is over
+        await asyncio.sleep(0.6)  # some of the first pulse is over
         await it.gate.open(deadline=soon())
         await until(lambda: len(it.far_end.commands) == 4)
         assert it.far_end.commands[1:] == ("open", "open", "open.release")
-        first, second, off = it.far_end.received[-3:]
-        assert off.at - second.at > 0.9
-        assert second.at - first.at > 0.25
+        first, _, off = it.far_end.received[-3:]
+        assert off.at - first.at > 1.3
 
 
 async def test_a_pulse_is_ended_though_the_next_command_was_never_sent(rig):
