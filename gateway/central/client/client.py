@@ -309,10 +309,10 @@ class CentralClient:
         except CentralUnavailable as error:
             return error
 
-    def _central_time(self) -> int:
+    def _central_time(self) -> float:
         """Return central's time in seconds since 1970, as far as its clock is known."""
         offset = self._state.clock_offset
-        return int(self._clock.wall().micros / 1_000_000 + (offset.seconds if offset else 0))
+        return self._clock.wall().micros / 1_000_000 + (offset.seconds if offset else 0)
 
     async def _exchange(
         self,

@@ -60,7 +60,7 @@ class GatewaySession:
         account: GatewayAccount,
         exchange: Exchange,
         clock: Clock,
-        central_time: Callable[[], int],
+        central_time: Callable[[], float],
         refused_backoff: Backoff | None = None,
     ) -> None:
         """Begin without a session.
@@ -167,7 +167,7 @@ class GatewaySession:
         if self._account.used_codes is not None:
             newest = max(newest, await self._account.used_codes.newest())
         now = self._central_time()
-        current = (now + ON_THE_WAY_SECONDS) // STEP_SECONDS
+        current = int(now + ON_THE_WAY_SECONDS) // STEP_SECONDS
         # A note far ahead was made while central's clock was ahead.
         step = newest + 1 if current <= newest <= current + 1 else current
         await asyncio.sleep(max(step * STEP_SECONDS + _CLOCK_DOUBT_SECONDS - now, 0))

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import pytest
 from lacks import lacks
+from set_machine import PushedClock
 from structlog.testing import capture_logs
 from waiting import until
 
@@ -30,18 +31,6 @@ from simulation.far_ends.central import Central, CentralAccount, Chances, Faults
 from simulation.far_ends.central.accounts import totp
 
 SECRET = "JBSWY3DPEHPK3PXP"
-
-
-class Ahead(SystemClock):
-    """A machine whose clock is ahead by so many seconds."""
-
-    def __init__(self, seconds):
-        super().__init__()
-        self._seconds = seconds
-
-    def wall(self):
-        now = super().wall()
-        return replace(now, micros=now.micros + self._seconds * 1_000_000)
 
 
 def make_certificate(folder):
@@ -156,17 +145,8 @@ async def test_wrong_credentials_are_denied_once_and_central_is_then_left_alone(
     assert str(notice.text) == f"{results[0]}; its password is in {told_in}"
 
 
-class Later(SystemClock):
-    """A clock that somebody moves on."""
-
-    passed = 0.0
-
-    def monotonic(self):
-        return super().monotonic() + self.passed
-
-
 async def test_a_refused_sign_in_is_told_once_and_over_with_the_next_that_is_taken(central, connect):
-    clock = Later()
+    clock = PushedClock()
     client = connect(clock=clock)
     central.put_account(CentralAccount("gateway", "another horse"))
     with pytest.raises(CentralDenied) as refused:
@@ -177,9 +157,9 @@ async def test_a_refused_sign_in_is_told_once_and_over_with_the_next_that_is_tak
     told = list(notices(client.state, report, clock_alert_seconds=60, unreadable_events=0))
     assert [notice.kind for notice in told] == [K.CENTRAL_SIGN_IN_REFUSED, K.CENTRAL_LIST_INCOMPLETE]
     central.put_account(CentralAccount("gateway", "right horse"))
-    clock.passed = 120
+    clock.pushed = 120
     await devices(client)
-    assert list(notices(client.state, None, clock_alert_seconds=60, unreadable_events=0)) == []
+    assert list(notices(client.state, None, clock_alert_seconds=600, unreadable_events=0)) == []
 
 
 async def test_a_second_factor_without_its_secret_is_refused_clearly(central, connect):
@@ -190,11 +170,11 @@ async def test_a_second_factor_without_its_secret_is_refused_clearly(central, co
 
 @pytest.fixture
 async def strict_central(monkeypatch):
-    """Takes the code of the three seconds that it is, once. Its clock begins two seconds before the next ones."""
+    """Takes the code of the three seconds that it is, once. Its clock begins a second before the next ones."""
     monkeypatch.setattr(session, "STEP_SECONDS", 3)
     monkeypatch.setattr(session, "ON_THE_WAY_SECONDS", 0)
-    ahead = Ahead(0)
-    ahead = Ahead((1 - ahead.wall().micros // 1_000_000) % 3)
+    ahead = PushedClock()
+    ahead.stepped = (2 - ahead.wall().micros / 1e6) % 3
     service = Central(clock=ahead, accounts=(CentralAccount("guard", "guard", mfa_secret=SECRET),))
     seed_site(service.tables, now=ahead.wall(), devices={101: "D", 102: "D", 103: "D"}, cameras={}, cards=0)
     sent, sessions = [], service.sessions
@@ -240,7 +220,7 @@ async def test_a_code_is_not_sent_again_after_a_restart(strict_central, connect,
 
 async def test_the_code_is_of_centrals_time(central, connect):
     """This machine's clock may be wrong; the answer to the sign-in tells what central's shows."""
-    client = connect(username="guard", password="guard", totp_secret=SECRET, clock=Ahead(400))
+    client = connect(username="guard", password="guard", totp_secret=SECRET, clock=PushedClock(stepped=400))
     assert (await devices(client))["count"] == 3
     assert -402 < client.state.clock_offset.seconds < -398
 
