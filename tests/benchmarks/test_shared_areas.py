@@ -20,7 +20,8 @@ from fleet_scene import connection
 from lane_drivers import OwnDrivers
 from nats.js.api import KeyValueConfig
 from nats_server import nats_server
-from shared_area_gateway import GateInMemory, Log, Reader, TrustedClock
+from set_machine import PushedClock
+from shared_area_gateway import GateInMemory, Log, Reader
 from waiting import until
 
 from drivers.contract import CardPresented, DeviceConnected, GatePosition, PointChanged, PointState
@@ -96,7 +97,7 @@ def site_of(url: str) -> Site:
 @asynccontextmanager
 async def a_gateway(folder, url: str):
     """The lanes, alive and connected."""
-    site, clock = site_of(url), TrustedClock()
+    site, clock = site_of(url), PushedClock()
     store = Store(folder=folder, site_name="North", sends=False)
     await store.open()
     gates = {gate: TimedGate(gate, str(gate), Log(folder / "gates.jsonl")) for gate in (OWN, SHARED)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from gateway.runtime.clock import MachineClock, Stamp
+from gateway.runtime.clock import MachineClock, Stamp, SystemClock
 
 NOON = 1_800_000_000_000_000
 
@@ -50,13 +50,29 @@ class PushedMachine(MachineClock):
 
 
 class SetClock:
-    """A gateway's clock, trusted, whose seconds are set by hand."""
+    """A gateway's clock whose seconds are set by hand. `stepped`: so many seconds its wall hand alone is ahead."""
 
-    def __init__(self) -> None:
-        self.seconds = 100.0
+    def __init__(self, seconds: float = 100.0) -> None:
+        self.seconds, self.stepped = seconds, 0.0
 
     def monotonic(self) -> float:
         return self.seconds
 
     def wall(self) -> Stamp:
-        return Stamp(NOON + int(self.seconds * 1_000_000), trusted=True)
+        return Stamp(NOON + int((self.seconds + self.stepped) * 1_000_000), trusted=True)
+
+
+class PushedClock:
+    """The system's clock, believed, with a push of both hands. `stepped`: so many seconds its wall hand alone."""
+
+    def __init__(self, *, stepped: float = 0.0) -> None:
+        self._system = SystemClock()
+        self.pushed, self.stepped = 0.0, stepped
+        self.trusted = True
+
+    def monotonic(self) -> float:
+        return self._system.monotonic() + self.pushed
+
+    def wall(self) -> Stamp:
+        ahead = int((self.pushed + self.stepped) * 1_000_000)
+        return Stamp(self._system.wall().micros + ahead, trusted=self.trusted)

@@ -23,6 +23,7 @@ from pathlib import Path
 import structlog
 from fleet_scene import SOON
 from lane_drivers import OwnDrivers
+from set_machine import PushedClock
 from shared_area_faults import WRONG_RULE, plant
 from waiting import until
 
@@ -32,7 +33,6 @@ from gateway.fleet.connection import FleetConnection, FleetServer
 from gateway.fleet.names import FleetName
 from gateway.fleet.shared_areas import SharedAreasLine
 from gateway.lanes import Lanes
-from gateway.runtime.clock import Stamp, SystemClock
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Site
 from gateway.store import CardRecord, Store
@@ -46,13 +46,6 @@ _WAITS = 5.0
 _TOGETHER = 0.5
 """The share of vehicles that come at several gateways at once: claims of a holder, or of the last place, meet."""
 _MOMENT_NANOSECONDS = 500_000_000
-
-
-class TrustedClock(SystemClock):
-    """The system's clock, believed."""
-
-    def wall(self) -> Stamp:
-        return Stamp(super().wall().micros, trusted=True)
 
 
 def site_of(urls: list[str], gateway: str, *, deny: str = "deny") -> Site:
@@ -241,7 +234,7 @@ async def serve(options: argparse.Namespace) -> None:
     """Run until `stop` comes, and then until the end of input."""
     plant(options.plant)
     deny = "local" if options.plant == WRONG_RULE else "deny"
-    site, clock, folder = site_of(options.urls, options.gateway, deny=deny), TrustedClock(), options.folder
+    site, clock, folder = site_of(options.urls, options.gateway, deny=deny), PushedClock(), options.folder
     store = Store(folder=folder, site_name="North", sends=False)
     await store.open()
     everybody_outside(folder)

@@ -6,22 +6,12 @@ import socket
 import uuid
 
 import pytest
+from set_machine import SetClock
 from structlog.testing import capture_logs
 
 from gateway.app.systemd import Notify
 from gateway.app.watchdog import feed_watchdog
-from gateway.runtime.clock import Stamp
 from gateway.runtime.supervision import Progress
-
-
-class SetClock:
-    now = 0.0
-
-    def monotonic(self):
-        return self.now
-
-    def wall(self):
-        return Stamp(micros=0, trusted=False)
 
 
 class Systemd:
@@ -119,7 +109,7 @@ def test_a_full_queue_does_not_hold_the_caller(systemd):
 
 
 async def test_the_watchdog_is_fed_while_all_parts_move(tmp_path):
-    systemd, clock = Systemd(str(tmp_path / "notify")), SetClock()
+    systemd, clock = Systemd(str(tmp_path / "notify")), SetClock(0.0)
     progress = Progress(clock=clock)
     progress.expect("writer", within=3)
     progress.expect("bus north", within=3)
@@ -128,7 +118,7 @@ async def test_the_watchdog_is_fed_while_all_parts_move(tmp_path):
         async with asyncio.TaskGroup() as group:
             feeding = group.create_task(feed_watchdog(notify=notify, progress=progress, status=lambda: "fine"))
             assert await systemd.heard() == ["WATCHDOG=1", "STATUS=fine"]
-            clock.now = 10
+            clock.seconds = 10
             while (message := await systemd.heard()) == ["WATCHDOG=1", "STATUS=fine"]:
                 pass
             assert message == ["STATUS=stuck: bus north, writer"]

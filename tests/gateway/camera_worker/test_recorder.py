@@ -8,26 +8,13 @@ import time
 from dataclasses import replace
 
 import pytest
+from set_machine import SetClock
 
 from gateway.camera_worker.frame_queue import CameraConnected
 from gateway.camera_worker.recorder import CameraRecorder, RecorderStart
 from gateway.domain.footage import CameraCondition, GapReason, PartWritten, SegmentFinished, StreamFault, WorkerCamera
-from gateway.runtime.clock import Stamp
 
 DEADLINE_SECONDS = 20.0
-
-
-class SetClock:
-    """Both clocks as they are set."""
-
-    def __init__(self):
-        self.now = 100.0
-
-    def monotonic(self):
-        return self.now
-
-    def wall(self):
-        return Stamp(1_800_000_000_000_000 + int(self.now * 1e6), trusted=True)
 
 
 class NoReader:
@@ -108,7 +95,7 @@ def test_what_is_dropped_while_the_disk_hangs_is_missing_for_the_disk(written, h
     assert written.hangs.wait(DEADLINE_SECONDS)
     written.push(60)
     assert written.recorder.state().dropped > 0
-    written.clock.now += hung
+    written.clock.seconds += hung
     written.moves.set()
     written.drain()
     written.push(4)
@@ -136,7 +123,7 @@ def test_a_disk_that_moves_again_is_no_camera_that_stalled(written):
     written.moves.clear()
     written.push(2)
     assert written.hangs.wait(DEADLINE_SECONDS)
-    written.clock.now += 120
+    written.clock.seconds += 120
     written.moves.set()
     written.drain()
     written.recorder.stop()
@@ -160,7 +147,7 @@ def test_parts_are_reported_as_long_as_somebody_wants_them(written):
     told = len(parts(written))
     assert told >= 4
     assert written.queue.hurried
-    written.clock.now += 11.0
+    written.clock.seconds += 11.0
     written.push(1)
     written.drain()
     until = time.monotonic() + DEADLINE_SECONDS

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from dataclasses import dataclass
 
 import pytest
 from fresh_ids import fresh_ids
+from set_machine import PushedClock
 from wired import central_writes, evidence_sender, outbox_sender, parked_rows
 
 from gateway.domain.errors import CommandRefused, NotFoundError
@@ -176,19 +176,6 @@ async def test_a_file_whose_answer_was_lost_is_not_kept_twice(store, client, cen
         await evidence.send_due()
     assert (await store.outbox.books()).waiting == 0
     assert central.record_counts().doubles() == ()
-
-
-@dataclass
-class PushedClock:
-    """The machine's clock, and how far it was pushed on."""
-
-    pushed: float = 0.0
-
-    def monotonic(self):
-        return SystemClock().monotonic() + self.pushed
-
-    def wall(self):
-        return SystemClock().wall()
 
 
 async def lose(store, client, central, *, arrives, clock=None, may_take=0, ask_after=0):

@@ -13,6 +13,7 @@ import zlib
 from itertools import product
 
 import pytest
+from set_machine import PushedClock, SetClock
 
 from gateway.central.client.answers import CentralBusy, CentralFailed
 from gateway.central.client.list_proof import Tally
@@ -20,7 +21,6 @@ from gateway.central.client.lists import ListReader
 from gateway.central.client.page_size import PageSize
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.record_marks import lookup_of
-from gateway.runtime.clock import SystemClock
 
 MEGABYTE = 1024 * 1024
 SESSION = {"success": True, "session": "abc", "user": {"mfa_enabled": False}}
@@ -158,13 +158,6 @@ async def hostile():
     service.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
         yield service
-
-
-class Later(SystemClock):
-    passed = 0.0
-
-    def monotonic(self):
-        return super().monotonic() + self.passed
 
 
 class Turns:
@@ -317,12 +310,12 @@ async def test_nothing_of_an_answer_is_sent_back(hostile, connect):
 )
 async def test_central_is_away_while_nobody_can_sign_in(hostile, connect, login):
     """Nothing goes to central then, so it is no matter of one list, and no wrong password of earlier either."""
-    clock = Later()
+    clock = PushedClock()
     client = connect(url=hostile.url, clock=clock)
     hostile.login = answer('{"error": "wrong password"}', status="404 Not Found")
     assert isinstance(await asked(client), CentralRefused)
     assert (client.state.reachable, client.state.sign_in_refused != "") == (True, True)
-    hostile.login, clock.passed = login, 120
+    hostile.login, clock.pushed = login, 120
     error = await asked(client)
     assert (type(error), error.sent) == (CentralUnavailable, False)
     assert (client.state.reachable, client.state.sign_in_refused) == (False, "")
@@ -339,15 +332,6 @@ async def test_whoever_always_wants_a_sign_in_is_not_signed_in_to_for_ever(hosti
         assert isinstance(await asked(client), CentralRefused)
     sign_ins = sum(head.startswith("POST /v1/auth/login") for head in hostile.seen)
     assert sign_ins <= 6, "one for each, and the first"
-
-
-class SetClock(SystemClock):
-    """A monotonic clock that goes only when it is told to."""
-
-    now = 1000.0
-
-    def monotonic(self):
-        return self.now
 
 
 ASKED_TO_WAIT = {
@@ -372,14 +356,14 @@ async def test_an_operation_rests_as_long_as_a_busy_central_asks(hostile, connec
     assert isinstance(await asked(client), CentralBusy)
     hostile.raw = answer(GOOD)
     if ASKED_TO_WAIT[head]:
-        clock.now += ASKED_TO_WAIT[head] - 0.5
+        clock.seconds += ASKED_TO_WAIT[head] - 0.5
         sent = len(hostile.seen)
         resting = await asked(client)
         assert isinstance(resting, CentralBusy)
         assert not resting.sent
         assert len(hostile.seen) == sent, "nothing is sent while the operation rests"
         assert isinstance(await asked(client, path="/v1/camera/list"), dict), "others go on"
-    clock.now += 0.6
+    clock.seconds += 0.6
     assert isinstance(await asked(client), dict)
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from set_machine import PushedClock
 from structlog.testing import capture_logs
 from waiting import until
 
@@ -50,9 +51,9 @@ def gates(store):
 def commands(client, store, gates):
     def make(*, up=3600.0, clock=None, client=client, **changed):
         """With it up for so many seconds."""
-        clock = clock or LaterClock()
+        clock = clock or PushedClock()
         wanted = {"meanings": MEANINGS, "gates": (102, 101), "zone": UTC, "every": 0.05, "fresh": 20.0}
-        clock.ahead -= up
+        clock.pushed -= up
         made = LaneCommands(
             client=client,
             lanes=gates,
@@ -61,7 +62,7 @@ def commands(client, store, gates):
             clock=clock,
             rules=CommandRules(**(wanted | changed)),
         )
-        clock.ahead += up
+        clock.pushed += up
         return made
 
     return make
@@ -113,27 +114,14 @@ async def test_a_late_event_commands_nothing_and_is_told_once(store, commands, g
     assert any(f"its event {number}" in text and "too late" in text for text in told)
 
 
-class LaterClock(SystemClock):
-    """The system's clock, so many seconds on."""
-
-    ahead = 0.0
-
-    def monotonic(self):
-        return super().monotonic() + self.ahead
-
-    def wall(self):
-        now = super().wall()
-        return replace(now, micros=now.micros + int(self.ahead * 1_000_000))
-
-
 async def test_what_did_not_act_stays_undone_for_as_long_as_central_lists_it(store, commands, gates, tell):
     """On a quiet site the same events are at the head of the list at each look."""
-    clock = LaterClock()
+    clock = PushedClock()
     looking = commands(clock=clock)
     tell(101, OPEN, age=30)
     tell(101, OPEN, age=-1000)
     for seconds in range(0, 2100, 15):
-        clock.ahead = float(seconds)
+        clock.pushed = float(seconds)
         await looking.look()
     assert gates.given == []
     assert len(await late(store)) == 2

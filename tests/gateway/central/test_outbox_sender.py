@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from dataclasses import dataclass
 
 import pytest
 from fresh_ids import fresh_ids
+from set_machine import PushedClock
 from waiting import until
 from wired import outbox_sender
 
@@ -16,7 +16,7 @@ from gateway.central.push.requests import creates_among, delivery_request, given
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.domain.source_ids import site_id_in
-from gateway.runtime.clock import Stamp, SystemClock
+from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter
 from gateway.store.outbox.rows import OutboxRow, insert_outbox
@@ -24,20 +24,6 @@ from simulation.far_ends.central import Chances, ErrorKind, Faults
 
 NOW = 1_769_860_800_000_000
 SOON = Backoff(first=0.01, longest=0.05)
-
-
-@dataclass
-class SteppingClock:
-    """The machine's clock, with a wall that can be stepped."""
-
-    step: int = 0
-    pushed: float = 0.0
-
-    def monotonic(self):
-        return SystemClock().monotonic() + self.pushed
-
-    def wall(self):
-        return Stamp(SystemClock().wall().micros + self.step, trusted=True)
 
 
 @pytest.fixture
@@ -146,11 +132,11 @@ async def test_after_a_long_absence_waiting_rows_go_at_once(central, store, clie
 
 
 async def test_a_row_that_the_line_has_failed_often_goes_soon_after_it_is_well(central, store, client, see):
-    clock = SteppingClock()
+    clock = PushedClock()
     await see()
     await central.stop()
     for _ in range(12):
-        clock.step += 60 * 1_000_000
+        clock.stepped += 60
         await outbox_sender(
             client=client, newest=fresh_ids(client), store=store, clock=clock
         ).send_due()  # as after so many power cuts
@@ -159,7 +145,7 @@ async def test_a_row_that_the_line_has_failed_often_goes_soon_after_it_is_well(c
     await central.start()
     sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
     assert 0 < (await sender.send_due()).wait <= 15
-    clock.step += 15 * 1_000_000
+    clock.stepped += 15
     await send_all(sender)
     assert (await balanced(store)).delivered == 1
 
@@ -177,7 +163,7 @@ async def test_what_central_refuses_is_parked_and_the_rest_goes_on(central, stor
 
 
 async def test_a_flood_of_refusals_is_told_twenty_times_an_hour_with_how_many_more(central, client, store, see):
-    clock = SteppingClock()
+    clock = PushedClock()
     sender = outbox_sender(
         client=client,
         newest=fresh_ids(client),
@@ -246,7 +232,7 @@ def asked(central, path):
 async def test_an_operation_that_central_does_not_do_holds_up_no_other(central, store, client, see, fault):
     slow = Backoff(first=200, longest=300)
     sender = outbox_sender(
-        client=client, newest=fresh_ids(client), store=store, clock=SteppingClock(), row_backoff=slow, away_backoff=slow
+        client=client, newest=fresh_ids(client), store=store, clock=PushedClock(), row_backoff=slow, away_backoff=slow
     )
     central.faults = fault
     for _ in range(40):
@@ -266,7 +252,7 @@ async def test_an_operation_that_central_does_not_do_holds_up_no_other(central, 
 
 
 async def test_what_was_not_permitted_goes_up_once_it_is(central, store, client, see):
-    clock = SteppingClock()
+    clock = PushedClock()
     sender = outbox_sender(client=client, newest=fresh_ids(client), store=store, clock=clock)
     central.faults = Faults(deny="can_add_camera_events")
     ids = [await see() for _ in range(40)]
@@ -334,7 +320,7 @@ async def test_an_entry_goes_up(central, store, sender):
 
 
 async def test_a_wall_clock_that_steps_back_does_not_keep_rows_waiting(central, store, client, see):
-    clock = SteppingClock(step=365 * 86_400_000_000)
+    clock = PushedClock(stepped=365 * 86_400)
     sender = outbox_sender(
         client=client,
         newest=fresh_ids(client),
@@ -348,7 +334,7 @@ async def test_a_wall_clock_that_steps_back_does_not_keep_rows_waiting(central, 
     await central.stop()
     await sender.send_due()
     await central.start()
-    clock.step = 0
+    clock.stepped = 0
     await send_all(sender)
     assert len(central.camera_events) == 1
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from fresh_ids import fresh_ids
+from set_machine import PushedClock
 from waiting import until
 from wired import down_sync, outbox_sender, sync_loop
 
@@ -19,18 +18,6 @@ from gateway.store import Entry, EventFilter
 from simulation.far_ends.central import ErrorKind, Faults
 
 NOW = 1_769_860_800_000_000
-
-
-class Ahead(SystemClock):
-    """A machine whose clock is ahead by so many seconds."""
-
-    def __init__(self, seconds):
-        super().__init__()
-        self._seconds = seconds
-
-    def wall(self):
-        now = super().wall()
-        return replace(now, micros=now.micros + self._seconds * 1_000_000)
 
 
 @pytest.fixture
@@ -205,7 +192,7 @@ async def test_a_list_that_is_never_right_does_not_keep_a_refresh_for_ever(centr
 
 
 async def test_a_technician_is_told_what_is_wrong_once(central, connect, store, running):
-    clock = Ahead(330)
+    clock = PushedClock(stepped=330)
     client = connect(clock=clock)
     central.faults = Faults(deny="can_view_cameras")
     central.tables.cards.put({"id": 9000, "holder_name": "No card yet"})

@@ -6,6 +6,7 @@ import pytest
 from at_work import running
 from fleet_scene import connection
 from nats.js.api import KeyValueConfig
+from set_machine import PushedClock
 from shared_area_scene import Member, sharing
 from waiting import until
 
@@ -14,7 +15,6 @@ from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.names import AREAS_BUCKET, AREAS_STREAM, FleetName
 from gateway.fleet.shared_areas import SharedAreasLine
 from gateway.lanes.claims import Outcome
-from gateway.runtime.clock import Stamp, SystemClock
 
 
 @pytest.fixture
@@ -105,21 +105,12 @@ async def test_an_entry_that_servers_refuse_for_ever_leaves_the_others_their_lin
         assert (await one.claim("card:5"))[1] is Outcome.CLAIMED
 
 
-class SetClock(SystemClock):
-    """A clock that somebody sets, by so many seconds."""
-
-    off = 0.0
-
-    def wall(self) -> Stamp:
-        return Stamp(super().wall().micros + int(self.off * 1e6), trusted=True)
-
-
 @pytest.mark.parametrize("off", [-7200.0, 7200.0])
 async def test_while_connected_the_order_is_that_of_the_passages_whatever_a_set_clock_says(areas, off):
-    clock = SetClock()
+    clock = PushedClock()
     one, two = Member("gate-1", clock=clock), Member("gate-2")
     async with sharing(one, two, url=areas.url):
-        clock.off = off
+        clock.stepped = off
         for _ in range(3):
             two.passes("card:1")
             await until(lambda: inside(one) and one.presence.count("garage") == 1)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
+from set_machine import SetClock
 
 from gateway.domain.errors import CommandRefused
 from gateway.fleet.nonces import LATE, Nonces, is_seal_of, seal_of
@@ -12,17 +11,9 @@ from gateway.fleet.nonces import LATE, Nonces, is_seal_of, seal_of
 LONGEST = 60.0
 
 
-@dataclass
-class SetClock:
-    at: float = 1000.0
-
-    def monotonic(self) -> float:
-        return self.at
-
-
 @pytest.fixture
 def clock():
-    return SetClock()
+    return SetClock(1000.0)
 
 
 @pytest.fixture
@@ -33,10 +24,10 @@ def nonces(clock):
 def test_a_life_begins_when_the_gateway_gave_the_nonce_however_late_its_sender_got_it(nonces, clock):
     """The server holds the answer back for 85 s: the command is signed then, and is over."""
     nonce = nonces.issue()
-    clock.at += 8
+    clock.seconds += 8
     assert nonces.use(nonce, seconds=10) == pytest.approx(1010)
     held = nonces.issue()
-    clock.at += 85
+    clock.seconds += 85
     for seconds in (10, LONGEST):
         with pytest.raises(CommandRefused, match=LATE):
             nonces.use(held, seconds=seconds)
@@ -46,7 +37,7 @@ def test_a_nonce_counts_once(nonces, clock):
     nonce = nonces.issue()
     nonces.use(nonce, seconds=10)
     for later in (0, 5, LONGEST):
-        clock.at += later
+        clock.seconds += later
         with pytest.raises(CommandRefused, match=f"used for another|{LATE}"):
             nonces.use(nonce, seconds=LONGEST)
 

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from lane_drivers import OwnDrivers
+from set_machine import PushedClock
 from waiting import until
 
 from drivers.contract import (
@@ -38,7 +39,7 @@ from gateway.lanes.grants import SiteGrants
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.runner import LaneRunner
 from gateway.lanes.snapshots import Phase
-from gateway.runtime.clock import Stamp, SystemClock
+from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Role, Site
 from gateway.store import Entry, EventFilter, Store
@@ -120,21 +121,12 @@ class ReaderInMemory:
         self.shown.append(feedback)
 
 
-class TrustedClock(SystemClock):
-    """The system's clock, believed, with a push of its wall hand."""
-
-    pushed = 0
-
-    def wall(self) -> Stamp:
-        return Stamp(super().wall().micros + self.pushed, trusted=True)
-
-
 class House:
     """The lanes of the site, alive, over a store in a folder."""
 
     def __init__(self, *, store: Store, boot: str, site: Site, stoppable=None) -> None:
         self.store = store
-        self.clock = TrustedClock()
+        self.clock = PushedClock()
         self.gate = GateInMemory()
         self.reader = ReaderInMemory()
         self.lanes = Lanes(
@@ -235,7 +227,7 @@ async def test_ages_survive_a_setting_of_the_clock(house):
 
     before = ages()
     for years in (2, -1):
-        house.clock.pushed += years * 365 * 86_400_000_000
+        house.clock.stepped += years * 365 * 86_400
         # a busy machine may take longer between the two readings of the first ages than between those of the later ones
         assert all(abs(after - age) < 60_000_000 for age, after in zip(before, ages(), strict=True))
 
@@ -632,7 +624,7 @@ async def test_a_grant_opens_at_once_and_its_decision_names_it(house):
 async def test_a_grant_that_ends_while_the_vehicle_waits_opens_nothing(house):
     grant = await granting(house).give(user_id="17", device_id=102, length=3_600_000_000, by="key:till")
     house.point("near", PointState.ON)
-    house.clock.pushed = 3_600_000_000
+    house.clock.stepped = 3600
     house.lanes.report(CardPresented(102, 0, 0, grant.access_id, house.clock.monotonic()))
     assert "card grant 1" in await house.told(E.ACCESS_DENIED)
     (event,) = [one for one in await house.store.events.latest(limit=50) if one.type == E.ACCESS_DENIED]

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from set_machine import NOON, SetClock
 from waiting import until
 
 from gateway.domain.central_status import CentralStatus
@@ -14,7 +15,7 @@ from gateway.domain.events import EventKind, RecordedEvent
 from gateway.problems.found import SiteState
 from gateway.problems.problem import Acknowledgement
 from gateway.problems.watch import BeginsFile, ProblemWatch
-from gateway.runtime.clock import Stamp, SystemClock
+from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Supervisor
 from gateway.store.engine.changes import Changes
 
@@ -33,27 +34,13 @@ WELL = SiteState(
 UNSET = replace(WELL, clock_trusted=False)
 
 
-class HandClock:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.at = 100.0
-        self.pushed = 0.0
-
-    def monotonic(self) -> float:
-        return self.at
-
-    def wall(self) -> Stamp:
-        return Stamp(micros=int((self.at + self.pushed) * 1_000_000), trusted=True)
-
-
 class WatchedSite:
     """A site whose state is set by hand, and what is told of it."""
 
     def __init__(self, folder) -> None:
         self.folder = folder
         self.state = WELL
-        self.clock = HandClock()
+        self.clock = SetClock()
         self.begins = BeginsFile(folder=folder, clock=self.clock)
         self.told = []
         self.watch = ProblemWatch(
@@ -69,7 +56,7 @@ class WatchedSite:
         """Read what takes a query: nothing here."""
 
     def after(self, seconds):
-        self.clock.at += seconds
+        self.clock.seconds += seconds
         self.watch.look()
 
     def kinds(self):
@@ -107,10 +94,10 @@ def test_problem_keeps_the_moment_that_it_was_first_seen(site):
     site.after(0)
     site.after(30)
     (problem,) = site.watch.now().problems
-    assert problem.since == 100_000_000
-    site.clock.pushed = 5000.0
+    assert problem.since == NOON + 100_000_000
+    site.clock.stepped = 5000.0
     (problem,) = site.watch.now().problems
-    assert problem.since == 5100_000_000
+    assert problem.since == NOON + 5100_000_000
 
 
 def test_problem_that_comes_again_counts_anew(site):
@@ -120,7 +107,7 @@ def test_problem_that_comes_again_counts_anew(site):
     site.after(1)
     site.state = UNSET
     site.after(1)
-    assert site.watch.now().problems[0].since == 102_000_000
+    assert site.watch.now().problems[0].since == NOON + 102_000_000
 
 
 def test_owner_that_records_its_own_events_is_not_repeated(site):
@@ -181,12 +168,12 @@ async def test_a_problem_that_outlasts_a_restart_keeps_its_beginning(site, tmp_p
     site.state = UNSET
     await kept(site)
     again = WatchedSite(tmp_path)
-    again.clock.at = 500
+    again.clock.seconds = 500
     await again.watch.recall(())
     again.after(back_after)
     again.state = UNSET
     again.after(1)
-    assert [problem.since for problem in again.watch.now().problems] == [since]
+    assert [problem.since for problem in again.watch.now().problems] == [NOON + since]
     again.state = WELL
     again.after(1)
     again.state = UNSET

@@ -1,9 +1,11 @@
-"""A board of one lane in memory, and a clock that tests move."""
+"""A board of one lane in memory."""
 
 from __future__ import annotations
 
 import secrets
 from dataclasses import replace
+
+from set_machine import PushedClock
 
 from drivers.bus.line_quality import Counts, Failure, LineQuality, UnitQuality
 from drivers.contract import GatePosition, PointState
@@ -28,7 +30,7 @@ from gateway.lanes.snapshots import (
 )
 from gateway.lanes.tape import Incident, TapedStep
 from gateway.lanes.trial import Trial
-from gateway.runtime.clock import Stamp, SystemClock
+from gateway.runtime.clock import Stamp
 from gateway.store import Entry, Store
 from tests.gateway.web.setups.site import SITE, START
 
@@ -53,28 +55,10 @@ ASKED_LINE = LineQuality(
 """A line with one unit that answered four times of six."""
 
 
-class SetClock:
-    """The system's clock with a push: tests move both of its hands on. `stepped`: so many seconds wall time alone."""
-
-    def __init__(self) -> None:
-        self._system = SystemClock()
-        self.pushed = 0.0
-        self.stepped = 0.0
-        self.trusted = True
-
-    def monotonic(self) -> float:
-        return self._system.monotonic() + self.pushed
-
-    def wall(self) -> Stamp:
-        return Stamp(
-            micros=self._system.wall().micros + int((self.pushed + self.stepped) * 1_000_000), trusted=self.trusted
-        )
-
-
 class FieldInMemory:
     """A board of one lane. Commands are recorded as the lanes do, and refused while the gate is offline."""
 
-    def __init__(self, *, store: Store, clock: SetClock) -> None:
+    def __init__(self, *, store: Store, clock: PushedClock) -> None:
         self._store = store
         self._clock = clock
         self.lane = LaneSnapshot(

@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from aiohttp import ClientSession, web
 from certificates import Pair
+from set_machine import PushedClock
 from wired import central_writes, parked_rows
 
 from gateway.central.client.client import CentralClient
@@ -56,7 +57,7 @@ from gateway.webhooks.client import ReceiverClient
 from gateway.webhooks.registry import WebhookRegistry
 from tests.gateway.web.setups.accounts import GUARDS, KEYS, ROLES
 from tests.gateway.web.setups.central import CentralInMemory
-from tests.gateway.web.setups.field import ASKED_LINE, FieldInMemory, SetClock
+from tests.gateway.web.setups.field import ASKED_LINE, FieldInMemory
 from tests.gateway.web.setups.footage import Footage, FootageOnDisk
 from tests.gateway.web.setups.site import CENTRAL, SITE, START
 
@@ -70,7 +71,7 @@ class Gateway:
     board: FieldInMemory
     recording: FootageOnDisk
     central: CentralInMemory
-    clock: SetClock
+    clock: PushedClock
     client: ClientSession
     problems: list[Problem]
     loop: LoopWatch
@@ -176,7 +177,7 @@ async def _fill(store: Store, hashed: Mapping[str, str]) -> None:
             )
 
 
-async def _recording(footage: Footage, store: Store, clock: SetClock, *, folder: Path) -> FootageOnDisk:
+async def _recording(footage: Footage, store: Store, clock: PushedClock, *, folder: Path) -> FootageOnDisk:
     limits = EvidenceLimits(bytes_each=3_000_000, per_event=3, floor=0)
     shelf = EvidenceFiles(store=store, media=folder, clock=clock, fault=lambda: "", limits=limits)
     await shelf.open()
@@ -237,7 +238,7 @@ def open_gateway(tmp_path: Path, footage: Footage, hashed: Mapping[str, str]) ->
         tells_late: bool = False,
     ) -> AsyncIterator[Gateway]:
         loop = asyncio.get_running_loop()
-        clock = SetClock()
+        clock = PushedClock()
         now = (lambda: clock.wall().micros) if tells_late else None
         store = Store(folder=tmp_path, site_name=SITE.site.name, sends=True, times=RecordTimes(now=now))
         await store.open()
