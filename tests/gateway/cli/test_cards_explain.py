@@ -89,7 +89,3 @@ def test_what_is_no_length_and_no_bits_is_refused_in_one_sentence(words, told):
     result = run("5", *words)
     assert isinstance(result.exception, ConfigError)
     assert told in str(result.exception)
-
-
-def test_help_has_an_example():
-    assert "cards explain 001,11572 --read" in run("--help").output

@@ -10,6 +10,7 @@ from running_gateway import SITE, RunningGateway, typed, typed_here
 from typer.testing import CliRunner
 
 from gateway.cli.app import Invocation, app
+from gateway.cli.commands import NAMED
 
 
 @pytest.fixture
@@ -25,29 +26,19 @@ def test_version(tmp_path):
     assert result.stdout.startswith("edge-gateway ")
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        (),
-        ("check",),
-        ("run",),
-        ("demo",),
-        ("osdp", "provision"),
-        ("media",),
-        ("media", "adopt"),
-        ("evidence",),
-        ("evidence", "verify"),
-        ("evidence", "fetch"),
-        ("evidence", "chain"),
-        ("users",),
-        ("webhooks",),
-    ],
-)
-def test_every_command_has_help_with_an_example(command, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
-    result = CliRunner().invoke(app, [*command, "--help"], obj=Invocation())
-    assert result.exit_code == 0
-    assert "Example: edge-gateway " in result.stdout
+def with_all_below(command, *words):
+    """The command and all those below it, each as it is typed."""
+    yield words
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from with_all_below(inner, *words, name)
+
+
+@pytest.mark.parametrize("named", [None, *NAMED], ids=lambda named: named.name if named else "the program itself")
+def test_every_command_has_help_with_an_example(named):
+    for words in with_all_below(named.loaded(), named.name) if named else [()]:
+        result = CliRunner().invoke(app, [*words, "--help"], obj=Invocation(), env={"COLUMNS": "160"})
+        assert result.exit_code == 0
+        assert " ".join(("Example: edge-gateway", *words[:1])) in " ".join(result.stdout.split()), words
 
 
 def test_good_site_is_one_line_and_one_per_warning(site, tmp_path):

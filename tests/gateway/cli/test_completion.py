@@ -40,4 +40,3 @@ def test_lists_print_json(command, monkeypatch):
     result = CliRunner().invoke(app, [*command.split(), "--help"], obj=Invocation())
     assert result.exit_code == 0, result.output
     assert "--json" in result.stdout
-    assert "Example: edge-gateway " in result.stdout

@@ -19,7 +19,8 @@ from gateway.cli.app import Invocation, app
 from gateway.cli.line_alone import addresses
 from gateway.domain.errors import ConfigError
 from simulation.far_ends.barrier import Barrier, Wish
-from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.line_devices import Misbehaviour
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import ProfileWiring
 
 SITE = """
@@ -53,7 +54,7 @@ async def call(*words, cwd):
 @asynccontextmanager
 async def device(profile="came-gard-ptx", *, framing="rtu"):
     loaded = load_profile(SHIPPED_PROFILES / f"{profile}.toml")
-    wiring = ProfileWiring(profile=loaded, barrier=Barrier(closes_itself=False))
+    wiring = ProfileWiring(profile=loaded, barrier=Barrier())
     yield wiring, ModbusFarEnd(units={3: wiring}, framing=framing)
 
 
@@ -265,13 +266,6 @@ def test_drivers_and_profiles_are_listed(tmp_path):
     assert {one["profile"]: one["device"] for one in told["profiles"]}["mine"] == "faulty"
     assert json.loads(within("drivers", "roger-b70", "--json").stdout)["name"]
     assert "no profile 'none-such'" in str(within("drivers", "none-such").exception)
-
-
-@pytest.mark.parametrize("command", ["probe", "probe port", "probe bus", "probe unit", "drivers", "cards", "osdp"])
-def test_help_has_an_example(command):
-    result = within(*command.split(), "--help")
-    assert result.exit_code == 0
-    assert "Example: edge-gateway " in result.stdout
 
 
 def test_ranges_ofaddresses():

@@ -6,7 +6,6 @@ import asyncio
 import re
 
 import pytest
-import typer
 from aiohttp import ClientSession
 from running_gateway import SITE
 from running_house import at_work
@@ -59,24 +58,9 @@ async def login(port: int, username: str, password: str) -> int:
             return answer.status
 
 
-def every_command(command, path=()):
-    yield path
-    for name, inner in getattr(command, "commands", {}).items():
-        yield from every_command(inner, (*path, name))
-
-
 def test_a_password_by_a_pipe_that_is_not_utf_8_is_refused(users):
     said = users("add", "ada", "--role", "operator", typed="café horse\n".encode("latin-1"), refused=ConfigError)
     assert said == "the password on standard input is not text in UTF-8; write it again in UTF-8"
-
-
-def test_every_command_has_help_with_an_example():
-    paths = list(every_command(typer.main.get_command(app)))
-    assert len(paths) == 19
-    for path in paths:
-        result = CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "120"})
-        assert result.exit_code == 0
-        assert f"Example: edge-gateway users {' '.join(path)}" in result.stdout, path
 
 
 def test_accounts_beside_no_gateway(users):

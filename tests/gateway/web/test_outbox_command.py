@@ -111,10 +111,3 @@ async def test_of_what_nobody_knows_a_person_says_that_central_lacks_it(gateway,
     for slip in ({}, {"central_id": 4001, "not_there": True}):
         status, answer = await gateway.call("/status/outbox/settle", {"id": row.id, **slip})
         assert (status, "'central_id' or 'not_there'" in answer["error"]) == (400, True)
-
-
-@pytest.mark.parametrize("command", ["list", "show", "retry", "edit", "settle", "drop"])
-def test_each_command_has_help_with_an_example(command):
-    answer = CliRunner().invoke(app, [command, "--help"])
-    assert answer.exit_code == 0
-    assert f"Example: edge-gateway outbox {command}" in " ".join(answer.output.split())

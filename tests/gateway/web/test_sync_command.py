@@ -11,9 +11,7 @@ import tempfile
 import pytest
 from forked import Forked
 from running_gateway import typed
-from typer.testing import CliRunner
 
-from gateway.cli.sync import app
 from gateway.domain.central_status import CentralNotice
 from gateway.domain.problems import ProblemKind
 from gateway.domain.writes import CARD_UPDATE
@@ -132,10 +130,3 @@ async def test_days_that_are_none_are_refused(gateway, folder, days):
     status, _, err = await told(folder, "reconcile", "--days", days)
     assert (status, gateway.central.asked_by) == (2, [])
     assert "days" in err
-
-
-@pytest.mark.parametrize("command", ["status", "refresh", "reconcile"])
-def test_each_command_has_help_with_an_example(command):
-    answer = CliRunner().invoke(app, [command, "--help"])
-    assert answer.exit_code == 0
-    assert "Example: edge-gateway sync" in " ".join(answer.output.split())

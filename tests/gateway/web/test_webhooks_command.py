@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
 from running_gateway import typed
-from typer.testing import CliRunner
-
-from gateway.cli.webhooks import app
 
 SECRET = "s3cret-s3cret"
 
@@ -42,10 +38,3 @@ async def test_webhooks_are_listed_tried_replayed_and_enabled(gateway, tmp_path)
     assert replayed == (0, f"0 messages are sent to {known} again\n", "")
     assert enabled == (0, f"{known} is enabled; 0 messages wait for it\n", "")
     assert unknown == (1, "", "edge-gateway: the gateway refused: there is no webhook 'wh_0'\n")
-
-
-@pytest.mark.parametrize("command", ["list", "enable", "replay", "test"])
-def test_each_command_has_help_with_an_example(command):
-    answer = CliRunner().invoke(app, [command, "--help"])
-    assert answer.exit_code == 0
-    assert "Example: edge-gateway webhooks" in answer.output
