@@ -23,7 +23,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def two_units():
-    units = {unit: relay_module(Barrier(closes_itself=False)) for unit in (3, 5)}
+    units = {unit: relay_module(Barrier()) for unit in (3, 5)}
     return ModbusFarEnd(units=units, framing="rtu")
 
 
@@ -40,12 +40,12 @@ async def test_what_is_found_goes_into_a_site_file(tmp_path):
     async with two_units().serial(path=tmp_path / "port") as terminal, responder(PORT):
         line = f"serial:{terminal.path}"
         words = ("modbus", "onvif", "--on", line, "--units", "3-5", "--interface", LOOPBACK, "--seconds", "0.5")
-        found = await call(tmp_path, *words)
+        found = await call(tmp_path, *words, "--json")
         assert found.returncode == 0, found.stderr
-        good = await checked(tmp_path, found.stdout)
-        assert good.returncode == 0, good.stderr
-        assert "with 0 lanes, 0 gates, 0 readers, 2 input modules, 1 camera, 1 link" in good.stdout
-        told = json.loads((await call(tmp_path, *words, "--json")).stdout)
+    told = json.loads(found.stdout)
+    good = await checked(tmp_path, told["fragment"])
+    assert good.returncode == 0, good.stderr
+    assert "with 0 lanes, 0 gates, 0 readers, 2 input modules, 1 camera, 1 link" in good.stdout
     assert [unit["unit"] for unit in told["lines"][0]["units"]] == [3, 5]
     assert told["cameras"][0]["name"] == "Yard camera P3245"
     site = tomllib.loads(SITE + told["fragment"])
