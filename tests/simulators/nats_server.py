@@ -3,111 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from free_ports import free_port
-from lacks import lacks
-
-_SECONDS = 20
+from own_server import OwnServer
 
 
-class NatsServer:
+class NatsServer(OwnServer):
     """The server. `config` are further lines of its configuration; `streams`: whether it keeps any."""
 
     def __init__(self, folder: Path, config: str = "", *, streams: bool = True) -> None:
-        self.port = free_port()
+        # Its greeting comes after JetStream has recovered its streams.
+        super().__init__(folder, "nats-server", greeting=b"INFO")
         self.url = f"nats://127.0.0.1:{self.port}"
         self._jetstream = f'jetstream {{ store_dir: "{folder / "jetstream"}" }}\n' if streams else ""
-        self._config = folder / "nats.conf"
-        self.folder = folder
         self.configure(config)
-        self._process: subprocess.Popen[bytes] | None = None
 
     def configure(self, config: str) -> None:
         """Write the configuration, which holds from the next start or `reload` on."""
         jetstream = "" if "store_dir" in config else self._jetstream
         self._config.write_text(f'listen: "127.0.0.1:{self.port}"\n{jetstream}{config}\n')
 
-    def start(self) -> None:
-        """Start it and wait until it takes connections."""
-        with (self.folder / "nats.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [_program(), "-c", str(self._config)], stdout=log, stderr=log, start_new_session=True
-            )
-        end = time.monotonic() + _SECONDS
-        while not self._answers():
-            assert self._process.poll() is None, (self.folder / "nats.log").read_text()
-            assert time.monotonic() < end, "nats-server does not answer"
-
-    @property
-    def pid(self) -> int:
-        """Its process."""
-        assert self._process is not None
-        return self._process.pid
-
-    def kill(self) -> None:
-        """Kill it with SIGKILL; what it has acknowledged must be there after `start`."""
-        self._end(signal.SIGKILL)
-
-    def stop(self) -> None:
-        """Stop it as an administrator does."""
-        self._end(signal.SIGTERM)
-
-    def reload(self) -> None:
-        """Have it read its configuration again."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGHUP)
-
-    def hang(self) -> None:
-        """Let it keep its connections and say nothing, until `wake`."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT)
-
-    def wake(self) -> None:
-        """Let it go on."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
-
-    def _end(self, number: int) -> None:
-        if self._process is not None:
-            self._process.send_signal(signal.SIGCONT)
-            self._process.send_signal(number)
-            self._process.wait(timeout=_SECONDS)
-            self._process = None
-
-    def _answers(self) -> bool:
-        """Return whether it greets; its greeting comes after JetStream has recovered its streams."""
-        try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=1) as line:
-                return line.recv(4) == b"INFO"
-        except OSError:
-            return False
-
 
 @contextmanager
 def nats_server(folder: Path, config: str = "", *, streams: bool = True) -> Iterator[NatsServer]:
     """A server that runs while the context lasts."""
-    folder.mkdir(parents=True, exist_ok=True)
     server = NatsServer(folder, config, streams=streams)
     server.start()
     try:
         yield server
     finally:
         server.kill()
-
-
-def _program() -> str:
-    found = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin:/usr/local/bin")
-    return found or lacks("nats-server is missing: `make debian` installs it")
 
 
 _SEGMENT, _HEADERS = 1400, 52

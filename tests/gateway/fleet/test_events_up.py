@@ -213,7 +213,7 @@ async def test_a_message_that_is_too_long_with_its_headers_keeps_the_line(tmp_pa
                 assert "longer than the server takes" in line.status().reason
                 await client.flush()
                 assert (await client.jetstream().stream_info(STREAM)).state.messages == 1
-        assert "maximum payload" not in (server.folder / "nats.log").read_text().lower()
+        assert "maximum payload" not in (server.folder / "nats-server.log").read_text().lower()
 
 
 async def test_gateways_of_one_stream_do_not_take_each_others_events_for_their_own(server, broker, store, tmp_path):
