@@ -18,12 +18,13 @@ from gateway.site import find_profile
 from simulation.demo.scene import CAMERA_ACCOUNT, CARDS_SENT, FieldLines
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.central.seed import plate_of
-from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.line_devices import Misbehaviour
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.plate_stream import PlateStreamFarEnd
 from simulation.far_ends.profile_wiring import ProfileWiring, relay_module
 from simulation.far_ends.pseudo_terminal import PseudoTerminal
 from simulation.far_ends.serial_devices import SerialBarrier
-from simulation.far_ends.serial_far_end import SerialFarEnd, SerialManners
+from simulation.far_ends.serial_far_end import SerialFarEnd
 from simulation.far_ends.vehicles import DrivingLane, Presents
 
 _HEARTBEAT_SECONDS = 0.5
@@ -52,51 +53,22 @@ class PlateReaderFarEnd:
         self.camera.see(plate, vehicle=f"vehicle-{next(self._vehicles)}", times=2)
 
 
-class CardReaderFarEnd:
-    """A card reader that sends a line for each card presented.
-
-    Args:
-        path: the path under which its port is opened.
-        terminator: the characters that end a line.
-        prefix: the characters that begin a line.
-    """
-
-    def __init__(self, *, path: Path, terminator: str = "\r\n", prefix: str = "") -> None:
-        self._port = PseudoTerminal(path=path)
-        self._terminator = terminator
-        self._prefix = prefix
+class CardReaderFarEnd(PseudoTerminal):
+    """A card reader on a serial port, which sends a line for each card presented."""
 
     @property
     def url(self) -> str:
         """The port as a site file names it."""
-        return f"serial:{self._port.path}"
-
-    @property
-    def is_plugged_in(self) -> bool:
-        """True while the reader is plugged in."""
-        return self._port.is_plugged_in
-
-    @property
-    def device(self) -> str | None:
-        """The port's device name while it is plugged in."""
-        return self._port.device
-
-    def plug_in(self) -> None:
-        """Connect the reader."""
-        self._port.plug_in()
-
-    def unplug(self) -> None:
-        """Pull the reader's plug."""
-        self._port.unplug()
+        return f"serial:{self.path}"
 
     def present(self, card: str) -> None:
         """Hold a card to the reader: one whole line goes out."""
-        self._port.write(f"{self._prefix}{card}{self._terminator}".encode("ascii"))
+        self.write(f"{card}\r\n".encode("ascii"))
 
     def send(self, pieces: Iterable[bytes]) -> None:
         """Send raw bytes piece by piece: noise, torn lines, missing terminators."""
         for piece in pieces:
-            self._port.write(piece)
+            self.write(piece)
 
 
 class DemoDevices:
@@ -108,7 +80,7 @@ class DemoDevices:
 
     def __init__(self, *, folder: Path) -> None:
         self._folder = folder
-        entry, exit_, south = (Barrier(closes_itself=False) for _ in range(3))
+        entry, exit_, south = (Barrier() for _ in range(3))
         self._readers = {name: CardReaderFarEnd(path=folder / f"{name}-reader") for name in ("entry", "exit")}
         self._plates = PlateReaderFarEnd(account=Account(*CAMERA_ACCOUNT), cards=CARDS_SENT)
         relay = relay_module(entry)
@@ -149,11 +121,11 @@ class DemoDevices:
                 self._bus.misbehave(2, Misbehaviour(late=0.12))
                 self._bus.misbehave(3, Misbehaviour(piece_seconds=0.004))
             else:
-                self._serial.behave(1, SerialManners(piece_seconds=0.004))
+                self._serial.misbehave(1, Misbehaviour(piece_seconds=0.004))
             await asyncio.sleep(_MISHAP_SECONDS)
             self._bus.misbehave(2)
             self._bus.misbehave(3)
-            self._serial.behave(1)
+            self._serial.misbehave(1)
 
 
 def _shipped(name: str) -> Path:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+_WARNS_AGAIN = 0.5
+
 
 class Wish(StrEnum):
     """Commands of a controller."""
@@ -58,29 +60,14 @@ class Barrier:
     """One barrier with its loops, photocell and controller.
 
     While the closing loop or the photocell is active, the controller stops a closing arm and does not begin to close.
-    With `closes_itself` it closes by itself once a vehicle has left the closing loop, or when none came.
 
     Args:
         travel_seconds: the time from closed to open.
-        closes_itself: whether it closes by itself.
-        close_delay: the seconds from the release of the closing loop until it closes by itself.
-        wait_seconds: how long it stays open when no vehicle comes onto the closing loop.
         warns_seconds: how long its lamp warns before it closes on a command. An open ends the warning.
     """
 
-    def __init__(
-        self,
-        *,
-        travel_seconds: float = 1.2,
-        closes_itself: bool = True,
-        close_delay: float = 0.5,
-        wait_seconds: float = 30.0,
-        warns_seconds: float = 0.0,
-    ) -> None:
+    def __init__(self, *, travel_seconds: float = 1.2, warns_seconds: float = 0.0) -> None:
         self._travel = travel_seconds
-        self._closes_itself = closes_itself
-        self._close_delay = close_delay
-        self._wait = wait_seconds
         self._warns = warns_seconds
         self._opening = 0.0
         self._moving = 0
@@ -99,7 +86,7 @@ class Barrier:
             return
         match wish:
             case Wish.OPEN:
-                self._close_due = now + self._travel + self._wait if self._closes_itself else None
+                self._close_due = None
                 self._moving = 1 if self._opening < 1.0 else 0
             case Wish.CLOSE:
                 if self._warns and not self._is_obstructed:
@@ -133,8 +120,6 @@ class Barrier:
     def set_closing_loop(self, *, occupied: bool, now: float) -> None:
         """Let a vehicle come to, or leave, the loop under the arm."""
         self._advance(now)
-        if self._closing_loop and not occupied and self._closes_itself:
-            self._close_due = now + self._close_delay
         if occupied:
             self._close_due = None
         self._closing_loop = occupied
@@ -143,9 +128,6 @@ class Barrier:
     def set_photocell(self, *, interrupted: bool, now: float) -> None:
         """Let something come into, or leave, the beam."""
         self._advance(now)
-        was_stopped = self._photocell and not self._moving and self._opening > 0.0 and self._close_due is None
-        if was_stopped and not interrupted and self._closes_itself:
-            self._close_due = now + self._close_delay
         self._photocell = interrupted
         self._stop_on_obstruction()
 
@@ -182,7 +164,7 @@ class Barrier:
             self._travel_until(max(due, self._at))
             self._close_due = None
             if self._is_obstructed:
-                self._close_due = now + self._close_delay
+                self._close_due = now + _WARNS_AGAIN
             else:
                 self._moving = -1 if self._opening > 0.0 else 0
         self._travel_until(now)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -17,49 +16,11 @@ from drivers.contract import ProtocolViolation
 from drivers.modbus.frames import Asked, Framing, decode_request, encode_reply
 from drivers.modbus.messages import FunctionCall, Read, Refusal, Reply, Request, Write, WriteMany, Written
 from simulation.far_ends.barrier import Wish
+from simulation.far_ends.line_devices import WELL_BEHAVED, LineDevices, Misbehaviour, deliver
 from simulation.far_ends.pseudo_terminal import PseudoTerminal
 
-MOST_COMMANDS = 10_000
 _LONGEST_REQUEST = 512
 _ILLEGAL_FUNCTION = Refusal(1)
-
-
-@dataclass(frozen=True, slots=True)
-class Misbehaviour:
-    """Faults of a unit, which may be combined.
-
-    Attributes:
-        silent: whether it obeys but never answers.
-        deaf: whether it neither obeys nor answers.
-        loses_commands: whether it ignores gate commands but answers everything else.
-        pretends: whether it acknowledges gate commands and obeys none.
-        late: the seconds until it answers; it obeys at once.
-        exception: the exception code with which it refuses everything; None for none.
-        wrong_unit: whether it answers with another address.
-        piece_seconds: the pause between the bytes of an answer; None to answer in one piece.
-        corrupt: whether it garbles the last byte of its answers.
-        noise: bytes before each answer, as of a line driver that switches on.
-        hangs_up: whether it drops the connection instead of answering.
-        hangs_up_behind: number of answers behind which it closes the connection, 1 for each; 0 for never.
-        number: the transaction number in its answers over Modbus TCP; None for the request's.
-    """
-
-    silent: bool = False
-    deaf: bool = False
-    loses_commands: bool = False
-    pretends: bool = False
-    late: float = 0.0
-    exception: int | None = None
-    wrong_unit: bool = False
-    piece_seconds: float | None = None
-    corrupt: bool = False
-    noise: bytes = b""
-    hangs_up: bool = False
-    hangs_up_behind: int = 0
-    number: int | None = None
-
-
-WELL_BEHAVED = Misbehaviour()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +66,7 @@ class _Outlet(Protocol):
     def close(self) -> None: ...
 
 
-class ModbusFarEnd:
+class ModbusFarEnd(LineDevices[Received, Received]):
     """The devices behind one line.
 
     Args:
@@ -124,28 +85,11 @@ class ModbusFarEnd:
         framing: Framing = "tcp",
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__(monotonic=monotonic)
         self._units = dict(units)
         self._framing = framing
-        self._monotonic = monotonic
-        self._misbehaviours: dict[int, Misbehaviour] = {}
         self._answers = 0
-        self._received: deque[Received] = deque(maxlen=MOST_COMMANDS)
-        self._commands: deque[Received] = deque(maxlen=MOST_COMMANDS)
         self.connections: set[_TcpCaller] = set()
-
-    @property
-    def received(self) -> tuple[Received, ...]:
-        """The last requests, oldest first."""
-        return tuple(self._received)
-
-    @property
-    def commands(self) -> tuple[Received, ...]:
-        """The last gate commands, oldest first. Polls do not push them out."""
-        return tuple(self._commands)
-
-    def misbehave(self, unit: int, how: Misbehaviour = WELL_BEHAVED) -> None:
-        """Set the faults of `unit`; without `how` it behaves well again."""
-        self._misbehaviours[unit] = how
 
     def misbehaviour(self, unit: int, wish: Wish | None, now: float) -> Misbehaviour:  # noqa: ARG002 (for far ends below)
         """Return the faults of `unit` for a request that is the command `wish`, or none."""
@@ -227,7 +171,7 @@ class ModbusFarEnd:
             frame = encode_reply(
                 self._framing, asked=asked, reply=reply, unit=asked.unit % 247 + 1 if how.wrong_unit else None
             )
-            _answer(outlet, frame, how)
+            deliver(frame, how, outlet.send)
             self._answers += 1
             if how.hangs_up_behind and self._answers % how.hangs_up_behind == 0:
                 outlet.close()
@@ -297,16 +241,3 @@ class _SerialCaller:
 
     def close(self) -> None:
         self.terminal.unplug()
-
-
-def _answer(outlet: _Outlet, frame: bytes, how: Misbehaviour) -> None:
-    if how.corrupt:
-        frame = frame[:-1] + bytes((frame[-1] ^ 0x55,))
-    frame = how.noise + frame
-    pieces = [frame] if how.piece_seconds is None else [frame[place : place + 1] for place in range(len(frame))]
-    if how.late == 0 and len(pieces) == 1:
-        outlet.send(frame)
-        return
-    loop = asyncio.get_running_loop()
-    for place, piece in enumerate(pieces):
-        loop.call_later(how.late + place * (how.piece_seconds or 0.0), outlet.send, piece)

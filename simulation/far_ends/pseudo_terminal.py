@@ -33,11 +33,6 @@ class PseudoTerminal:
         return self._path
 
     @property
-    def is_plugged_in(self) -> bool:
-        """True while the device is plugged in."""
-        return self._far is not None
-
-    @property
     def device(self) -> str | None:
         """The terminal's device name while it is plugged in."""
         return None if self._near is None else os.ttyname(self._near)

@@ -2,47 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from simulation.far_ends.line_devices import WELL_BEHAVED, LineDevices, deliver
 from simulation.far_ends.pseudo_terminal import PseudoTerminal
 
-_MOST_REQUESTS = 10_000
 _LONGEST_REQUEST = 512
-
-
-@dataclass(frozen=True, slots=True)
-class SerialManners:
-    """Faults of a device on a serial line, which may be combined.
-
-    Attributes:
-        silent: whether it obeys but never answers.
-        deaf: whether it neither obeys nor answers.
-        late: the seconds until it answers; it obeys at once.
-        piece_seconds: the pause between the bytes of an answer; None to answer in one piece.
-        corrupt: whether it garbles the middle byte of its answers.
-        twice: whether it sends each answer twice.
-        noise: the bytes before each answer.
-        refuses: whether it answers everything with a refusal, and obeys nothing.
-    """
-
-    silent: bool = False
-    deaf: bool = False
-    late: float = 0.0
-    piece_seconds: float | None = None
-    corrupt: bool = False
-    twice: bool = False
-    noise: bytes = b""
-    refuses: bool = False
-
-
-WELL_MANNERED = SerialManners()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +42,7 @@ class SerialDevice(Protocol):
         ...
 
 
-class SerialFarEnd:
+class SerialFarEnd(LineDevices[ReceivedRequest, str]):
     """The devices behind one serial port.
 
     Args:
@@ -81,11 +51,8 @@ class SerialFarEnd:
     """
 
     def __init__(self, *, devices: Mapping[int, SerialDevice], monotonic: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(monotonic=monotonic)
         self._devices = dict(devices)
-        self._monotonic = monotonic
-        self._manners: dict[int, SerialManners] = {}
-        self._received: deque[ReceivedRequest] = deque(maxlen=_MOST_REQUESTS)
-        self._commands: deque[str] = deque(maxlen=_MOST_REQUESTS)
         self._buffer = bytearray()
         self._terminal: PseudoTerminal | None = None
         self._requests = {
@@ -93,20 +60,6 @@ class SerialFarEnd:
             for unit, device in self._devices.items()
             for frame, what in device.requests(unit=unit).items()
         }
-
-    @property
-    def received(self) -> tuple[ReceivedRequest, ...]:
-        """The last requests, oldest first."""
-        return tuple(self._received)
-
-    @property
-    def commands(self) -> tuple[str, ...]:
-        """The names of the last commands and releases, oldest first. Polls do not push them out."""
-        return tuple(self._commands)
-
-    def behave(self, unit: int, manners: SerialManners = WELL_MANNERED) -> None:
-        """Set how `unit` behaves; without `manners` it behaves well again."""
-        self._manners[unit] = manners
 
     def say(self, data: bytes) -> None:
         """Send bytes that no request asked for."""
@@ -138,26 +91,13 @@ class SerialFarEnd:
             self._hear(*self._requests[frame])
 
     def _hear(self, unit: int, what: str) -> None:
-        manners = self._manners.get(unit, WELL_MANNERED)
+        how = self._misbehaviours.get(unit, WELL_BEHAVED)
         now = self._monotonic()
         self._received.append(ReceivedRequest(unit, what, now))
         if "commands." in what:
             self._commands.append(what.removeprefix("commands."))
-        if manners.deaf:
+        if how.deaf:
             return
-        answer = self._devices[unit].answer(what, unit=unit, refuses=manners.refuses, now=now)
-        if answer and not manners.silent:
-            self._answer(answer, manners)
-
-    def _answer(self, answer: bytes, manners: SerialManners) -> None:
-        if manners.corrupt:
-            middle = len(answer) // 2
-            answer = answer[:middle] + bytes((answer[middle] ^ 0x2A,)) + answer[middle + 1 :]
-        sent = manners.noise + answer * (2 if manners.twice else 1)
-        if manners.piece_seconds is None and not manners.late:
-            self.say(sent)
-            return
-        pieces = [sent] if manners.piece_seconds is None else [sent[place : place + 1] for place in range(len(sent))]
-        loop = asyncio.get_running_loop()
-        for place, piece in enumerate(pieces):
-            loop.call_later(manners.late + place * (manners.piece_seconds or 0.0), self.say, piece)
+        answer = self._devices[unit].answer(what, unit=unit, refuses=how.exception is not None, now=now)
+        if answer and not how.silent:
+            deliver(answer, how, self.say)

@@ -34,7 +34,8 @@ from drivers.modbus.unit_requests import ModbusRequests
 from drivers.profile_file import SHIPPED_PROFILES
 from gateway.domain.commands import GateAction
 from simulation.far_ends.barrier import Barrier, BarrierState, Wish
-from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.line_devices import Misbehaviour
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import ProfileWiring, relay_module
 from simulation.virtual_site import observations as seen
 from simulation.virtual_site.lane_field import POINTS, POSITION, SETTLE, LaneField

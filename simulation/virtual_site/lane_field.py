@@ -88,7 +88,7 @@ class WatchedBarrier(Barrier):
     """The demo's barrier with watchers of its changes, and with the instant since which each point is occupied."""
 
     def __init__(self, *, travel_seconds: float) -> None:
-        super().__init__(travel_seconds=travel_seconds, closes_itself=False)
+        super().__init__(travel_seconds=travel_seconds)
         self.watchers: dict[int, Callable[[], None]] = {}
         self.occupied_since: dict[str, float] = {}
         self.touched_at = _NEVER

@@ -83,7 +83,7 @@ class FieldLane:
     def __init__(self, number: int, *, reader: Path) -> None:
         self.number = number
         self.reader = CardReaderFarEnd(path=reader)
-        self.barrier = Barrier(travel_seconds=0.05, closes_itself=False)
+        self.barrier = Barrier(travel_seconds=0.05)
         self.far_end = ModbusFarEnd(units={1: relay_module(self.barrier)})
 
     async def passage(self) -> float | None:

@@ -38,7 +38,7 @@ Note = dict[str, Any]
 @pytest.mark.benchmark
 @pytest.mark.timeout(600)
 async def test_card_path(tmp_path):
-    barriers = {unit: Barrier(travel_seconds=0.05, closes_itself=False) for unit in (1, 2)}
+    barriers = {unit: Barrier(travel_seconds=0.05) for unit in (1, 2)}
     far_end = ModbusFarEnd(units={unit: relay_module(barrier) for unit, barrier in barriers.items()})
     notes = tmp_path / "notes"
     async with AsyncExitStack() as stack:

@@ -60,7 +60,7 @@ while True:
 @pytest.mark.benchmark
 @pytest.mark.timeout(600)
 async def test_card_to_open(tmp_path):
-    barriers = {unit: Barrier(travel_seconds=0.05, closes_itself=False) for unit in (1, 2, 3)}
+    barriers = {unit: Barrier(travel_seconds=0.05) for unit in (1, 2, 3)}
     far_end = ModbusFarEnd(units={unit: relay_module(barrier) for unit, barrier in barriers.items()})
     async with AsyncExitStack() as stack:
         modbus = await stack.enter_async_context(far_end.tcp())

@@ -19,7 +19,8 @@ from drivers.link import LinkSpec
 from drivers.modbus.messages import Read, Table, Write
 from drivers.modbus.unit_requests import ModbusRequests
 from simulation.far_ends.barrier import Barrier
-from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.line_devices import Misbehaviour
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import relay_module
 
 UNITS = range(1, 9)
@@ -51,7 +52,7 @@ async def test_dead_units(tmp_path):
 
 
 async def measure(path, *, dead) -> tuple[list[float], list[float]]:
-    far_end = ModbusFarEnd(units={u: relay_module(Barrier(closes_itself=False)) for u in UNITS}, framing="rtu")
+    far_end = ModbusFarEnd(units={u: relay_module(Barrier()) for u in UNITS}, framing="rtu")
     for unit in UNITS:
         far_end.misbehave(unit, Misbehaviour(deaf=True) if unit in dead else Misbehaviour(late=ANSWER_SECONDS))
     polls: list[float] = []

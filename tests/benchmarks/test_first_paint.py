@@ -100,7 +100,7 @@ async def start_bare(stack: AsyncExitStack) -> str:
 
 async def start_site(stack: AsyncExitStack, folder: Path) -> str:
     """Start a gateway with all its devices; return its address once every device answers."""
-    units = {unit: relay_module(Barrier(travel_seconds=1, closes_itself=False)) for unit in range(1, LANES + 1)}
+    units = {unit: relay_module(Barrier(travel_seconds=1)) for unit in range(1, LANES + 1)}
     ports = [
         await stack.enter_async_context(
             ModbusFarEnd(units={unit: wiring for unit, wiring in units.items() if unit % LINES == line}).tcp()

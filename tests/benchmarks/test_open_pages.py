@@ -43,7 +43,7 @@ PROGRAM = Path(__file__).with_name("open_pages.py")
 @pytest.mark.benchmark
 @pytest.mark.timeout(600)
 async def test_card_to_open_with_fifty_open_pages(tmp_path):
-    barriers = {unit: Barrier(travel_seconds=0.05, closes_itself=False) for unit in (1, 2)}
+    barriers = {unit: Barrier(travel_seconds=0.05) for unit in (1, 2)}
     far_end = ModbusFarEnd(units={unit: relay_module(barrier) for unit, barrier in barriers.items()})
     async with AsyncExitStack() as stack:
         modbus = await stack.enter_async_context(far_end.tcp())

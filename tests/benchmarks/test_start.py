@@ -152,7 +152,7 @@ def signs_in(port: int) -> bool:
 @asynccontextmanager
 async def field() -> AsyncIterator[int]:
     """Barriers with their relays and inputs on one Modbus line; gives its port."""
-    units = {unit: relay_module(Barrier(travel_seconds=0.05, closes_itself=False)) for unit in range(1, LANES + 1)}
+    units = {unit: relay_module(Barrier(travel_seconds=0.05)) for unit in range(1, LANES + 1)}
     async with ModbusFarEnd(units=units).tcp() as port:
         yield port
 

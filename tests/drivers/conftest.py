@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 
 import at_work
 import pytest
 
-from drivers.contract import Report
+from drivers.contract import GateMoved, GatePosition, Report
 from drivers.modbus.profile import GateProfile, load_profile
 
 PROFILES = Path(__file__).parents[2] / "drivers" / "profiles"
@@ -28,6 +29,10 @@ class Listener:
 
     def of(self, kind: type) -> list:
         return [report for report in self.reports if isinstance(report, kind)]
+
+    def positions(self) -> list[GatePosition]:
+        """The positions of the gate, each time that it changed."""
+        return [position for position, _ in groupby(moved.position for moved in self.of(GateMoved))]
 
     async def hears(self, condition: Callable[[], object], within: float) -> None:
         """Wait for reports that make it true. Raises TimeoutError."""

@@ -24,20 +24,16 @@ from pathlib import Path
 from typing import Protocol
 
 from cut_lines import HoldingConverter, HoldingPort, NoNamespacesError, cut_network
+from lanes_at_work import lanes_at_work
 
 from drivers.bus.wire import Direction
 from drivers.modbus.frames import decode_request
 from drivers.modbus.messages import Write
-from gateway.app.devices import Field, build_field
-from gateway.app.running_field import RunningField
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused
 from gateway.domain.events import EventKind
 from gateway.lanes import Lanes
-from gateway.runtime.clock import SystemClock
-from gateway.runtime.supervision import Progress, Supervisor
-from gateway.site import Secrets, Site
-from gateway.store import Store
+from gateway.site import Site
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import ModbusFarEnd, Received
 from simulation.far_ends.profile_wiring import relay_module
@@ -149,7 +145,8 @@ async def run_cuts(*, lengths: dict[str, list[float]], rng: random.Random, folde
     """Cut each line for these seconds, one after the other; the lines go side by side."""
     async with AsyncExitStack() as stack:
         lines = [await stack.enter_async_context(_line(name, folder)) for name in lengths]
-        lanes, store = await stack.enter_async_context(_gateway(lines, folder))
+        traces = {line.name: line.trace for line in lines}
+        lanes, store = await stack.enter_async_context(lanes_at_work(folder, _site(lines), traces=traces))
         async with asyncio.TaskGroup() as group:
             for line in lines:
                 group.create_task(_rounds(line, lanes, lengths[line.name], random.Random(rng.random())))
@@ -174,7 +171,7 @@ async def run_cuts(*, lengths: dict[str, list[float]], rng: random.Random, folde
 
 @asynccontextmanager
 async def _line(name: str, folder: Path) -> AsyncIterator[CutLine]:
-    barrier = Barrier(closes_itself=False)
+    barrier = Barrier()
     framing = "tcp" if name == "tcp" else "rtu"
     far_end = ModbusFarEnd(units={1: relay_module(barrier)}, framing=framing)
     make = partial(CutLine, name, 101 + LINES.index(name), far_end, barrier)
@@ -226,40 +223,6 @@ def _site(lines: list[CutLine]) -> Site:
             ],
         }
     )
-
-
-@asynccontextmanager
-async def _gateway(lines: list[CutLine], folder: Path) -> AsyncIterator[tuple[Lanes, Store]]:
-    """The lanes of these lines, alive."""
-    site, clock = _site(lines), SystemClock()
-    devices: Field = build_field(
-        site, site_path=folder / "site.toml", clock=clock, secrets=Secrets(folder=folder, environ={})
-    )
-    for line in lines:
-        devices.buses[line.name].wire.trace = line.trace
-    store = Store(folder=folder, site_name="Cut", sends=False)
-    await store.open()
-    try:
-        async with Supervisor(clock=clock) as lasting:
-            lasting.keep("store", store.run)
-            lanes = Lanes(
-                site=site,
-                field=devices,
-                store=store,
-                clock=clock,
-                progress=Progress(clock=clock),
-                boot="cut",
-            )
-            lasting.keep("recorder", lanes.recorder.run)
-            async with Supervisor(clock=clock) as shared:
-                field = RunningField(field=devices, progress=Progress(clock=clock))
-                field.start_lines(shared)
-                async with Supervisor(clock=clock) as working:
-                    lanes.start(working)
-                    field.start(working, reports=lanes.report)
-                    yield lanes, store
-    finally:
-        await store.close()
 
 
 async def _rounds(line: CutLine, lanes: Lanes, lengths: list[float], rng: random.Random) -> None:

@@ -5,25 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 
+from lanes_at_work import lanes_at_work
 from waiting import until
 
 from drivers.contract import CardPresented, GatePosition, PointState
 from drivers.modbus.profile import load_profile, load_unit_profile
 from drivers.profile_file import SHIPPED_PROFILES
-from gateway.app.devices import build_field
-from gateway.app.running_field import RunningField
 from gateway.domain.credentials import Card
 from gateway.domain.events import EventKind
 from gateway.lanes import Lanes
 from gateway.lanes.snapshots import LaneSnapshot
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.supervision import Progress, Supervisor
-from gateway.site import Secrets, Site
+from gateway.site import Site
 from gateway.store import Store
-from gateway.store.cards.cards import CardRecord
 from gateway.store.events.passages import RecordedPassage
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
@@ -166,7 +162,7 @@ class FarEndLane:
 @asynccontextmanager
 async def a_barrier(*, warns_seconds: float = 0.0) -> AsyncIterator[tuple[Barrier, ModbusFarEnd, int]]:
     """A barrier with limit switches behind a relay module that listens on a port."""
-    barrier = Barrier(travel_seconds=0.1, closes_itself=False, warns_seconds=warns_seconds)
+    barrier = Barrier(travel_seconds=0.1, warns_seconds=warns_seconds)
     units = {1: ProfileWiring(profile=_PROFILE, barrier=barrier), 2: ProfileWiring(profile=_INPUTS, barrier=barrier)}
     far_end = ModbusFarEnd(units=units)
     async with far_end.tcp() as port:
@@ -187,34 +183,5 @@ async def alive(
     """The lanes of the site with their store and drivers, from start to stop."""
     clock = clock or SystemClock()
     site = site_of(port, lane=lane or {}, **sections)
-    secrets = Secrets(folder=folder, environ={})
-    field = build_field(site, site_path=folder / "site.toml", clock=clock, secrets=secrets)
-    store = Store(folder=folder, site_name="North", sends=False)
-    await store.open()
-    try:
-        async with Supervisor(clock=clock) as lasting:
-            lasting.keep("store", store.run)
-            if cards:
-                await store.cards.apply(put=[CardRecord(card, "{}") for card in cards], now=0)
-            lanes = Lanes(
-                site=site,
-                field=field,
-                store=store,
-                clock=clock,
-                progress=Progress(clock=clock),
-                boot=f"{time.monotonic_ns():x}",
-            )
-            lasting.keep("recorder", lanes.recorder.run)
-            await lanes.areas.recall()
-            await lanes.resume()
-            async with Supervisor(clock=clock) as lines:
-                RunningField(field=field, progress=Progress(clock=clock)).start_lines(lines)
-                async with Supervisor(clock=clock) as working:
-                    lanes.start(working)
-                    for driver in field.drivers:
-                        if driver.device_id in {GATE, INPUTS}:
-                            working.keep(f"device-{driver.device_id}", partial(driver.run, lanes.report))
-                    yield FarEndLane(lanes=lanes, store=store, barrier=barrier, clock=clock)
-            assert await lanes.recorder.drained(within=_WITHIN)
-    finally:
-        await store.close()
+    async with lanes_at_work(folder, site, clock=clock, cards=cards, devices={GATE, INPUTS}) as (lanes, store):
+        yield FarEndLane(lanes=lanes, store=store, barrier=barrier, clock=clock)

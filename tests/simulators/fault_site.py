@@ -32,7 +32,8 @@ from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.central.accounts import CentralAccount
 from simulation.far_ends.central.seed import seed_site
 from simulation.far_ends.central.service import Central
-from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.line_devices import Misbehaviour
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import ProfileWiring
 from simulation.far_ends.pseudo_terminal import PseudoTerminal
 
@@ -77,7 +78,7 @@ class FarLane:
         """`index` gives the ids of its devices."""
         self.name = name
         self.gate, self.inputs = 100 + 10 * index, 101 + 10 * index
-        self.barrier = Barrier(travel_seconds=_TRAVEL_SECONDS, closes_itself=False)
+        self.barrier = Barrier(travel_seconds=_TRAVEL_SECONDS)
         self.module = ProfileWiring(profile=_INPUTS_PROFILE, barrier=self.barrier)
         self.wiring = ProfileWiring(profile=_GATE_PROFILE, barrier=self.barrier)
         self.controller = ModbusFarEnd(units={1: self.wiring})

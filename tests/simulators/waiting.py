@@ -53,6 +53,11 @@ def _stalled() -> float:
     return 0.0
 
 
+def soon(seconds: float = 2.0) -> float:
+    """Return the deadline of a command that a device answers at once."""
+    return time.monotonic() + seconds
+
+
 async def until(condition: Callable[[], Answer | Awaitable[Answer]], *, within: float = GENEROUS) -> Answer:
     """Wait until the condition, plain or asynchronous, holds; return its answer. Fail the test if it never does."""
     clock = asyncio.get_running_loop().time

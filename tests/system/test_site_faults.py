@@ -19,7 +19,7 @@ from waiting import until
 from gateway.domain.problems import ProblemKind as K
 from gateway.problems.problem import Part
 from simulation.far_ends.central.faults import ErrorKind, Faults
-from simulation.far_ends.modbus_far_end import Misbehaviour
+from simulation.far_ends.line_devices import Misbehaviour
 
 pytestmark = [
     pytest.mark.long("dozens of faults at a running site, in real time-outs"),

@@ -32,7 +32,7 @@ SPEC = LinkSpec("tcp://127.0.0.1:1", baud=115_200)
 
 class Modbus:
     def __init__(self):
-        self.barrier = Barrier(closes_itself=False)
+        self.barrier = Barrier()
         self.wiring = relay_module(self.barrier)
 
     def answers(self, data):
@@ -51,7 +51,7 @@ class Modbus:
 
 class Serial:
     def __init__(self):
-        self.barrier = Barrier(closes_itself=False)
+        self.barrier = Barrier()
         self.device = SerialBarrier(profile=LINE_BARRIER, barrier=self.barrier)
 
     def answers(self, data):

@@ -26,7 +26,7 @@ class TestHikvisionBarrier(Conformance):
 
     @asynccontextmanager
     async def far_end(self, folder):
-        self.far = HikvisionBarrierFarEnd(barrier=Barrier(closes_itself=False), account=ACCOUNT)
+        self.far = HikvisionBarrierFarEnd(barrier=Barrier(), account=ACCOUNT)
         async with self.far.serve() as port:
             yield LinkSpec(f"tcp://127.0.0.1:{port}")
 

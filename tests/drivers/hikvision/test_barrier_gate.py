@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 from free_ports import free_port
+from waiting import soon
 
 from drivers.contract import (
-    DeadlinePassed,
     DeviceConnected,
     DeviceFault,
     DeviceLost,
@@ -27,10 +27,6 @@ from simulation.far_ends.hikvision_barrier import HikvisionBarrierFarEnd
 
 PASSWORD = "correct-horse-battery"
 ACCOUNT = Account("gateway", PASSWORD)
-
-
-def soon(seconds=2.0):
-    return time.monotonic() + seconds
 
 
 def nothing():
@@ -53,7 +49,7 @@ class Field:
 def field(running, listener):
     @asynccontextmanager
     async def make(*, opened=False):
-        barrier = Barrier(travel_seconds=0.2, closes_itself=False)
+        barrier = Barrier(travel_seconds=0.2)
         if opened:
             barrier.force(opening=1.0, now=time.monotonic())
         far_end = HikvisionBarrierFarEnd(barrier=barrier, account=ACCOUNT)
@@ -69,18 +65,13 @@ def field(running, listener):
     return make
 
 
-def positions(listener):
-    seen = [moved.position for moved in listener.of(GateMoved)]
-    return [position for place, position in enumerate(seen) if place == 0 or seen[place - 1] is not position]
-
-
 async def test_opens_and_closes_and_says_where_it_stands(field, listener):
     async with field() as site:
-        assert positions(listener) == [GatePosition.CLOSED]
+        assert listener.positions() == [GatePosition.CLOSED]
         await site.gate.open(deadline=soon())
-        await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
+        await listener.until(lambda: listener.positions()[-1] is GatePosition.OPEN)
         await site.gate.close(deadline=soon(), forbidden=nothing)
-        await listener.until(lambda: positions(listener)[-1] is GatePosition.CLOSED)
+        await listener.until(lambda: listener.positions()[-1] is GatePosition.CLOSED)
     assert site.far_end.obeyed == [Control.OPEN, Control.CLOSE]
     assert len(listener.of(DeviceConnected)) == 1
 
@@ -96,7 +87,7 @@ async def test_position_is_told_again_while_nothing_changes(field, listener):
 async def test_arm_between_its_limits_is_of_unknown_position(field, listener):
     async with field() as site:
         site.barrier.force(opening=0.5, now=time.monotonic())
-        await listener.until(lambda: positions(listener)[-1] is GatePosition.UNKNOWN)
+        await listener.until(lambda: listener.positions()[-1] is GatePosition.UNKNOWN)
 
 
 async def test_locked_barrier_acknowledges_and_is_not_said_to_move(field, listener):
@@ -104,10 +95,10 @@ async def test_locked_barrier_acknowledges_and_is_not_said_to_move(field, listen
         await site.gate.lock(deadline=soon())
         await site.gate.open(deadline=soon())
         await listener.until(lambda: len(listener.of(GateMoved)) >= 2)
-        assert set(positions(listener)) == {GatePosition.CLOSED}
+        assert set(listener.positions()) == {GatePosition.CLOSED}
         await site.gate.unlock(deadline=soon())
         await site.gate.open(deadline=soon())
-        await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
+        await listener.until(lambda: listener.positions()[-1] is GatePosition.OPEN)
 
 
 async def test_line_that_breaks_after_the_command_is_not_commanded_again(field):
@@ -163,13 +154,6 @@ async def test_stop_is_refused(field):
     async with field() as site:
         with pytest.raises(DeviceFault, match="stop"):
             await site.gate.stop(deadline=soon())
-
-
-async def test_deadline_that_passed_sends_nothing(field):
-    async with field() as site:
-        with pytest.raises(DeadlinePassed):
-            await site.gate.open(deadline=time.monotonic() - 0.1)
-        assert site.far_end.obeyed == []
 
 
 async def test_barrier_that_falls_silent_is_lost_within_its_budget(field, listener):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from contextlib import asynccontextmanager
 from itertools import pairwise
 
 import pytest
-from waiting import until
+from waiting import soon, until
 
 from drivers.bus.bus import Bus
 from drivers.contract import (
@@ -28,12 +27,9 @@ from drivers.modbus.gate import ModbusGate
 from drivers.modbus.messages import Read, Table
 from drivers.modbus.unit_requests import ModbusRequests
 from simulation.far_ends.barrier import Barrier, Wish
-from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.line_devices import Misbehaviour
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import relay_module
-
-
-def soon() -> float:
-    return time.monotonic() + 5.0
 
 
 @pytest.fixture
@@ -42,7 +38,7 @@ def gate(running, listener, relay_profile):
 
     @asynccontextmanager
     async def make(how, *, framing="tcp", profile=quick, **settings):
-        barrier = Barrier(travel_seconds=0.2, closes_itself=False)
+        barrier = Barrier(travel_seconds=0.2)
         far_end = ModbusFarEnd(units={1: relay_module(barrier)}, framing=framing)
         far_end.misbehave(1, how)
         async with contextlib.AsyncExitStack() as stack:
@@ -62,9 +58,9 @@ def position(listener):
 
 async def opens_and_closes(listener, gate):
     await listener.until(lambda: position(listener) is GatePosition.CLOSED)
-    await gate.open(deadline=soon())
+    await gate.open(deadline=soon(5.0))
     await listener.until(lambda: position(listener) is GatePosition.OPEN)
-    await gate.close(deadline=soon(), forbidden=lambda: "")
+    await gate.close(deadline=soon(5.0), forbidden=lambda: "")
     await listener.until(lambda: position(listener) is GatePosition.CLOSED)
 
 
@@ -84,7 +80,7 @@ async def test_a_device_that_hangs_up_after_a_few_answers_works_and_loses_no_poi
 
 
 async def test_a_device_that_hangs_up_after_each_answer_and_goes_is_lost(running, listener, relay_profile):
-    far_end = ModbusFarEnd(units={1: relay_module(Barrier(travel_seconds=0.2, closes_itself=False))})
+    far_end = ModbusFarEnd(units={1: relay_module(Barrier(travel_seconds=0.2))})
     far_end.misbehave(1, Misbehaviour(hangs_up_behind=1))
     async with contextlib.AsyncExitStack() as stack:
         async with far_end.tcp() as port:
@@ -97,7 +93,7 @@ async def test_a_device_that_hangs_up_after_each_answer_and_goes_is_lost(running
         unknown = {one.point for one in listener.of(PointChanged) if one.state is PointState.UNKNOWN}
         assert "closing_loop" in unknown, "each point is unknown as soon as the line does not open"
         with pytest.raises(LineDown):
-            await it.close(deadline=soon(), forbidden=lambda: "")
+            await it.close(deadline=soon(5.0), forbidden=lambda: "")
         connected = len(listener.of(DeviceConnected))
         async with far_end.tcp(port=port):
             polls = len(far_end.received)
@@ -106,7 +102,7 @@ async def test_a_device_that_hangs_up_after_each_answer_and_goes_is_lost(running
 
 
 async def test_a_line_that_ends_between_two_connections_refuses_whoever_waits_and_comes_later():
-    far_end = ModbusFarEnd(units={1: relay_module(Barrier(travel_seconds=0.2, closes_itself=False))})
+    far_end = ModbusFarEnd(units={1: relay_module(Barrier(travel_seconds=0.2))})
     far_end.misbehave(1, Misbehaviour(hangs_up_behind=1))
     async with far_end.tcp() as port, asyncio.TaskGroup() as group:
         bus = Bus(name="yard", spec=LinkSpec(f"tcp://127.0.0.1:{port}"))
@@ -114,13 +110,13 @@ async def test_a_line_that_ends_between_two_connections_refuses_whoever_waits_an
 
         async def is_refused() -> None:
             with pytest.raises(LineDown):
-                await unit.read(Read(Table.COIL, 0, 1), deadline=soon())
+                await unit.read(Read(Table.COIL, 0, 1), deadline=soon(5.0))
 
         running = group.create_task(bus.run())
         await until(lambda: bus.down_reason is None)
         while len(far_end.received) < 6:  # the first ones may be cut off
             with contextlib.suppress(DriverError):
-                await unit.read(Read(Table.COIL, 0, 1), deadline=soon())
+                await unit.read(Read(Table.COIL, 0, 1), deadline=soon(5.0))
             await asyncio.sleep(0)
         group.create_task(is_refused())
         await asyncio.sleep(0)  # it waits for a connection
@@ -143,7 +139,7 @@ async def test_a_device_that_hangs_up_now_and_then_has_one_connection_for_all_re
         polls = len(far_end.received)
         await until(lambda: len(far_end.received) > polls + 10)
         assert far_end.connections == {kept}
-        await it.stop(deadline=soon())
+        await it.stop(deadline=soon(5.0))
     assert listener.of(DeviceLost) == []
 
 
@@ -169,7 +165,7 @@ async def test_each_request_waits_for_the_pause_that_the_device_needs(gate, list
     settings = {} if of_profile else {"pause": pause}
     async with gate(Misbehaviour(), profile=profile, **settings) as (far_end, _, it):
         await listener.until(lambda: position(listener) is GatePosition.CLOSED)
-        await it.open(deadline=soon())
+        await it.open(deadline=soon(5.0))
         await until(lambda: len(far_end.received) > 12)
         apart = [later.at - one.at for one, later in pairwise(far_end.received)]
         assert min(apart) >= pause - 0.005

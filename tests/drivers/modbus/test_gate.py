@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 from descriptors import open_files
 from pyModbusTCP.server import DataBank, ModbusServer
-from waiting import until
+from waiting import soon, until
 
 from drivers.bus.bus import Bus
 from drivers.contract import (
@@ -35,14 +35,11 @@ from drivers.modbus.messages import Read, Refusal, Table, Write
 from drivers.modbus.profile import PulseBy, load_profile
 from drivers.modbus.unit_requests import ModbusRequests
 from simulation.far_ends.barrier import Barrier, Wish
-from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.line_devices import Misbehaviour
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import ProfileWiring, relay_module
 
 LINES = ["tcp", "rtu over tcp", "rtu over a serial port"]
-
-
-def soon() -> float:
-    return time.monotonic() + 2.0
 
 
 class Field:
@@ -63,7 +60,7 @@ class Field:
 def field(tmp_path, running, listener, relay_profile):
     @asynccontextmanager
     async def make(line="tcp", *, profile=relay_profile, wiring=relay_module, travel=0.3, unit=1, how=None):
-        barrier = Barrier(travel_seconds=travel, closes_itself=False)
+        barrier = Barrier(travel_seconds=travel)
         framing = "tcp" if line == "tcp" else "rtu"
         far_end = ModbusFarEnd(units={unit: wiring(barrier=barrier)}, framing=framing)
         if how is not None:
@@ -84,26 +81,21 @@ def field(tmp_path, running, listener, relay_profile):
     return make
 
 
-def positions(listener):
-    told = [report.position for report in listener.of(GateMoved)]
-    return [position for place, position in enumerate(told) if place == 0 or told[place - 1] != position]
-
-
 @pytest.mark.parametrize("line", LINES)
 async def test_opens_stops_and_closes_on_every_kind_of_line(field, listener, line):
     async with field(line, travel=0.8) as it:
-        await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
+        await listener.until(lambda: listener.positions() == [GatePosition.CLOSED])
         await it.gate.open(deadline=soon())
-        await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
+        await listener.until(lambda: listener.positions()[-1] is GatePosition.OPEN)
         await it.gate.close(deadline=soon(), forbidden=lambda: "")
-        await listener.until(lambda: positions(listener)[-1] is GatePosition.CLOSING)
+        await listener.until(lambda: listener.positions()[-1] is GatePosition.CLOSING)
         await until(lambda: it.barrier.state(now=time.monotonic()).opening < 0.6)
         await it.gate.stop(deadline=soon())
-        await listener.until(lambda: positions(listener)[-1] is GatePosition.STOPPED)
+        await listener.until(lambda: listener.positions()[-1] is GatePosition.STOPPED)
         await it.gate.open(deadline=soon())
-        await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
+        await listener.until(lambda: listener.positions()[-1] is GatePosition.OPEN)
         assert it.wishes() == [Wish.OPEN, Wish.CLOSE, Wish.STOP, Wish.OPEN]
-    assert positions(listener) == [
+    assert listener.positions() == [
         GatePosition.CLOSED,
         GatePosition.OPENING,
         GatePosition.OPEN,
@@ -119,11 +111,11 @@ async def test_opens_stops_and_closes_on_every_kind_of_line(field, listener, lin
 async def test_a_came_barrier_tells_its_own_position(field, listener, came_profile):
     wiring = partial(ProfileWiring, profile=came_profile)
     async with field("rtu over a serial port", profile=came_profile, wiring=wiring) as it:
-        await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
+        await listener.until(lambda: listener.positions() == [GatePosition.CLOSED])
         await it.gate.open(deadline=soon())
-        await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
+        await listener.until(lambda: listener.positions()[-1] is GatePosition.OPEN)
         await it.gate.close(deadline=soon(), forbidden=lambda: "")
-        await listener.until(lambda: positions(listener)[-1] is GatePosition.CLOSED)
+        await listener.until(lambda: listener.positions()[-1] is GatePosition.CLOSED)
         assert it.wishes() == [Wish.OPEN, Wish.CLOSE]
 
 
@@ -147,15 +139,6 @@ async def test_what_does_not_change_is_refreshed(field, listener):
         await listener.until(lambda: len(listener.of(GateMoved)) >= 3)
     moments = [report.at for report in listener.of(GateMoved)]
     assert all(later - earlier < 2.0 for earlier, later in itertools.pairwise(moments))
-
-
-@pytest.mark.parametrize("line", ["tcp", "rtu over a serial port"])
-async def test_answers_may_come_one_byte_at_a_time(field, listener, line):
-    async with field(line, how=Misbehaviour(piece_seconds=0.002)) as it:
-        await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
-        await it.gate.open(deadline=soon())
-        await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
-        assert not listener.of(DeviceLost)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +265,7 @@ async def test_a_step_that_a_busy_device_has_not_taken_is_sent_again(field, list
     commands = relay_profile.commands.model_copy(update={"open": step})
     profile = relay_profile.model_copy(update={"commands": commands})
     async with field(profile=profile, wiring=busy) as it:
-        await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
+        await listener.until(lambda: listener.positions() == [GatePosition.CLOSED])
         await it.gate.open(deadline=soon())
         assert it.wishes() == 3 * [Wish.OPEN]
 
@@ -305,7 +288,7 @@ async def test_a_command_without_an_answer_is_sent_once(field, listener, line):
         with pytest.raises(LinkError, match="did not answer"):
             await it.gate.open(deadline=soon())
         it.far_end.misbehave(1)
-        await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
+        await listener.until(lambda: listener.positions()[-1] is GatePosition.OPEN)
         assert it.wishes() == [Wish.OPEN]
 
 
@@ -328,26 +311,6 @@ async def test_a_command_that_is_forbidden_while_it_waits_for_the_line_is_never_
         assert it.wishes() == []
 
 
-async def test_a_late_deadline_is_refused_and_nothing_sent(field, listener):
-    async with field() as it:
-        await listener.until(lambda: listener.of(DeviceConnected))
-        with pytest.raises(DeadlinePassed):
-            await it.gate.open(deadline=time.monotonic() - 0.001)
-        assert it.wishes() == []
-
-
-async def test_a_dropped_connection_comes_back_and_no_command_is_kept(field, listener):
-    async with field() as it:
-        await listener.until(lambda: listener.of(DeviceConnected))
-        it.far_end.misbehave(1, Misbehaviour(hangs_up=True))
-        with pytest.raises(LinkError):
-            await it.gate.open(deadline=soon())
-        await listener.until(lambda: listener.of(DeviceLost))
-        it.far_end.misbehave(1, Misbehaviour())
-        await listener.until(lambda: len(listener.of(DeviceConnected)) == 2)
-        assert it.wishes().count(Wish.OPEN) <= 1
-
-
 async def test_a_serial_port_pulled_out_and_put_back(field, listener):
     async with field("rtu over a serial port") as it:
         await listener.until(lambda: listener.of(DeviceConnected))
@@ -365,7 +328,7 @@ async def test_a_serial_port_pulled_out_and_put_back(field, listener):
 
 
 async def test_a_stop_goes_out_beside_dead_units(tmp_path, running, listener, relay_profile):
-    barrier = Barrier(travel_seconds=5, closes_itself=False)
+    barrier = Barrier(travel_seconds=5)
     far_end = ModbusFarEnd(units={1: relay_module(barrier)}, framing="rtu")
     async with far_end.serial(path=tmp_path / "bus") as terminal:
         bus = Bus(name="gates", spec=LinkSpec(f"serial:{terminal.path}", baud=38_400))
@@ -573,13 +536,13 @@ async def test_against_pymodbustcps_server(running, listener, relay_profile):
         bus = Bus(name="gates", spec=LinkSpec(f"tcp://127.0.0.1:{port}"))
         gate = ModbusGate(device_id=101, bus=bus, profile=relay_profile, unit=1, framing="tcp")
         async with running(bus.run(), gate.run(listener)):
-            await listener.until(lambda: positions(listener) == [GatePosition.CLOSED])
+            await listener.until(lambda: listener.positions() == [GatePosition.CLOSED])
             await gate.open(deadline=soon())
             assert bank.get_coils(0, 3) == [True, False, False]
             bank.set_discrete_inputs(0, [False, False, True])
-            await listener.until(lambda: positions(listener)[-1] is GatePosition.OPENING)
+            await listener.until(lambda: listener.positions()[-1] is GatePosition.OPENING)
             bank.set_discrete_inputs(0, [False, True, True])
-            await listener.until(lambda: positions(listener)[-1] is GatePosition.OPEN)
+            await listener.until(lambda: listener.positions()[-1] is GatePosition.OPEN)
     finally:
         server.stop()
 

@@ -31,7 +31,7 @@ class _ModbusGate(Conformance):
 
     @asynccontextmanager
     async def far_end(self, folder):
-        self.barrier, self.occupied = Barrier(closes_itself=False), False
+        self.barrier, self.occupied = Barrier(), False
         units = {1: relay_module(self.barrier)}
         self.far = ModbusFarEnd(units=units, framing=self.framing)
         async with self.far.tcp() as port:

@@ -11,6 +11,7 @@ import pytest
 from lacks import lacks
 from pymodbus.server import ModbusSerialServer
 from pymodbus.simulator import DataType, SimData, SimDevice
+from waiting import soon
 
 from drivers.bus.bus import Bus
 from drivers.contract import DeviceConnected, DeviceLost, GateMoved, GatePosition, PointChanged, PointState
@@ -22,10 +23,6 @@ from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import ProfileWiring
 from simulation.far_ends.pseudo_terminal import PseudoTerminal
-
-
-def soon():
-    return time.monotonic() + 2.0
 
 
 @asynccontextmanager
@@ -112,7 +109,7 @@ class Tapped(ModbusFarEnd):
 
 @pytest.fixture
 async def relay_line(tmp_path, relay_profile):
-    barrier = Barrier(travel_seconds=0.2, closes_itself=False)
+    barrier = Barrier(travel_seconds=0.2)
     far_end = Tapped(units={1: ProfileWiring(profile=relay_profile, barrier=barrier)}, framing="rtu")
     async with far_end.serial(path=tmp_path / "line") as terminal:
         yield far_end, terminal, barrier

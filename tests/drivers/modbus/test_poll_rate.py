@@ -16,7 +16,8 @@ from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate
 from drivers.modbus.inputs import ModbusInputs
 from simulation.far_ends.barrier import Barrier
-from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.line_devices import Misbehaviour
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import relay_module
 from simulation.virtual_site.lane_field import Troubles
 from simulation.virtual_site.network import Network, Peer
@@ -61,7 +62,7 @@ async def history(seed, framing, listener, profile):
     loop, dice = asyncio.get_running_loop(), random.Random(seed)
     now, troubles = loop.time, Troubles()
     sent, connected = Counted(now), Counted(now)
-    wiring = relay_module(Barrier(travel_seconds=2.0, closes_itself=False))
+    wiring = relay_module(Barrier(travel_seconds=2.0))
     far_end = ModbusFarEnd(units={GATE: wiring, INPUTS: wiring}, framing=framing, monotonic=now)
 
     def caller():

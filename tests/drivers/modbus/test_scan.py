@@ -22,7 +22,8 @@ from drivers.modbus.messages import Read, Table
 from drivers.modbus.scan import identification_words, server_id_words, sight
 from drivers.modbus.unit_requests import ModbusRequests
 from simulation.far_ends.barrier import Barrier
-from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.line_devices import Misbehaviour
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import relay_module
 
 POLL_SECONDS = 0.1
@@ -64,7 +65,7 @@ class Polls:
 async def line(folder, running, *, baud, units):
     """A line with units that are polled every 100 ms, and the three that nobody polls."""
     cable = PacedCable(folder=folder, baud=baud)
-    wirings = {unit: relay_module(Barrier(closes_itself=False)) for unit in (*units, PLAIN, TWICE)}
+    wirings = {unit: relay_module(Barrier()) for unit in (*units, PLAIN, TWICE)}
     far_end = ModbusFarEnd(units=wirings, framing="rtu")
     for unit in wirings:
         far_end.misbehave(unit, Misbehaviour(late=ANSWER_SECONDS, corrupt=unit == TWICE))

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from waiting import until
+from waiting import soon, until
 
 from drivers.bus.bus import Bus
 from drivers.contract import (
@@ -28,7 +28,8 @@ from drivers.modbus.inputs import ModbusInputs
 from drivers.modbus.messages import Read, Table, Write, WriteMany, Written
 from drivers.modbus.profile import GateProfile, load_profile, load_unit_profile
 from simulation.far_ends.barrier import Barrier, Wish
-from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.line_devices import Misbehaviour
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import ProfileWiring
 
 FOLDER = Path(__file__).parents[3] / "drivers" / "profiles"
@@ -80,10 +81,6 @@ def profile_of(name, **changes):
     return load_profile(FOLDER / f"{name}.toml").model_copy(update=changes)
 
 
-def soon():
-    return time.monotonic() + 2.0
-
-
 @pytest.mark.parametrize("name", GATES)
 def test_golden_bytes(name):
     profile = profile_of(name)
@@ -118,7 +115,7 @@ def at_work(running, listener):
 
     @asynccontextmanager
     async def make(profile, *, how=None, drive=ModbusGate, wired=ProfileWiring):
-        barrier = Barrier(travel_seconds=0.2, closes_itself=False)
+        barrier = Barrier(travel_seconds=0.2)
         wiring = wired(profile=profile, barrier=barrier)
         unit = profile.line.unit
         far_end = ModbusFarEnd(units={unit: wiring}, framing=profile.line.framing)
@@ -133,11 +130,6 @@ def at_work(running, listener):
     return make
 
 
-def positions(listener):
-    told = [report.position for report in listener.of(GateMoved)]
-    return [position for place, position in enumerate(told) if place == 0 or told[place - 1] != position]
-
-
 @pytest.mark.parametrize("name", GATES)
 async def test_opens_and_closes_the_device_made_from_it(at_work, listener, name):
     profile = profile_of(name, poll_ms=40)
@@ -145,13 +137,13 @@ async def test_opens_and_closes_the_device_made_from_it(at_work, listener, name)
         await listener.until(lambda: listener.of(DeviceConnected))
         await gate.open(deadline=soon())
         if profile.position is not None:
-            await listener.until(lambda: positions(listener)[-1] is P.OPEN)
+            await listener.until(lambda: listener.positions()[-1] is P.OPEN)
             await gate.close(deadline=soon(), forbidden=lambda: "")
-            await listener.until(lambda: positions(listener)[-1] is P.CLOSED)
+            await listener.until(lambda: listener.positions()[-1] is P.CLOSED)
             assert [command.wish for command in far_end.commands] == [Wish.OPEN, Wish.CLOSE]
         else:
             await gate.stop(deadline=soon())
-            assert positions(listener) == [P.UNKNOWN]
+            assert listener.positions() == [P.UNKNOWN]
             assert barrier.state(now=time.monotonic()).opening > 0
     assert not listener.of(DeviceLost)
 
@@ -213,12 +205,12 @@ async def test_wagos_watchdog_is_fed_with_changing_values_and_found_when_it_ran_
         wiring.expired = True
         await until(lambda: not wiring.expired)
         await gate.open(deadline=soon())
-        await listener.until(lambda: positions(listener)[-1] is P.OPEN)
+        await listener.until(lambda: listener.positions()[-1] is P.OPEN)
 
 
 async def test_without_its_heartbeat_a_wago_obeys_nobody():
     profile = profile_of("wago-750")
-    barrier = Barrier(travel_seconds=0.2, closes_itself=False)
+    barrier = Barrier(travel_seconds=0.2)
     wiring = ProfileWiring(profile=profile, barrier=barrier)
     wiring.write(profile.write(Table.HOLDING_REGISTER, 0x1003, 1), now=1.0)
     wiring.write(profile.write_of(profile.commands.open), now=9.0)
@@ -233,11 +225,11 @@ async def test_a_step_command_is_given_only_where_its_meaning_is_known(at_work, 
     async with at_work(profile) as (gate, _, _, far_end):
         with pytest.raises(NotPermitted, match="the gate is unknown"):
             await gate.open(deadline=soon())
-        await listener.until(lambda: positions(listener) == [P.CLOSED])
+        await listener.until(lambda: listener.positions() == [P.CLOSED])
         await gate.open(deadline=soon())
         with pytest.raises(NotPermitted):
             await gate.open(deadline=soon())
-        await listener.until(lambda: positions(listener)[-1] is P.OPEN)
+        await listener.until(lambda: listener.positions()[-1] is P.OPEN)
         with pytest.raises(NotPermitted, match="the gate is open"):
             await gate.open(deadline=soon())
         assert len(far_end.commands) == 1
@@ -248,7 +240,7 @@ async def test_a_step_that_was_overtaken_before_it_went_out_hinders_no_other(at_
     step = profile.commands.open.model_copy(update={"idempotent": False})
     profile = profile.model_copy(update={"commands": profile.commands.model_copy(update={"open": step})})
     async with at_work(profile) as (gate, _, _, far_end):
-        await listener.until(lambda: positions(listener) == [P.CLOSED])
+        await listener.until(lambda: listener.positions() == [P.CLOSED])
         overtaken = gate.open(deadline=soon(), forbidden=lambda: "a later command has taken its place")
         later = gate.open(deadline=soon(), forbidden=lambda: "")
         refused, sent = await asyncio.gather(overtaken, later, return_exceptions=True)
@@ -259,9 +251,9 @@ async def test_a_step_that_was_overtaken_before_it_went_out_hinders_no_other(at_
 
 async def test_noise_before_each_answer_is_survived(at_work, listener):
     async with at_work(profile_of("relay-barrier", poll_ms=40), how=Misbehaviour(noise=b"\x00\xff")) as (gate, *_):
-        await listener.until(lambda: positions(listener) == [P.CLOSED])
+        await listener.until(lambda: listener.positions() == [P.CLOSED])
         await gate.open(deadline=soon())
-        await listener.until(lambda: positions(listener)[-1] is P.OPEN)
+        await listener.until(lambda: listener.positions()[-1] is P.OPEN)
         assert not listener.of(DeviceLost)
 
 
@@ -270,9 +262,9 @@ async def test_function_16_and_another_byte_order(at_work, listener):
     many = profile.commands.open.model_copy(update={"many": True})
     profile = profile.model_copy(update={"commands": profile.commands.model_copy(update={"open": many})})
     async with at_work(profile) as (gate, _, _, far_end):
-        await listener.until(lambda: positions(listener) == [P.CLOSED])
+        await listener.until(lambda: listener.positions() == [P.CLOSED])
         await gate.open(deadline=soon())
-        await listener.until(lambda: positions(listener)[-1] is P.OPEN)
+        await listener.until(lambda: listener.positions()[-1] is P.OPEN)
         assert far_end.commands[0].request == WriteMany(0x1965, (0x0268,))
 
 

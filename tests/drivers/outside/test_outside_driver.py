@@ -104,7 +104,7 @@ def site(tmp_path):
 
 
 def far_end(*, travel_seconds: float = 0.3) -> AcmeFarEnd:
-    return AcmeFarEnd(barrier=Barrier(closes_itself=False, travel_seconds=travel_seconds), token=TOKEN)
+    return AcmeFarEnd(barrier=Barrier(travel_seconds=travel_seconds), token=TOKEN)
 
 
 class TestAcmeGate(Conformance):

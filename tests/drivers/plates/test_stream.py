@@ -4,7 +4,6 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
-from free_ports import free_port
 from loop_watch import watch_callbacks
 
 from drivers.contract import DeviceConnected, DeviceLost, MessageRefused, PlateSeen
@@ -121,16 +120,6 @@ async def test_unreadable_part_costs_itself_alone(camera, listener):
         await listener.until(lambda: plates(listener) == ["AB12"])
         assert not listener.of(DeviceLost)
         assert [one.raw for one in listener.of(MessageRefused)] == [b"Error: try again"]
-
-
-async def test_camera_that_comes_late(running, listener, make):
-    port = free_port()
-    async with running(reader(port, make).run(listener)):
-        await listener.until(lambda: listener.of(DeviceLost))
-        assert not listener.of(DeviceConnected)
-        async with PlateStreamFarEnd(make=make, account=ACCOUNT).serve(port=port):
-            await listener.until(lambda: listener.of(DeviceConnected))
-        await listener.until(lambda: len(listener.of(DeviceLost)) == 2)
 
 
 async def test_wrong_password_is_said_and_not_tried_again_and_again(running, listener, make, said_aloud):

@@ -46,17 +46,6 @@ async def test_a_card_is_reported_with_the_instant_of_its_last_byte(far_end, run
         assert before <= card.at <= time.monotonic()
 
 
-async def test_one_byte_at_a_time(far_end, running, listener):
-    reader = SerialReader(device_id=201, hold_seconds=0, spec=LinkSpec(far_end.url))
-    async with running(reader.run(listener)):
-        await listener.until(lambda: listener.of(DeviceConnected))
-        for byte in b"CARD-7\r\nCARD-8\r\n":
-            far_end.send([bytes((byte,))])
-            await asyncio.sleep(0.001)  # the pace of the line
-        await listener.until(lambda: len(listener.of(CardPresented)) == 2)
-        assert texts(listener) == ["CARD-7", "CARD-8"]
-
-
 async def test_a_line_that_pauses_on_its_way_is_one_card(far_end, running, listener):
     reader = SerialReader(device_id=201, hold_seconds=0, spec=LinkSpec(far_end.url))
     async with running(reader.run(listener)):
@@ -98,18 +87,6 @@ async def test_pulled_out_and_put_back(far_end, running, listener):
         await listener.until(lambda: "CARD-7" in texts(listener))
         assert texts(listener) in (["CARD-7"], ["CARD-6", "CARD-7"])
         assert len(listener.of(DeviceLost)) == 1
-
-
-async def test_a_reader_that_is_not_there_is_lost_once_until_it_comes(tmp_path, running, listener):
-    far_end = CardReaderFarEnd(path=tmp_path / "reader")
-    reader = SerialReader(device_id=201, hold_seconds=0, spec=LinkSpec(far_end.url))
-    async with running(reader.run(listener)):
-        await listener.until(lambda: listener.of(DeviceLost))
-        await asyncio.sleep(0.4)  # the port is opened in vain some times meanwhile
-        assert len(listener.reports) == 1
-        far_end.plug_in()
-        await listener.until(lambda: listener.of(DeviceConnected))
-    far_end.unplug()
 
 
 class TcpReader:

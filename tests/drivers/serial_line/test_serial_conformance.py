@@ -32,7 +32,7 @@ class TestSerialGate(Conformance):
 
     @asynccontextmanager
     async def far_end(self, folder):
-        self.barrier, self.interrupted = Barrier(closes_itself=False), False
+        self.barrier, self.interrupted = Barrier(), False
         devices = {1: SerialBarrier(profile=self.profile, barrier=self.barrier)}
         self.far = SerialFarEnd(devices=devices)
         async with self.far.serial(path=folder / "far") as terminal:

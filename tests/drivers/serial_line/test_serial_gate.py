@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pytest
-from waiting import until
+from waiting import soon, until
 
 from drivers.bus.bus import Bus
 from drivers.bus.line_quality import LineFault
@@ -31,17 +31,14 @@ from drivers.serial_line.gate import SerialGate
 from drivers.serial_line.profile import Acknowledgement, GateProfile, Query, load_gate_profile
 from drivers.serial_line.unit_requests import FrameRequests
 from simulation.far_ends.barrier import Barrier
+from simulation.far_ends.line_devices import Misbehaviour
 from simulation.far_ends.pseudo_terminal import PseudoTerminal
 from simulation.far_ends.serial_devices import SerialBarrier
-from simulation.far_ends.serial_far_end import SerialFarEnd, SerialManners
+from simulation.far_ends.serial_far_end import SerialFarEnd
 
 ASKED = ["speed-gate-7e-left", "nice-bust4", "adam-4050-ascii", "line-barrier"]
 UNANSWERING = ["lcus-1", "turnstile-eb-left"]
 NEVER = ""
-
-
-def soon() -> float:
-    return time.monotonic() + 2.0
 
 
 @dataclass
@@ -59,7 +56,7 @@ def rig(tmp_path, running, listener, profiles):
     @asynccontextmanager
     async def make(name, *, unit=3, travel=0.3, plugged_in=True, served=SerialFarEnd, **changes):
         profile = load_gate_profile(profiles / f"{name}.toml").model_copy(update={"poll_ms": 50, **changes})
-        barrier = Barrier(travel_seconds=travel, closes_itself=False)
+        barrier = Barrier(travel_seconds=travel)
         far_end = served(devices={unit: SerialBarrier(profile=profile, barrier=barrier)})
         async with far_end.serial(path=tmp_path / "line") as terminal:
             if not plugged_in:
@@ -72,13 +69,8 @@ def rig(tmp_path, running, listener, profiles):
     return make
 
 
-def positions(listener):
-    told = [report.position for report in listener.of(GateMoved)]
-    return [position for place, position in enumerate(told) if place == 0 or told[place - 1] != position]
-
-
 def at(listener, position):
-    return lambda: positions(listener)[-1:] == [position]
+    return lambda: listener.positions()[-1:] == [position]
 
 
 @pytest.mark.parametrize("name", ASKED)
@@ -91,7 +83,7 @@ async def test_opens_and_closes_and_is_seen_to_move(rig, listener, name):
         await listener.until(at(listener, GatePosition.CLOSED))
         sent = [command for command in it.far_end.commands if not command.endswith(".release")]
         assert sent == ["open", "close"]
-    seen = positions(listener)
+    seen = listener.positions()
     assert GatePosition.OPENING in seen
     assert GatePosition.CLOSING in seen
     assert len(listener.of(DeviceConnected)) == 1
@@ -153,7 +145,7 @@ async def test_what_never_answers_is_there_while_its_line_is_open_and_says_nothi
         await listener.until(lambda: listener.of(DeviceLost))
         with pytest.raises(LinkError):
             await it.gate.open(deadline=soon())
-        assert positions(listener) == [GatePosition.UNKNOWN]
+        assert listener.positions() == [GatePosition.UNKNOWN]
 
 
 async def test_a_relay_that_cannot_pulse_is_switched_off_again_and_before_anything_else(rig, listener):
@@ -206,9 +198,9 @@ async def test_a_pulse_is_ended_even_when_the_first_release_fails(rig, listener)
         await listener.until(at(listener, GatePosition.CLOSED))
         await until(lambda: set(it.far_end.commands) == {"open.release", "close.release"})
         await it.gate.open(deadline=soon())
-        it.far_end.behave(3, SerialManners(refuses=True))
+        it.far_end.misbehave(3, Misbehaviour(exception=1))
         await until(lambda: it.far_end.commands.count("open.release") >= 3)
-        it.far_end.behave(3)
+        it.far_end.misbehave(3)
         count = it.far_end.commands.count("open.release")
         await until(lambda: it.far_end.commands.count("open.release") > count)
         count = it.far_end.commands.count("open.release")
@@ -234,10 +226,10 @@ async def test_a_step_command_goes_out_only_from_where_it_is_safe_and_never_twic
 async def test_a_lost_answer_is_an_unknown_outcome_and_is_not_tried_again(rig, listener):
     async with rig("line-barrier") as it:
         await listener.until(at(listener, GatePosition.CLOSED))
-        it.far_end.behave(3, SerialManners(silent=True))
+        it.far_end.misbehave(3, Misbehaviour(silent=True))
         with pytest.raises(LinkError, match="did not answer"):
             await it.gate.open(deadline=soon())
-        it.far_end.behave(3)
+        it.far_end.misbehave(3)
         await listener.until(at(listener, GatePosition.OPEN))
         assert it.far_end.commands == ("open",)
 
@@ -245,7 +237,7 @@ async def test_a_lost_answer_is_an_unknown_outcome_and_is_not_tried_again(rig, l
 async def test_a_refusal_is_a_fault_of_the_device(rig, listener):
     async with rig("line-barrier") as it:
         await listener.until(at(listener, GatePosition.CLOSED))
-        it.far_end.behave(3, SerialManners(refuses=True))
+        it.far_end.misbehave(3, Misbehaviour(exception=1))
         with pytest.raises(DeviceFault, match="refused"):
             await it.gate.open(deadline=soon())
 
@@ -257,7 +249,7 @@ async def test_an_echo_acknowledges(rig, listener, profiles):
     async with rig("line-barrier", commands=commands) as it:
         await listener.until(at(listener, GatePosition.CLOSED))
         await it.gate.open(deadline=soon())
-        it.far_end.behave(3, SerialManners(corrupt=True))
+        it.far_end.misbehave(3, Misbehaviour(corrupt=True))
         with pytest.raises(LinkError):
             await it.gate.open(deadline=soon())
 
@@ -272,7 +264,7 @@ class EchoingFarEnd(SerialFarEnd):
 
 @pytest.mark.parametrize(
     ("manners", "error"),
-    [(SerialManners(), None), (SerialManners(refuses=True), DeviceFault), (SerialManners(deaf=True), LinkError)],
+    [(Misbehaviour(), None), (Misbehaviour(exception=1), DeviceFault), (Misbehaviour(deaf=True), LinkError)],
     ids=["obeys", "refuses", "does not answer"],
 )
 async def test_a_command_does_not_count_by_the_echo_of_the_line(rig, listener, profiles, manners, error):
@@ -282,7 +274,7 @@ async def test_a_command_does_not_count_by_the_echo_of_the_line(rig, listener, p
     async with rig("line-barrier", commands=commands, served=EchoingFarEnd) as it:
         await listener.until(at(listener, GatePosition.CLOSED))
         assert it.bus.quality().fault is LineFault.ECHOES
-        it.far_end.behave(3, manners)
+        it.far_end.misbehave(3, manners)
         with contextlib.nullcontext() if error is None else pytest.raises(error):
             await it.gate.open(deadline=soon())
 
@@ -326,11 +318,11 @@ async def test_an_echo_of_a_line_is_looked_for_where_answers_cannot_be_taken_for
 
 
 @pytest.mark.parametrize(
-    "manners", [SerialManners(piece_seconds=0.001), SerialManners(noise=b"\x00\x00")], ids=["pieces", "noise"]
+    "manners", [Misbehaviour(piece_seconds=0.001), Misbehaviour(noise=b"\x00\x00")], ids=["pieces", "noise"]
 )
 async def test_a_bad_line_changes_nothing(rig, listener, manners):
     async with rig("nice-bust4") as it:
-        it.far_end.behave(3, manners)
+        it.far_end.misbehave(3, manners)
         await listener.until(at(listener, GatePosition.CLOSED))
         await it.gate.open(deadline=soon())
         await listener.until(at(listener, GatePosition.OPEN))
@@ -342,7 +334,7 @@ async def test_a_point_with_a_staleness_of_its_own_is_unknown_before_the_device_
     points = points | {"photocell": points["photocell"].model_copy(update={"stale_ms": 300})}
     async with rig("line-barrier", points=points) as it:
         await listener.until(at(listener, GatePosition.CLOSED))
-        it.far_end.behave(3, SerialManners(silent=True))
+        it.far_end.misbehave(3, Misbehaviour(silent=True))
         await listener.until(lambda: [r for r in listener.of(PointChanged) if r.state is PointState.UNKNOWN])
         (gone,) = [report for report in listener.of(PointChanged) if report.state is PointState.UNKNOWN]
         assert gone.point == "photocell"
@@ -351,7 +343,7 @@ async def test_a_point_with_a_staleness_of_its_own_is_unknown_before_the_device_
 
 async def test_two_gates_and_a_dead_one_share_a_line(tmp_path, running, listener, profiles):
     profile = load_gate_profile(profiles / "speed-gate-7e-left.toml")
-    barriers = {unit: Barrier(travel_seconds=0.2, closes_itself=False) for unit in (1, 2)}
+    barriers = {unit: Barrier(travel_seconds=0.2) for unit in (1, 2)}
     devices = {unit: SerialBarrier(profile=profile, barrier=barrier) for unit, barrier in barriers.items()}
     async with SerialFarEnd(devices=devices).serial(path=tmp_path / "line") as terminal:
         bus = Bus(name="line", spec=LinkSpec(f"serial:{terminal.path}", baud=115_200))
@@ -369,6 +361,6 @@ async def test_two_gates_and_a_dead_one_share_a_line(tmp_path, running, listener
 async def test_stops_though_the_answer_that_it_waits_for_never_comes(rig, listener):
     async with rig("nice-bust4", reply_ms=600_000) as it:
         await listener.until(at(listener, GatePosition.CLOSED))
-        it.far_end.behave(3, SerialManners(deaf=True))
+        it.far_end.misbehave(3, Misbehaviour(deaf=True))
         asked = len(it.far_end.received)
         await until(lambda: len(it.far_end.received) > asked)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import asynccontextmanager
 
 import pytest
 from waiting import until
 
 from drivers.bus.bus import Bus
-from drivers.contract import CardPresented, DeviceConnected, DeviceLost, MessageRefused
+from drivers.contract import CardPresented, DeviceConnected, MessageRefused
 from drivers.link import LinkSpec
 from drivers.serial_line.profile import TagReaderProfile, load_tag_reader_profile
 from drivers.serial_line.tag_reader import PolledTagReader, SpeakingTagReader
 from simulation.far_ends.pseudo_terminal import PseudoTerminal
 from simulation.far_ends.serial_devices import SerialTags
-from simulation.far_ends.serial_far_end import SerialFarEnd, SerialManners
+from simulation.far_ends.serial_far_end import SerialFarEnd
 
 EPC = bytes.fromhex("E2 80 68 94 00 00 50 0A 9D 22 98 C6")
 OTHER = bytes.fromhex("30 34 B7 08 AC 39 7E 00 00 00 06 49")
@@ -79,28 +78,6 @@ async def test_a_tag_that_stays_is_presented_again_after_its_time(polled, listen
     assert third - second >= 0.2
 
 
-@pytest.mark.parametrize(
-    "manners", [SerialManners(piece_seconds=0.001), SerialManners(late=0.1), SerialManners(twice=True)], ids=str
-)
-async def test_a_bad_line_changes_nothing(polled, listener, manners):
-    async with polled() as (tags, far_end, _):
-        far_end.behave(0, manners)
-        tags.field = (EPC,)
-        await listener.until(lambda: listener.of(CardPresented))
-        assert not listener.of(DeviceLost)
-
-
-async def test_spoilt_readings_are_no_cards(polled, listener):
-    async with polled() as (tags, far_end, _):
-        far_end.behave(0, SerialManners(corrupt=True))
-        tags.field = (EPC,)
-        asked = len(far_end.received)
-        await until(lambda: len(far_end.received) > asked)
-        far_end.behave(0)
-        tags.field = (OTHER,)
-        await listener.until(lambda: bits(listener) == [int.from_bytes(OTHER, "big")])
-
-
 async def test_a_tag_that_contradicts_its_own_length_is_no_card(polled, listener, profiles):
     async with polled() as (tags, far_end, _):
         wrong = load_tag_reader_profile(profiles / POLLED).replies.sealed(
@@ -149,20 +126,3 @@ async def test_a_speaking_reader_in_pieces_among_noise_and_after_a_torn_frame(sp
         assert "no frame" in refused[0].reason
         assert "no characters" in refused[-1].reason
         assert refused[-1].raw == said(b"\xff\xfe\x01\x02\x03\x04")
-
-
-async def test_a_speaking_reader_is_pulled_out_and_put_back(speaking, running, listener):
-    reader = SpeakingTagReader(
-        device_id=201, spec=LinkSpec(f"serial:{speaking.path}"), profile=SPEAKING, unit=0, hold_seconds=5
-    )
-    async with running(reader.run(listener)):
-        await listener.until(lambda: listener.of(DeviceConnected))
-        speaking.unplug()
-        await listener.until(lambda: listener.of(DeviceLost))
-        speaking.plug_in()
-        await listener.until(lambda: len(listener.of(DeviceConnected)) == 2)
-        before = time.monotonic()
-        speaking.write(said(b"CARD-1"))
-        await listener.until(lambda: listener.of(CardPresented))
-        (card,) = listener.of(CardPresented)
-        assert before <= card.at <= time.monotonic()

@@ -12,7 +12,7 @@ from waiting import until
 from gateway.domain.events import Event, EventKind
 from gateway.domain.travels import TRAVEL_SECONDS
 from gateway.store import Entry, Store
-from simulation.far_ends.modbus_far_end import Misbehaviour
+from simulation.far_ends.line_devices import Misbehaviour
 
 
 @pytest.mark.usefixtures("frequent_reports", "soon_lost")

@@ -21,7 +21,7 @@ from gateway.lanes.snapshots import Phase
 from gateway.site import running_site
 from gateway.site.trial_files import TrialFiles
 from simulation.far_ends.barrier import Wish
-from simulation.far_ends.modbus_far_end import Misbehaviour
+from simulation.far_ends.line_devices import Misbehaviour
 
 pytestmark = pytest.mark.usefixtures("frequent_reports")
 

@@ -20,8 +20,9 @@ from gateway.lanes import runner
 from gateway.lanes.snapshots import Phase
 from gateway.runtime.clock import SystemClock
 from gateway.site import running_site
+from simulation.far_ends.line_devices import Misbehaviour
 from simulation.far_ends.serial_devices import SerialTags
-from simulation.far_ends.serial_far_end import SerialFarEnd, SerialManners
+from simulation.far_ends.serial_far_end import SerialFarEnd
 
 READER = 102
 
@@ -152,7 +153,7 @@ async def test_a_change_is_kept_after_its_time_if_no_vehicle_came_to_the_reader_
 async def test_a_polled_reader_is_shown_by_its_answer(house, tmp_path):
     profile = load_tag_reader_profile(SHIPPED_PROFILES / "uhf-iqrfid-5102.toml")
     far_end = SerialFarEnd(devices={0: SerialTags(profile=profile)})
-    far_end.behave(0, SerialManners(deaf=True))
+    far_end.misbehave(0, Misbehaviour(deaf=True))
     async with far_end.serial(path=tmp_path / "line") as terminal:
         reader = 'driver = "serial-reader"\nlink = "desk-entry"'
         house.edit(reader, f'{reader.replace("serial-reader", "serial-tag-reader")}\nprofile = "uhf-iqrfid-5102"')
@@ -160,7 +161,7 @@ async def test_a_polled_reader_is_shown_by_its_answer(house, tmp_path):
         await house.site_file.reload(by="user:chief", asks_person=True)
         (unseen,) = house.site_file.trial.unseen()
         assert str(unseen.words) == "Reader entry has not answered since the change: check its line and its address"
-        far_end.behave(0)
+        far_end.misbehave(0)
         await house.sees(lambda: not house.site_file.trial.unseen())
         assert house.site_file.take_back(by="user:chief")
         assert not (await house.site_file.outcome()).confirmed

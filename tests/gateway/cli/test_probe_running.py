@@ -40,7 +40,7 @@ NEW = 5
 async def yard(folder):
     """A gateway that polls a barrier at address 3, and a unit at address 5 that nobody has configured."""
     profile = load_profile(SHIPPED_PROFILES / "came-gard-ptx.toml")
-    units = {unit: ProfileWiring(profile=profile, barrier=Barrier(closes_itself=False)) for unit in (3, NEW)}
+    units = {unit: ProfileWiring(profile=profile, barrier=Barrier()) for unit in (3, NEW)}
     units[3].measure("cycles", 0x0001_0002)
     far_end = ModbusFarEnd(units=units, framing="rtu")
     async with far_end.serial(path=folder / "port") as terminal:

@@ -24,7 +24,7 @@ from gateway.lanes.snapshots import LaneTrouble
 from gateway.runtime.clock import SystemClock, TrustedTime
 from gateway.texts import text as words
 from simulation.far_ends.barrier import Wish
-from simulation.far_ends.modbus_far_end import Misbehaviour
+from simulation.far_ends.line_devices import Misbehaviour
 
 DAY = 86_400_000_000
 

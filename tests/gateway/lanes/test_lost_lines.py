@@ -12,24 +12,22 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 from cut_lines import HoldingPort
+from lanes_at_work import lanes_at_work
 from stopwatch import Stopwatch
 from waiting import until
 
 from drivers.contract import GatePosition, PointState
 from drivers.modbus.messages import Read, Refusal, Table, Values
-from gateway.app.devices import build_field
-from gateway.app.running_field import RunningField
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused
 from gateway.domain.events import EventKind
 from gateway.lanes import Lanes
 from gateway.lanes.snapshots import Phase
-from gateway.runtime.clock import SystemClock
-from gateway.runtime.supervision import Progress, Supervisor
-from gateway.site import Secrets, Site
+from gateway.site import Site
 from gateway.store import Store
 from simulation.far_ends.barrier import Barrier, Wish
-from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.line_devices import Misbehaviour
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import relay_module
 
 OPEN, CLOSE = GateAction.OPEN, GateAction.CLOSE
@@ -61,7 +59,7 @@ class SmallSite:
     """One lane, alive."""
 
     def __init__(self, *, travel_seconds: float) -> None:
-        self.barrier = Barrier(closes_itself=False, travel_seconds=travel_seconds)
+        self.barrier = Barrier(travel_seconds=travel_seconds)
         self.module = InputsWiring(barrier=self.barrier)
         self.gate_end = ModbusFarEnd(units={255: relay_module(self.barrier)})
         self.inputs_end = ModbusFarEnd(units={1: self.module}, framing="rtu")
@@ -125,30 +123,8 @@ async def small_site(folder, *, line="tcp", travel_seconds=0.5, **lane):
             path = folder / "port"
             small.port = await stack.enter_async_context(small.inputs_end.serial(path=path, make=HoldingPort))
             url = f"serial:{path}"
-        site, clock = _site(f"tcp://127.0.0.1:{gate_port}", url, lane), SystemClock()
-        field = build_field(
-            site, site_path=folder / "site.toml", clock=clock, secrets=Secrets(folder=folder, environ={})
-        )
-        small.store = Store(folder=folder, site_name="Small", sends=False)
-        await small.store.open()
-        stack.push_async_callback(small.store.close)
-        lasting = await stack.enter_async_context(Supervisor(clock=clock))
-        lasting.keep("store", small.store.run)
-        small.lanes = Lanes(
-            site=site,
-            field=field,
-            store=small.store,
-            clock=clock,
-            progress=Progress(clock=clock),
-            boot="one",
-        )
-        lasting.keep("recorder", small.lanes.recorder.run)
-        lines = await stack.enter_async_context(Supervisor(clock=clock))
-        running = RunningField(field=field, progress=Progress(clock=clock))
-        running.start_lines(lines)
-        working = await stack.enter_async_context(Supervisor(clock=clock))
-        small.lanes.start(working)
-        running.start(working, reports=small.lanes.report)
+        site = _site(f"tcp://127.0.0.1:{gate_port}", url, lane)
+        small.lanes, small.store = await stack.enter_async_context(lanes_at_work(folder, site))
         await until(lambda: small.lane().position is GatePosition.CLOSED)
         yield small
 

@@ -20,7 +20,8 @@ from gateway.lines.frames import LineFrames
 from gateway.lines.line import PolledLine
 from gateway.runtime.clock import SystemClock
 from simulation.far_ends.barrier import Barrier
-from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.line_devices import Misbehaviour
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import relay_module
 
 INPUTS = Read(Table.DISCRETE_INPUT, 0, 6)
@@ -31,7 +32,7 @@ CARD = b"CARD0012345678"
 @pytest.fixture
 async def yard(tmp_path):
     """A line with a barrier at address 1, and a way to ask it."""
-    far_end = ModbusFarEnd(units={GATE: relay_module(Barrier(closes_itself=False))}, framing="rtu")
+    far_end = ModbusFarEnd(units={GATE: relay_module(Barrier())}, framing="rtu")
     async with far_end.serial(path=tmp_path / "port") as terminal, asyncio.TaskGroup() as group:
         bus = Bus(name="yard", spec=LinkSpec(f"serial:{terminal.path}", baud=115_200))
         serving = group.create_task(bus.run())

@@ -20,7 +20,8 @@ from gateway.lines.line import PolledLine
 from gateway.lines.scans import DONE, LineScans
 from gateway.runtime.clock import SystemClock
 from simulation.far_ends.barrier import Barrier
-from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.line_devices import Misbehaviour
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import relay_module
 
 USED, NEW = 1, 5
@@ -38,9 +39,7 @@ async def keep_polling(bus):
 @pytest.fixture
 async def yard(tmp_path):
     """A line with a unit that is polled and one that nobody knows of."""
-    far_end = ModbusFarEnd(
-        units={unit: relay_module(Barrier(closes_itself=False)) for unit in (USED, NEW)}, framing="rtu"
-    )
+    far_end = ModbusFarEnd(units={unit: relay_module(Barrier()) for unit in (USED, NEW)}, framing="rtu")
     async with far_end.serial(path=tmp_path / "port") as terminal, asyncio.TaskGroup() as group:
         bus = Bus(name="yard", spec=LinkSpec(f"serial:{terminal.path}", baud=115_200))
         moving = []

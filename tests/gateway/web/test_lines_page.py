@@ -40,7 +40,7 @@ async def keep_polling(bus):
 @asynccontextmanager
 async def a_yard(tmp_path):
     """A line with a unit that is polled, and one that nobody knows of."""
-    units = {unit: relay_module(Barrier(closes_itself=False)) for unit in (USED, NEW)}
+    units = {unit: relay_module(Barrier()) for unit in (USED, NEW)}
     far_end = ModbusFarEnd(units=units, framing="rtu")
     async with far_end.serial(path=tmp_path / "port") as terminal, asyncio.TaskGroup() as group:
         bus = Bus(name="yard", spec=LinkSpec(f"serial:{terminal.path}", baud=115_200))

@@ -12,13 +12,13 @@ from waiting import until
 from drivers.modbus.frames import encode_request, parse_reply
 from drivers.modbus.messages import Read, Refusal, Table, Values, Write, Written
 from simulation.far_ends.barrier import Barrier, Wish
-from simulation.far_ends.modbus_far_end import Misbehaviour, ModbusFarEnd
+from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import ProfileWiring, relay_module
 
 
 @pytest.fixture
 def barrier():
-    return Barrier(travel_seconds=0.2, closes_itself=False)
+    return Barrier(travel_seconds=0.2)
 
 
 @pytest.fixture
@@ -68,29 +68,8 @@ async def ask(port, request, *, framing="tcp", unit=1, within=30.0):
 OPEN = Write(Table.COIL, 0, 0xFF00)
 
 
-@pytest.mark.parametrize(
-    ("how", "reply", "obeyed"),
-    [
-        (Misbehaviour(), Written(), True),
-        (Misbehaviour(silent=True), None, True),
-        (Misbehaviour(deaf=True), None, False),
-        (Misbehaviour(late=0.1), Written(), True),
-        (Misbehaviour(exception=4), Refusal(4), False),
-        (Misbehaviour(piece_seconds=0.001), Written(), True),
-        (Misbehaviour(hangs_up=True), "hung up", True),
-    ],
-    ids=str,
-)
-async def test_each_misbehaviour(far_end, barrier, how, reply, obeyed):
-    far_end.misbehave(1, how)
-    async with far_end.tcp() as port:
-        assert await ask(port, OPEN, within=30.0 if reply else 0.3) == reply
-        assert bool(barrier.state(now=time.monotonic() + 1).open_limit) is obeyed
-        assert len(far_end.commands) == 1
-
-
 async def test_commands_stay_noted_however_many_polls_follow(barrier, monkeypatch):
-    monkeypatch.setattr("simulation.far_ends.modbus_far_end.MOST_COMMANDS", 3)
+    monkeypatch.setattr("simulation.far_ends.line_devices.MOST_REQUESTS", 3)
     far_end = ModbusFarEnd(units={1: relay_module(barrier)})
     async with far_end.tcp() as port:
         assert await ask(port, OPEN) == Written()

@@ -24,7 +24,7 @@ GATES = sorted(
 @pytest.mark.parametrize("name", GATES)
 def test_a_barrier_answers_as_its_profile_says(name):
     profile = load_gate_profile(PROFILES / f"{name}.toml")
-    barrier = Barrier(travel_seconds=1.0, closes_itself=False)
+    barrier = Barrier(travel_seconds=1.0)
     device = SerialBarrier(profile=profile, barrier=barrier)
     assert set(device.requests(unit=7).values()) == {what for what, _ in profile.sends()}
     for what, template in profile.sends():

@@ -17,11 +17,20 @@ LIMIT = 40
 """The places of the demo's car park."""
 
 
+class ClosingBarrier(Barrier):
+    """A barrier that is told to close behind each vehicle."""
+
+    def set_closing_loop(self, *, occupied, now):
+        super().set_closing_loop(occupied=occupied, now=now)
+        if not occupied:
+            self.command(Wish.CLOSE, now=now)
+
+
 class Gate:
-    """A barrier that opens for each good card while there is room, as its lane's gateway would, and closes itself."""
+    """A barrier that opens for each good card while there is room, as its lane's gateway would."""
 
     def __init__(self, loop, inside, *, by):
-        self.barrier, self._loop, self._inside, self._by = Barrier(), loop, inside, by
+        self.barrier, self._loop, self._inside, self._by = ClosingBarrier(), loop, inside, by
         self.refused = 0
         self.lane = DrivingLane(barrier=self.barrier, reader=self, monotonic=loop.time, look_seconds=0.25)
 

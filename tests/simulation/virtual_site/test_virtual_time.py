@@ -15,11 +15,6 @@ def loop():
     loop.close()
 
 
-def test_a_day_of_waiting_takes_no_time(loop):
-    loop.run_until_complete(asyncio.sleep(86_400))
-    assert loop.time() == 86_400
-
-
 def test_timers_of_one_instant_ring_in_their_order(loop):
     rung = []
     for number in range(50):
@@ -49,18 +44,6 @@ def test_a_group_cancels_its_tasks_in_an_order_that_does_not_depend_on_their_add
             orders.append(loop.run_until_complete(run()))
     assert sorted(orders[0]) == list(range(50))
     assert orders[0] == orders[1]
-
-
-def test_time_outs_and_cancelled_timers(loop):
-    async def wait():
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(3):
-                await asyncio.Event().wait()
-        async with asyncio.timeout(100):
-            await asyncio.sleep(1)
-
-    loop.run_until_complete(wait())
-    assert loop.time() == 4
 
 
 def test_quiet_stretches_are_jumped_over(loop):

@@ -12,15 +12,6 @@ async def sign_in(ask, username, password):
     return await ask("POST", "/v1/auth/login", {"username": username, "password": password}, headers={})
 
 
-async def test_login_answers_the_documented_fields(ask):
-    status, body = await sign_in(ask, "gateway", "right horse")
-    assert status == 200
-    assert body["success"] is True
-    assert body["session"]
-    assert body["user"]["mfa_enabled"] is False
-    assert {"role", "servers"} <= body.keys()
-
-
 async def test_wrong_credentials_are_404_and_bad_json_is_400(ask):
     status, body = await sign_in(ask, "gateway", "wrong")
     assert (status, body["success"]) == (404, False)
@@ -35,12 +26,6 @@ async def test_each_carrier_of_the_session_works(ask, carrier):
     value = {"SessionID": token, "Cookie": f"session={token}", "Authorization": f"Bearer {token}"}[carrier]
     status, body = await ask("POST", "/v1/camera/list", {}, headers={carrier: value})
     assert (status, body["success"]) == (200, True)
-
-
-async def test_no_session_is_500_with_the_authentication_message(ask):
-    status, body = await ask("POST", "/v1/device/list", {}, headers={})
-    assert status == 500
-    assert body == {"success": False, "devices": None, "error": "authentication required"}
 
 
 async def test_a_missing_permission_is_500_and_named(ask):
@@ -91,8 +76,3 @@ async def test_unknown_routes_answer_json(ask):
     assert (status, body["success"]) == (404, False)
     status, body = await ask("DELETE", "/v1/device/list", {})
     assert (status, body["success"]) == (405, False)
-
-
-async def test_an_old_session_is_gone(ask, central):
-    central.expire_sessions()
-    assert (await ask("POST", "/v1/camera/list", {}))[0] == 500
