@@ -8,7 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from drivers.contract import GatePosition
+
 _WARNS_AGAIN = 0.5
+_BETWEEN = {1: GatePosition.OPENING, -1: GatePosition.CLOSING, 0: GatePosition.STOPPED}
 
 
 class Wish(StrEnum):
@@ -42,6 +45,13 @@ class BarrierState:
     closing_loop: bool
     photocell: bool
     fault: bool
+
+    @property
+    def position(self) -> GatePosition:
+        """The position, as a controller that knows it tells it."""
+        if not self.moving and (self.closed_limit or self.open_limit):
+            return GatePosition.CLOSED if self.closed_limit else GatePosition.OPEN
+        return _BETWEEN[self.moving]
 
     @property
     def points(self) -> dict[str, bool]:

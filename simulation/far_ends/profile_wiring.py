@@ -138,9 +138,8 @@ class ProfileWiring:
         self._hold_readings(registers)
         if isinstance(self._profile, GateProfile) and isinstance(self._profile.position, RegisterPosition):
             source = self._profile.position
-            registers[self._place(source.table, source.address)] = _number_of(
-                source, _position(self._barrier.state(now=now))
-            )
+            position = self._barrier.state(now=now).position
+            registers[self._place(source.table, source.address)] = _number_of(source, position)
         beat = self._profile.heartbeat
         if beat is not None:
             registers[self._place(beat.write, beat.address)] = 0 if self._beat is None else self._beat[0]
@@ -206,14 +205,6 @@ def _single(write: Write | WriteMany) -> tuple[Table, int, int | None]:
 def _shipped(part: Preparation) -> int:
     """Return the factory setting, which differs from the wanted one: that is why the profile prepares it."""
     return int(part.value) ^ 1
-
-
-def _position(state: BarrierState) -> GatePosition:
-    if state.closed_limit and not state.moving:
-        return GatePosition.CLOSED
-    if state.open_limit and not state.moving:
-        return GatePosition.OPEN
-    return {1: GatePosition.OPENING, -1: GatePosition.CLOSING, 0: GatePosition.STOPPED}[state.moving]
 
 
 def _number_of(source: RegisterPosition, position: GatePosition) -> int:

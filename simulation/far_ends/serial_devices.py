@@ -11,8 +11,6 @@ from drivers.serial_line.status import Number, ShownPosition, ValuePosition
 from drivers.serial_line.templates import Template
 from simulation.far_ends.barrier import Barrier, BarrierState, Wish
 
-_MOVING = {1: ShownPosition.OPENING, -1: ShownPosition.CLOSING, 0: ShownPosition.STOPPED}
-
 
 class SerialBarrier:
     """A barrier behind the frames of a profile.
@@ -117,14 +115,8 @@ def _requests(profile: DeviceProfile, unit: int) -> dict[bytes, str]:
 
 
 def _number_for(position: ValuePosition, state: BarrierState) -> int:
-    if state.closed_limit and not state.moving:
-        wanted = ShownPosition.CLOSED
-    elif state.open_limit and not state.moving:
-        wanted = ShownPosition.OPEN
-    else:
-        wanted = _MOVING[state.moving]
     by_meaning = {shown: number for number, shown in reversed(position.values.items())}
-    return by_meaning.get(wanted, by_meaning.get(ShownPosition.MOVING, 0))
+    return by_meaning.get(ShownPosition(state.position), by_meaning.get(ShownPosition.MOVING, 0))
 
 
 def _padded(template: Template, framing: Framing, unit: int) -> bytes:

@@ -11,7 +11,6 @@ from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.http_device import on_loopback
 
 INPUTS = ("arming_loop", "closing_loop", "photocell")
-_ARM = {1: "opening", -1: "closing"}
 
 
 class AcmeFarEnd:
@@ -39,8 +38,7 @@ class AcmeFarEnd:
     async def _state(self, request: web.Request) -> web.Response:
         self._admit(request)
         state = self._barrier.state(now=time.monotonic())
-        arm = "closed" if state.closed_limit else "open" if state.open_limit else _ARM.get(state.moving, "stopped")
-        return web.json_response({"arm": arm, "inputs": {name: state.points[name] for name in INPUTS}})
+        return web.json_response({"arm": state.position, "inputs": {name: state.points[name] for name in INPUTS}})
 
     def _admit(self, request: web.Request) -> None:
         if request.headers.get("Authorization") != f"Bearer {self._token}":
