@@ -14,7 +14,6 @@ from pydantic import TypeAdapter
 from gateway.texts import FOLDER, Words, english, has_key, keyed, read_language, text
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "gateway/web/status/static"
 PLACE = re.compile(r"\{(\w*)\}")
 LANGUAGES = sorted(path.stem for path in FOLDER.glob("*.json"))
 WITHOUT_A_CALL = ("language", "mark.", "page.", "said.")
@@ -89,15 +88,6 @@ def test_each_key_is_used():
     patterns = [re.escape(key).replace(r"\*", r"\w+") for key, _, _ in made_texts()]
     used = re.compile("|".join(patterns) or "$.")
     assert [key for key in english() if not key.startswith(WITHOUT_A_CALL) and not used.fullmatch(key)] == []
-
-
-def test_each_text_of_the_page_itself_stands_in_its_files():
-    files = [path.read_text("utf-8") for path in sorted(PAGE.iterdir()) if path.suffix in {".js", ".html"}]
-    written = [re.sub(r"\$\{[^{}]*\}", "\0", " ".join(file.split())) for file in files]
-    pieces = {key: PLACE.split(sentence)[::2] for key, sentence in english().items() if key.startswith("page.")}
-    assert [
-        key for key, own in pieces.items() if not any(all(one.strip() in file for one in own) for file in written)
-    ] == []
 
 
 @pytest.fixture

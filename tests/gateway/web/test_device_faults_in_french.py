@@ -12,7 +12,7 @@ import pytest_asyncio
 import drivers
 from gateway.site import SiteFaults
 from gateway.site.load import load
-from tests.gateway.web.test_faults_in_french import shown_in_french
+from tests.gateway.web.setups.words import recognised_in_french
 from tests.gateway.web.test_languages import ENGLISH, english_sentences
 
 pytestmark = pytest.mark.long("every fault of every device, in a script engine")
@@ -109,7 +109,7 @@ def _fits(forms, text):
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_faults_within_a_profile_are_shown_in_french(gateway, browser_page, tmp_path):
+async def test_faults_within_a_profile_are_recognised_in_french(gateway, browser_page, tmp_path):
     (tmp_path / "profiles").mkdir()
     told = []
     for content in (PROFILE, "name = ", 'name = "x"\n[points]\n', PROFILE.replace("address = 70000", "address = 7")):
@@ -118,7 +118,7 @@ async def test_faults_within_a_profile_are_shown_in_french(gateway, browser_page
         with pytest.raises(SiteFaults) as error:
             load(tmp_path / "site.toml")
         told += [str(fault).replace(str(tmp_path), "/x") for fault in error.value.faults]
-    shown = await shown_in_french(gateway, browser_page, told)
+    shown = await recognised_in_french(gateway, browser_page, told)
     assert len(shown) > 4
     assert {english: french for english, french in shown.items() if re.search(ENGLISH, french)} == {}
 
@@ -140,5 +140,5 @@ CAMERA = {
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_is_wrong_with_a_camera_is_shown_in_french(gateway, browser_page):
-    assert await shown_in_french(gateway, browser_page, list(CAMERA)) == CAMERA
+async def test_what_is_wrong_with_a_camera_is_recognised_in_french(gateway, browser_page):
+    assert await recognised_in_french(gateway, browser_page, list(CAMERA)) == CAMERA

@@ -18,6 +18,7 @@ import gateway.site
 from gateway.site import Site
 from gateway.site.faults import faults_of
 from gateway.site.formats import understood
+from tests.gateway.web.setups.words import recognised_in_french
 from tests.gateway.web.test_languages import ENGLISH, english_sentences
 
 pytestmark = pytest.mark.long("every fault of the site file, in a script engine")
@@ -184,26 +185,10 @@ def test_no_fault_speaks_in_the_words_of_a_library():
     assert [fault for fault in told if any(word in fault.partition(": ")[2] for word in LIBRARY)] == []
 
 
-async def shown_in_french(gateway, browser_page, texts):
-    """Return the texts as a French page shows them."""
-    async with browser_page(language="fr") as page:
-        await page.goto(f"{gateway.url}/status/")
-        shown = await page.locator("#sign-in-fault").evaluate(
-            """async (node, texts) => {
-                node.replaceChildren(...texts.map(() => document.createElement("span")));
-                texts.forEach((text, number) => node.children[number].append(text));
-                await new Promise(requestAnimationFrame);
-                return [...node.children].map((one) => one.textContent.replaceAll("\\u00a0", " "));
-            }""",
-            texts,
-        )
-    return dict(zip(texts, shown, strict=True))
-
-
 @in_one_loop
 async def test_faults_are_shown_in_french_with_the_keys_as_they_are(gateway, browser_page):
-    assert await shown_in_french(gateway, browser_page, list(SHOWN)) == SHOWN
-    shown = await shown_in_french(gateway, browser_page, faults_of_wrong_values())
+    assert await recognised_in_french(gateway, browser_page, list(SHOWN)) == SHOWN
+    shown = await recognised_in_french(gateway, browser_page, faults_of_wrong_values())
     english = {fault: french for fault, french in shown.items() if re.search(ENGLISH, french.partition(" : ")[2])}
     assert english == {}, json.dumps(english, indent=1)
     keys = {fault: fault.partition(": ")[0] for fault in shown}

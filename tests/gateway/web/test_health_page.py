@@ -70,7 +70,7 @@ async def test_the_broker_says_how_it_is_since_when_and_how_much_waits(open_gate
         await expect(page.locator("#broker-lamp")).to_have_class("lamp bad")
         await expect(page.locator("#broker-detail")).to_contain_text("no answer within 10 s · broker.example.com:8883")
         await expect(page.locator("#broker-detail")).to_contain_text("since ")
-        await expect(card).to_contain_text("1204 events wait for the broker")
+        await expect(card).to_contain_text("1,204 events wait for the broker")
         told.append(replace(BROKER, state=ConnectionState.CONNECTED, reason="", waiting=0))
         gateway.store.changes.bump()
         await expect(card).to_contain_text("Connected")

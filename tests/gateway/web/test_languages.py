@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -18,8 +19,9 @@ from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import CommandSnapshot, LaneTrouble
 from gateway.problems.problem import Part, Problem
 from gateway.texts import FOLDER, english, read_language, text
-from gateway.web.status.page_files import STATIC, page_files
+from gateway.web.status.page_files import page_files
 from tests.gateway.web.setups.site import BROKER, fleet_seen
+from tests.gateway.web.setups.words import in_french, recognised_in_french
 
 pytestmark = pytest.mark.long("a real browser")
 
@@ -30,9 +32,24 @@ ENGLISH = r"\b(the|is|was|of|for|with|until|since|not|has|no|it|and|from|there|a
 
 
 def english_sentences():
-    """Return the English sentences, with each plural form."""
-    return {form for one in english().values() for form in ([one] if isinstance(one, str) else one.values())}
+    """Return the English sentences of the gateway, with each plural form."""
+    own = [sentence for key, sentence in english().items() if not key.startswith("page.")]
+    return {form for one in own for form in ([one] if isinstance(one, str) else one.values())}
 
+
+NAMES = frozenset(
+    {
+        "A vehicle passed.",  # the words of a test
+        "America/Toronto",
+        "Entry barrier",
+        "UTC",
+        "administrator",
+        "broker.example.com:8883",
+        "modbus-gate",
+        "serial-reader",
+    }
+)
+"""Names and words of others, which are shown as they are in every language."""
 
 SHOWN = """() => {
     const nodes = [...document.querySelectorAll("body *")]
@@ -44,23 +61,40 @@ SHOWN = """() => {
 }"""
 
 
+@pytest.fixture
+def fleet_gateway(open_gateway):
+    """Open a gateway with a fleet, a broker, a problem, a card that was refused and a commissioning that has begun."""
+
+    @asynccontextmanager
+    async def opened_so():
+        async with open_gateway(fleet_seen=fleet_seen, broker=lambda: BROKER) as opened:
+            await happen(opened)
+            yield opened
+
+    return opened_so
+
+
 @pytest_asyncio.fixture(loop_scope="module")
-async def gateway(open_gateway):
-    async with open_gateway(fleet_seen=fleet_seen, broker=lambda: BROKER) as opened:
-        await opened.happened("card 0042 denied: the card has expired", kind=EventKind.ACCESS_DENIED)
-        opened.problems.append(
-            Problem(
-                kind=ProblemKind.GATE_OFFLINE,
-                part=Part.DEVICE,
-                id="101",
-                name="Barrier",
-                text="the gate's position is not known: open it, then close it",
-                lanes=("Main entry",),
-                since=1,
-            )
-        )
-        await opened.call("/status/commissioning/begin", {"lane_id": "entry"})
+async def gateway(fleet_gateway):
+    async with fleet_gateway() as opened:
         yield opened
+
+
+async def happen(opened):
+    """Make the events and the problem that the screens show."""
+    await opened.happened("card 0042 denied: the card has expired", kind=EventKind.ACCESS_DENIED)
+    opened.problems.append(
+        Problem(
+            kind=ProblemKind.GATE_OFFLINE,
+            part=Part.DEVICE,
+            id="101",
+            name="Barrier",
+            text="the gate's position is not known: open it, then close it",
+            lanes=("Main entry",),
+            since=1,
+        )
+    )
+    await opened.call("/status/commissioning/begin", {"lane_id": "entry"})
 
 
 def test_events_and_missing_footage_have_their_french():
@@ -173,12 +207,10 @@ async def test_a_warning_is_spoken_in_french_alone(gateway, browser_page):
 
 NUMBERS = {
     "12,345 records were refused by central, and wait for a person": "12\u202f345 données",
-    "Fetching access cards: 120,500 of 1,250,000 …": "120\u202f500 sur 1\u202f250\u202f000",
+    "access cards: 120,500 of 1,250,000": "120\u202f500 sur 1\u202f250\u202f000",
     "1,204 access cards, 12 devices, 4 cameras": "1\u202f204 cartes d'accès, 12 appareils",
     "3.40 GB, nothing was recorded lately": "3,40 Go, rien n'a été",
-    "3.40 GB, full: the oldest goes, about 9 days are kept": "3,40 Go, plein\u00a0: le plus ancien part",
-    "0.38 ms of 300 ms allowed · 2,236 answered in the last hour": "0,38 ms sur 300 ms permises · 2\u202f236 réponses",
-    "12 of 2,236 requests failed (0.54 %), most often: too late.": "sur 2\u202f236 ont échoué (0,54 %)",
+    "3.40 GB, full: the oldest goes, about 9 days are kept": "3,40 Go, plein : le plus ancien part",
     "card 12,345 denied: the card has expired": "carte 12,345",  # a name, whatever it looks like
     "Reader does not answer: 10.0.0.2 refuses the connection": "10.0.0.2",
     "POST /v1/access/list: nothing answers at 10.0.0.2: the connection was refused": "rien ne répond à 10.0.0.2",
@@ -186,13 +218,27 @@ NUMBERS = {
 
 
 @in_one_loop
-async def test_numbers_are_written_as_french_does(gateway, browser_page):
-    async with browser_page(language="fr") as page:
-        await page.goto(f"{gateway.url}/status/")
-        told = page.locator("#sign-in-fault")
-        for sentence, french in NUMBERS.items():
-            await told.evaluate("(node, text) => (node.textContent = text)", sentence)
-            await expect(told).to_contain_text(french)
+async def test_numbers_in_sentences_of_the_gateway_are_written_as_french_does(gateway, browser_page):
+    shown = await recognised_in_french(gateway, browser_page, list(NUMBERS))
+    assert {sentence: french for sentence, french in NUMBERS.items() if french not in shown[sentence]} == {}
+
+
+OWN = [
+    ("{time} ms of {allowed} ms allowed", {"time": 0.38, "allowed": 300}, "0,38 ms sur 300 ms permises"),
+    ("Unit {unit}", {"unit": "2236"}, "Module 2236"),  # a name, whatever it looks like
+    ("The oldest {shown} of {all} that central refused.", {"shown": 1, "all": 2236}, "des 2\u202f236 que le central"),
+    ("Open {lane}", {"lane": "the lane"}, "Ouvrir the lane"),  # a name, whatever it says
+    ("No French has this: {why}", {"why": "Now"}, "No French has this: Now"),
+]
+COUNTED = {0: "0 passerelle", 1: "1 passerelle", 2: "2 passerelles", 1234: "1\u202f234 passerelles"}
+
+
+@in_one_loop
+async def test_texts_of_the_page_have_numbers_and_names_in_their_places(gateway, browser_page):
+    shown = await in_french(gateway, browser_page, "t", [[text, places] for text, places, _ in OWN])
+    assert [one for one, (_, _, french) in zip(shown, OWN, strict=True) if french not in one] == []
+    gateways = [["{count} gateway", "{count} gateways", count] for count in COUNTED]
+    assert await in_french(gateway, browser_page, "n", gateways) == list(COUNTED.values())
 
 
 @in_one_loop
@@ -269,18 +315,6 @@ async def test_names_that_are_words_of_the_page_stay_in_sentences(open_gateway, 
         await expect(page.locator("#history-lane option").last).to_have_text("Lines")
 
 
-@pytest.mark.parametrize(
-    ("script", "table"), [("lane.js", "ROLES"), ("settings_forms.js", "SECONDS"), ("settings_forms.js", "SCHEDULES")]
-)
-def test_each_role_of_an_input_and_each_setting_has_its_french(script, table):
-    text = (STATIC / script).read_text(encoding="utf-8")
-    (body,) = re.findall(rf"^const {table} = \{{(.*?)\}};", text, re.MULTILINE | re.DOTALL)
-    labels = re.findall(r'"([^"]+)"', body)
-    known = english_sentences()
-    assert labels
-    assert [label for label in labels if label not in known] == []
-
-
 @in_one_loop
 async def test_a_person_chooses_another_language_for_good(gateway, browser_page):
     async with browser_page(language="de-DE", tolerate=("409",)) as page:
@@ -294,23 +328,24 @@ async def test_a_person_chooses_another_language_for_good(gateway, browser_page)
 
 
 @pytest.fixture
-def german(monkeypatch, tmp_path):
-    """A third language: one more file, whose sentences are the French ones but two."""
-    for path in FOLDER.glob("*.json"):
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    known = dict(read_language("fr"), language="Deutsch")
-    known["page.sign_in"] = "Anmelden"
-    known["verdict.lane_works"] = "Die Spur arbeitet"
-    (tmp_path / "de.json").write_text(json.dumps(known), "utf-8")
-    monkeypatch.setattr("gateway.web.status.page_files.FOLDER", tmp_path)
-    page_files.cache_clear()
-    yield
+def with_language(monkeypatch, tmp_path):
+    """Serve one more language with these sentences."""
+
+    def served(name, sentences):
+        for path in FOLDER.glob("*.json"):
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+        (tmp_path / f"{name}.json").write_text(json.dumps(sentences), "utf-8")
+        monkeypatch.setattr("gateway.web.status.page_files.FOLDER", tmp_path)
+        page_files.cache_clear()
+
+    yield served
     page_files.cache_clear()
 
 
 @in_one_loop
-@pytest.mark.usefixtures("german")
-async def test_a_third_language_is_one_more_file(open_gateway, browser_page):
+async def test_a_third_language_is_one_more_file(open_gateway, browser_page, with_language):
+    own = {"language": "Deutsch", "page.sign_in": "Anmelden", "verdict.lane_works": "Die Spur arbeitet"}
+    with_language("de", dict(read_language("fr"), **own))
     async with open_gateway() as gateway, browser_page(language="de-DE", tolerate=("409",)) as page:
         await page.goto(f"{gateway.url}/status/")
         await expect(page.get_by_role("button", name="Anmelden", exact=True)).to_be_visible()
@@ -319,3 +354,36 @@ async def test_a_third_language_is_one_more_file(open_gateway, browser_page):
         await expect(chosen).to_have_value("de")
         await sign_in(page, gateway)
         await expect(page.locator("#pill-gateway")).to_have_text("Die Spur arbeitet")
+
+
+def bracketed(sentence):
+    """Return a sentence between brackets, in each of its forms."""
+    if isinstance(sentence, str):
+        return f"⟦{sentence}⟧"
+    return {form: f"⟦{one}⟧" for form, one in sentence.items()}
+
+
+def outside_brackets(text):
+    """Return what of a text no language has made. Code in a sentence leaves parts of it on both sides."""
+    while (shorter := re.sub("⟦[^⟦⟧]*⟧", "", text)) != text:
+        text = shorter
+    return re.sub("^[^⟦⟧]*⟧|⟦[^⟦⟧]*$", "", text)
+
+
+@in_one_loop
+async def test_every_word_of_every_screen_comes_from_the_language_s_file(fleet_gateway, browser_page, with_language):
+    with_language("de", {key: bracketed(sentence) for key, sentence in english().items()} | {"language": "Deutsch"})
+    async with fleet_gateway() as gateway, browser_page(language="de-DE", tolerate=("409",)) as page:
+        await page.goto(f"{gateway.url}/status/")
+        shown = set(await page.evaluate(SHOWN))
+        await sign_in(page, gateway)
+        for screen in SCREENS:
+            await page.goto(f"{gateway.url}/status/{screen}")
+            await expect(page.locator("#board")).to_be_visible()
+            await page.wait_for_load_state("networkidle")
+            shown |= set(await page.evaluate(SHOWN))
+    assert len(shown) > 300
+    parts = {part for text in shown for part in re.split(" · |, ", outside_brackets(text))}
+    left = {part for part in parts if re.search(r"[^\W\d_]", part)} - NAMES
+    assert left == set()
+    assert sorted(text for text in shown if re.search(r"undefined|NaN|[{}]|^⟦?[a-z_]+\.[a-z_.]+⟧?$", text)) == []

@@ -62,7 +62,9 @@ async def test_a_hold_open_time_is_changed_and_kept(site, browser_page):
         )
         assert "held_open_seconds = 90" not in site.house.path.read_text()
         await page.get_by_role("button", name="Apply for a minute").click()
-        await expect(page.locator("#settings-left")).to_have_text(re.compile(r"^5\d s$"))  # it counts down
+        await expect(page.locator("#settings-trial-title")).to_have_text(
+            re.compile(r"^On trial: 5\d s$")
+        )  # it counts down
         await page.get_by_role("button", name="Keep the change").click()
         await expect(page.locator("#toasts")).to_contain_text("The change is kept.")
         await expect(page.get_by_role("button", name="Keep the change")).to_be_hidden()

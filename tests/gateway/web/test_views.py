@@ -182,7 +182,7 @@ async def test_lines_show_how_their_units_answer(gateway, browser_page):
         await expect(line).to_contain_text("Entry barrier unit 7")
         await expect(line).to_contain_text("8 ms of 300 ms allowed · 4 answered · 2 without an answer")
         await expect(line.get_by_role("img")).to_have_accessible_name(
-            "Reply times of the last hour. up to 10 ms: 3; up to 20 ms: 1"
+            "Reply times of the last hour. up to 10 ms: 3 · up to 20 ms: 1"
         )
 
 

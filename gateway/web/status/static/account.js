@@ -2,7 +2,7 @@
 import { Refused, post } from "./api.js";
 import { toast } from "./dialogs.js";
 import { byId, make, setText } from "./dom.js";
-import { LANGUAGES, choose, language } from "./words.js";
+import { LANGUAGES, choose, language, t } from "./words.js";
 
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
@@ -23,7 +23,7 @@ export function showAccount(user) {
   byId("user").hidden = false;
   setText(byId("username"), user.username);
   setText(byId("account-name"), user.username);
-  setText(byId("account-role"), `${user.role || "No role"} · ${user.central ? "account of central" : "account of this site"}`);
+  setText(byId("account-role"), `${user.role || t("No role")} · ${user.central ? t("account of central") : t("account of this site")}`);
 }
 
 export function setUpAccount({ signedIn, signedOut }) {

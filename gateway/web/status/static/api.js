@@ -1,6 +1,8 @@
 // Calls to the interface. The session is in a cookie that this code cannot read.
 import { now } from "./time.js";
+import { recognised, t } from "./words.js";
 
+// Its message is in the reader's language.
 export class Refused extends Error {}
 
 export function call(method, path, body, headers = {}) {
@@ -18,10 +20,10 @@ async function told(asked) {
   try {
     answer = await asked;
   } catch (error) {
-    throw new Refused("The gateway does not answer.", { cause: error });
+    throw new Refused(t("The gateway does not answer."), { cause: error });
   }
-  const said = await answer.json().catch(() => ({ success: false, error: `The gateway answered ${answer.status}.` }));
-  if (!answer.ok || said.success !== true) throw new Refused(said.error || `The gateway answered ${answer.status}.`);
+  const said = await answer.json().catch(() => ({ success: false }));
+  if (!answer.ok || said.success !== true) throw new Refused(said.error ? recognised(said.error) : t("The gateway answered {status}.", { status: answer.status }));
   return said;
 }
 
@@ -38,6 +40,6 @@ export function firstSession() {
 // Nobody commands a gate by an old picture: a question may still be open when the line goes. Nor does a command that
 // the network held back: the gateway refuses it by the time at which it was sent.
 export function postAtOnce(path, body) {
-  if (document.body.classList.contains("stale")) throw new Refused("There is no connection, so nothing was sent.");
+  if (document.body.classList.contains("stale")) throw new Refused(t("There is no connection, so nothing was sent."));
   return call("POST", path, body, { "Sent-At": new Date(now()).toISOString() });
 }

@@ -2,6 +2,7 @@
 import { post } from "./api.js";
 import { asked, toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, setClass, setText } from "./dom.js";
+import { n, t } from "./words.js";
 
 export function showAreas({ areas, user }) {
   byId("areas-section").hidden = areas.length === 0;
@@ -16,26 +17,26 @@ export function showAreas({ areas, user }) {
       node.area = area;
       const full = area.limit !== null && area.count >= area.limit;
       setText(node.querySelector(".area-name"), area.name);
-      setText(node.querySelector(".area-count"), area.limit === null ? `${area.count} inside` : `${area.count} of ${area.limit}`);
+      setText(node.querySelector(".area-count"), area.limit === null ? n("{count} inside", "{count} inside", area.count) : t("{count} of {all}", { count: area.count, all: area.limit }));
       setClass(node.querySelector(".area-count"), `area-count pill ${full ? "warn" : ""}`);
       const button = node.querySelector(".correct");
       button.hidden = !user.correct_counts;
-      button.setAttribute("aria-label", `Correct the count of ${area.name}`);
+      button.setAttribute("aria-label", t("Correct the count of {area}", { area: area.name }));
     },
   });
 }
 
 async function correct(area) {
   await asked({
-    title: `How many are in ${area.name}?`,
-    text: `The gateway counted ${area.count}. Your number is recorded with your name.`,
-    label: "Vehicles inside",
-    yes: "Correct the count",
+    title: t("How many are in {area}?", { area: area.name }),
+    text: t("The gateway counted {count}. Your number is recorded with your name.", { count: area.count }),
+    label: t("Vehicles inside"),
+    yes: t("Correct the count"),
     value: String(area.count),
     field: { type: "number", min: "0", max: "1000000", required: "" },
     act: async (said) => {
       await post("/status/area/count", { area_id: area.area_id, count: Number(said) });
-      toast(`${area.name}: ${said} inside.`);
+      toast(n("{area}: {count} inside.", "{area}: {count} inside.", Number(said), { area: area.name }));
     },
   });
 }

@@ -1,7 +1,7 @@
 // Calling somebody: how many problems nobody knows of, in the tab's title; by choice a sound and a notification at alarms.
 // The title names the view too, so that several tabs, and what a browser remembers, can be told apart.
 import { byId } from "./dom.js";
-import { spoken } from "./words.js";
+import { because, spoken } from "./words.js";
 
 const SOUND = "sound-at-alarms";
 const NOTIFY = "notify-at-alarms";
@@ -35,7 +35,7 @@ export function showAttention({ gateway, problems, now }) {
   if (fresh.length === 0) return;
   if (byId("sound").checked) beep();
   if (byId("notify").checked) {
-    for (const problem of fresh) new Notification(`${gateway.site}: ${spoken(problem, "title")}`, { body: spoken(problem, "text"), tag: keyOf(problem) });
+    for (const problem of fresh) new Notification(because(gateway.site, spoken(problem, "title")), { body: spoken(problem, "text"), tag: keyOf(problem) });
   }
 }
 

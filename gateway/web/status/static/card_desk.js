@@ -2,9 +2,10 @@
 import { Refused, call } from "./api.js";
 import { byId, keyed, make, setText } from "./dom.js";
 import { clock } from "./time.js";
+import { because, n, recognised, t } from "./words.js";
 
 const MOST_READS = 6;
-const ACTIONS = { create: "new", update: "changed", delete: "deleted", lifecycle: "state changed" };
+const ACTIONS = { create: t("new"), update: t("changed"), delete: t("deleted"), lifecycle: t("state changed") };
 let lanes = [];
 
 // The cards that were read last, the newest first, each a way to its record: `find` gets the reading.
@@ -62,12 +63,13 @@ async function askUnknown(user) {
       const [name, event] = row.firstChild.children;
       const fields = new URLSearchParams(read.enrol);
       setText(name, read.credential);
-      setText(event, `${clock(read.date_at)} ${laneName(read.lane_id)}${read.times > 1 ? `, ${read.times} times` : ""}`);
+      const where = `${clock(read.date_at)} ${laneName(read.lane_id)}`;
+      setText(event, read.times > 1 ? n("{where}, {count} time", "{where}, {count} times", read.times, { where }) : where);
       event.href = `/status/events/${read.event_id}`;
       row.lastChild.hidden = !user.add_cards || fields.size === 0;
       row.lastChild.href = `/status/cards?${fields}`;
-      setText(row.lastChild, "Enrol");
-      row.lastChild.setAttribute("aria-label", `Enrol ${read.credential}`);
+      setText(row.lastChild, t("Enrol"));
+      row.lastChild.setAttribute("aria-label", t("Enrol {card}", { card: read.credential }));
     },
   });
 }
@@ -80,9 +82,10 @@ async function askSync() {
     create: () => make("li"),
     update: (item, row) => {
       const { number, plate, holder_name: holder } = row.fields;
-      const what = [holder, number, plate].filter(Boolean).join(", ") || `card ${row.record_id}`;
-      const why = row.error ? `: ${row.error}` : "";
-      setText(item, `${what}: ${ACTIONS[row.action] ?? row.action} since ${clock(row.since)}, ${row.refused ? "refused by central" : "waits"}${why}`);
+      const what = [holder, number, plate].filter(Boolean).join(", ") || t("card {card}", { card: String(row.record_id) });
+      const places = { what, action: ACTIONS[row.action] ?? row.action, time: clock(row.since) };
+      const state = row.refused ? t("{what}: {action} since {time}, refused by central", places) : t("{what}: {action} since {time}, waits", places);
+      setText(item, row.error ? because(state, recognised(row.error)) : state);
     },
   });
   byId("card-conflicts-section").hidden = sync.conflicts.length === 0;
@@ -97,7 +100,7 @@ async function askSync() {
       const [address, text] = item.children;
       setText(address, clock(conflict.date_at));
       address.href = `/status/events/${conflict.event_id}`;
-      setText(text, conflict.text);
+      setText(text, recognised(conflict.text));
     },
   });
 }

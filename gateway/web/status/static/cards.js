@@ -6,13 +6,21 @@ import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { enrolLink } from "./lanes.js";
 import { clock, dayOf, now } from "./time.js";
 import { onComeBack, onEnter, permit } from "./views.js";
-import { keepNames, translated } from "./words.js";
+import { because, keepNames, recognised, t } from "./words.js";
 
 const PAGE = 25;
-const COLOURS = { active: "good", "not valid yet": "warn", suspended: "warn", expired: "warn", lost: "bad", blocked: "bad" };
-const SYNC = { waiting: "waits for central", refused: "refused by central" };
+const COLOURS = { active: "good", early: "warn", suspended: "warn", expired: "warn", lost: "bad", blocked: "bad" };
+const STATES = {
+  active: t("active"), early: t("not valid yet"), suspended: t("suspended"), expired: t("expired"), lost: t("lost"), blocked: t("blocked"),
+  unusable: t("not usable"),
+};
+const SYNC = { waiting: t("waits for central"), refused: t("refused by central") };
 const FIELDS = ["number", "plate", "holder_name", "valid_until"];
 const READ_FIELDS = ["uid", "facility_code", "card_number", "card_format"]; // what a reading says and nobody types
+const READ_AS = {
+  uid: (value) => t("uid {value}", { value }), facility_code: (value) => t("facility code {value}", { value }),
+  card_number: (value) => t("card number {value}", { value }), card_format: (value) => t("card format {value}", { value }),
+};
 let user = null;
 let found = [];
 let count = 0;
@@ -113,10 +121,10 @@ function render() {
   byId("cards").hidden = found.length === 0;
   byId("no-cards").hidden = found.length !== 0;
   const isAsked = sought || byId("card-search").value.trim();
-  setText(byId("no-cards"), isAsked ? "No card has this in its number, plate or name." : "This site has no card yet.");
+  setText(byId("no-cards"), isAsked ? t("No card has this in its number, plate or name.") : t("This site has no card yet."));
   enrolLink(byId("cards-enrol"), found.length ? null : sought, user);
   place();
-  setText(byId("card-count"), found.length ? `${found.length} of ${count}` : "");
+  setText(byId("card-count"), found.length ? t("{count} of {all}", { count: found.length, all: count }) : "");
   byId("card-more").hidden = found.length >= count || found.length % PAGE !== 0;
 }
 
@@ -137,7 +145,7 @@ function create() {
 }
 
 const asSeen = (card) => ({ "If-Match": `"${card.etag}"` }); // nobody overwrites what another has changed meanwhile
-const nameOf = (card) => card.holder_name || card.username || "No holder";
+const nameOf = (card) => card.holder_name || card.username || t("No holder");
 
 // A day ends at its end; a moment is a moment.
 const isPast = (bound) => (bound.length === 10 ? bound < dayOf(now()) : Date.parse(bound) <= now());
@@ -145,30 +153,39 @@ const isToCome = (bound) => (bound.length === 10 ? bound > dayOf(now()) : Date.p
 
 // A card's state now: its own word, and for an active one what the time makes of it.
 function stateOf({ decided_as: state, valid_from: from, valid_until: until }) {
-  if (state !== "active") return state ?? "not usable";
+  if (state !== "active") return state ?? "unusable";
   if (until && isPast(String(until))) return "expired";
-  return from && isToCome(String(from)) ? "not valid yet" : state;
+  return from && isToCome(String(from)) ? "early" : state;
 }
 
 function update(node, card) {
   node.card = card;
-  setText(node.querySelector("strong"), card.holder_name || card.username || translated("No holder"));
+  setText(node.querySelector("strong"), nameOf(card));
   const state = stateOf(card);
-  setText(node.querySelector(".status"), state);
+  setText(node.querySelector(".status"), STATES[state] ?? state);
   setClass(node.querySelector(".status"), `pill status ${COLOURS[state] ?? ""}`);
-  setText(node.querySelector(".sync"), SYNC[card.sync] ? `${SYNC[card.sync]}${card.sync_error ? `: ${card.sync_error}` : ""}` : "");
-  const numbers = [card.number ? `number ${card.number}` : "", card.plate ? `plate ${card.plate}` : "", card.has_pin ? "PIN" : ""];
-  setText(node.querySelector(".numbers"), numbers.filter(Boolean).join(" · ") || "no number");
+  const sync = SYNC[card.sync] ?? "";
+  setText(node.querySelector(".sync"), sync && card.sync_error ? because(sync, recognised(card.sync_error)) : sync);
+  const numbers = [
+    card.number ? t("number {number}", { number: card.number }) : "", card.plate ? t("plate {plate}", { plate: card.plate }) : "", card.has_pin ? t("PIN") : "",
+  ];
+  setText(node.querySelector(".numbers"), numbers.filter(Boolean).join(" · ") || t("no number"));
   const { valid_from: from, valid_until: until } = card;
-  setText(node.querySelector(".validity"), [from ? `from ${clock(from)}` : "", until ? `until ${clock(until)}` : ""].filter(Boolean).join(" "));
+  setText(node.querySelector(".validity"), validity(from, until));
   const suspended = card.decided_as === "suspended";
-  const suspend = suspended ? "Let it count again" : "Suspend";
+  const suspend = suspended ? t("Let it count again") : t("Suspend");
   setText(node.querySelector(".suspend"), suspend);
-  for (const [name, word, allowed] of [["edit", "Edit", user.edit_cards], ["suspend", suspend, user.edit_cards], ["delete", "Delete", user.delete_cards]]) {
+  for (const [name, word, allowed] of [["edit", t("Edit"), user.edit_cards], ["suspend", suspend, user.edit_cards], ["delete", t("Delete"), user.delete_cards]]) {
     const button = node.querySelector(`.${name}`);
     button.hidden = !allowed;
-    button.setAttribute("aria-label", `${word}: ${nameOf(card)}, ${card.number ?? card.plate ?? card.id}`);
+    button.setAttribute("aria-label", because(word, `${nameOf(card)}, ${card.number ?? card.plate ?? card.id}`));
   }
+}
+
+function validity(from, until) {
+  if (from && until) return t("from {begin} until {end}", { begin: clock(from), end: clock(until) });
+  if (from) return t("from {time}", { time: clock(from) });
+  return until ? t("until {time}", { time: clock(until) }) : "";
 }
 
 const listed = (names) => names.map((name) => name?.name ?? name?.id ?? name).join(", ");
@@ -178,17 +195,17 @@ async function about(node) {
   const { card } = node;
   if (!node.querySelector(".about").open) return;
   const list = node.querySelector(".about ul");
-  const events = make("a", "", "What happened with it");
+  const events = make("a", "", t("What happened with it"));
   events.href = `/status/events?${new URLSearchParams({ search: card.number || card.plate || card.holder_name || String(card.id) })}`;
   try {
     const { warnings } = await post("/v1/access", { id: card.id });
-    const said = [...warnings];
+    const said = warnings.map(recognised);
     const state = stateOf(card);
-    if (state === "expired" && card.valid_until) said.push(`It has expired: it was valid until ${clock(card.valid_until)}.`);
-    if (state === "not valid yet") said.push(`It is not valid before ${clock(card.valid_from)}.`);
-    if (card.zones?.length) said.push(`It is for these zones or lanes alone: ${listed(card.zones)}.`);
-    if (card.schedules?.length) said.push(`It is valid at these times alone: ${listed(card.schedules)}.`);
-    if (said.length === 0) said.push("Nothing about the card itself keeps it from opening a gate.");
+    if (state === "expired" && card.valid_until) said.push(t("It has expired: it was valid until {time}.", { time: clock(card.valid_until) }));
+    if (state === "early") said.push(t("It is not valid before {time}.", { time: clock(card.valid_from) }));
+    if (card.zones?.length) said.push(t("It is for these zones or lanes alone: {names}.", { names: listed(card.zones) }));
+    if (card.schedules?.length) said.push(t("It is valid at these times alone: {names}.", { names: listed(card.schedules) }));
+    if (said.length === 0) said.push(t("Nothing about the card itself keeps it from opening a gate."));
     list.replaceChildren(...said.map((text) => make("li", "", text)), make("li"));
     list.lastChild.append(events);
   } catch (error) {
@@ -199,12 +216,12 @@ async function about(node) {
 
 async function suspend(card) {
   const status = card.decided_as === "suspended" ? "active" : "suspended";
-  await done(() => call("PATCH", "/v1/access/lifecycle", { id: card.id, status }, asSeen(card)), `${nameOf(card)}: ${status}.`);
+  await done(() => call("PATCH", "/v1/access/lifecycle", { id: card.id, status }, asSeen(card)), t("{name}: {state}.", { name: nameOf(card), state: STATES[status] }));
 }
 
 async function remove(card) {
-  const sure = await confirmed(`Delete the card of ${nameOf(card)}?`, "It opens no gate any more, and central deletes it too.", "Delete the card");
-  if (sure) await done(() => call("DELETE", "/v1/access", { id: card.id }, asSeen(card)), `The card of ${nameOf(card)} is deleted.`);
+  const sure = await confirmed(t("Delete the card of {who}?", { who: nameOf(card) }), t("It opens no gate any more, and central deletes it too."), t("Delete the card"));
+  if (sure) await done(() => call("DELETE", "/v1/access", { id: card.id }, asSeen(card)), t("The card of {who} is deleted.", { who: nameOf(card) }));
 }
 
 async function done(act, text) {
@@ -222,11 +239,11 @@ async function done(act, text) {
 // A new card, or another one's fields. What is refused is said in the dialog, which stays open.
 function edit(card, read = {}) {
   const form = byId("card-fields");
-  setText(byId("card-dialog-title"), card ? `Card of ${nameOf(card)}` : "New card");
-  setText(byId("card-save"), card ? "Save" : "Add the card");
+  setText(byId("card-dialog-title"), card ? t("Card of {who}", { who: nameOf(card) }) : t("New card"));
+  setText(byId("card-save"), card ? t("Save") : t("Add the card"));
   setText(byId("card-dialog-fault"), "");
   const fromReader = READ_FIELDS.filter((name) => read[name]);
-  setText(byId("card-read-as"), fromReader.map((name) => `${name.replace("_", " ")} ${read[name]}`).join(", "));
+  setText(byId("card-read-as"), fromReader.map((name) => READ_AS[name](String(read[name]))).join(", "));
   for (const name of FIELDS) form.elements[name].value = String(card?.[name] ?? read[name] ?? "").slice(0, name === "valid_until" ? 10 : undefined);
   form.onsubmit = async (event) => {
     event.preventDefault();
@@ -238,8 +255,8 @@ function edit(card, read = {}) {
     try {
       const told = Object.keys(body).length ? await (card ? call("PATCH", "/v1/access", { id: card.id, ...body }, asSeen(card)) : call("PUT", "/v1/access", body)) : {};
       byId("card-dialog").close();
-      if (told?.warnings?.length) toast(told.warnings.join(" "), true);
-      else toast(card ? "Saved." : "Added: it counts at once.");
+      if (told?.warnings?.length) toast(told.warnings.map(recognised).join(" "), true);
+      else toast(card ? t("Saved.") : t("Added: it counts at once."));
       await find();
       askDesk(user);
     } catch (error) {

@@ -1,164 +1,41 @@
-// The sentences of a language beside the English ones, for texts that come without their key.
-//
-// A name that people gave is shown as it is. A place whose name begins with "who" has the name of a person. In any other
-// place a text is a name if it is one of those that the page has heard of (`keepNames`).
-const SHORT = 6; // letters: a form with fewer of its own, and no word at its begin, counts for numbers alone
-const MOST_KNOWN = 5000;
-const NAME = "((?:(?!: ).)+?)"; // of a person, with more behind it
+// The sentences of a language: of the page's own texts by their English, of the gateway's texts by their key.
 const PLACE = /\{(\w+)\}/g;
-const JOINTS = ["; ", " · ", ". ", ": ", ", "]; // between texts that are put together
-const NUMBER = /^((?:\d+|[1-9]\d{0,2}(?:,\d{3})+)(?:\.(\d+))?)( %)?$/; // as English writes it
-const NAMED = /\b(?:card|plate) \{(\w+)\}/g; // what stands there is no number, whatever it looks like
-const ACTORS = /^(the lane|schedule|central, event \d+|a command|an unknown user)$/; // may stand where people's names do
+const OWN = /^(?:page|mark)\./; // keys of the page's own texts
 const UNBROKEN = / (?=[:;!?»])|(?<=«) /g; // where a language has a space before a mark, no line breaks there
 
 export class Catalogue {
-  constructor(english, sentences, language) {
+  constructor(language, english, sentences) {
     this.language = language;
     this.sentences = sentences; // by key
     this.plurals = new Intl.PluralRules(language);
-    this.whole = new Map();
-    this.known = new Map(); // what was looked up lately: parts of a text are asked for again and again
-    this.forms = new Map(); // by their first word, "" for those that begin with a place; the most telling form first
-    this.given = new Map(); // names that people gave, by the part of the page that has heard of them
-    this.names = new Set(); // all of them
-    for (const [key, text] of Object.entries(english)) {
-      for (const [english, own] of pairs(text, sentences[key])) this.add(english, unbroken(own));
-    }
-    for (const forms of this.forms.values()) forms.sort(byTelling);
+    const own = Object.entries(english).filter(([key]) => OWN.test(key) && sentences[key]);
+    this.own = new Map(own.map(([key, text]) => [text.other ?? text, sentences[key]])); // by the English, in the plural
   }
 
-  keepNames(part, names) {
-    const given = new Set(names);
-    const before = this.given.get(part);
-    if (before?.size === given.size && [...given].every((name) => before.has(name))) return;
-    this.given.set(part, given);
-    this.names = new Set([...this.given.values()].flatMap((one) => [...one]));
-    this.known.clear();
+  // One of the page's own texts. In its places stand numbers, names, and texts of this language.
+  text(english, places) {
+    return this.filled(this.own.get(english) ?? english, places);
   }
 
-  add(english, text) {
-    this.whole.set(english, text);
-    const names = [...english.matchAll(PLACE)].map(([, name]) => name);
-    if (!names.length) return;
-    const bare = english.replace(PLACE, "\0");
-    const letters = bare.replace(/[^\p{L}]/gu, "").length;
-    const first = firstWord(bare);
-    const place = !first && letters < SHORT ? "([\\d.,:-]+)" : "(.+?)";
-    const source = english.replace(/[.*+?^$()|[\]\\]/g, "\\$&").replace(/\{(\w+)\}(?=(.?))/gs, (_, name, more) => (more && isPerson(name) ? NAME : place));
-    const unwritten = new Set([...english.matchAll(NAMED)].map(([, name]) => name));
-    if (!this.forms.has(first)) this.forms.set(first, []);
-    this.forms.get(first).push({ letters, length: bare.length, text, names, unwritten, pattern: new RegExp(`^${source}$`, "su") });
+  // The same where it depends on `count`.
+  plural(one, other, places) {
+    return this.filled(this.own.get(other) ?? { one, other }, places);
   }
 
-  // The sentence of a text that has its key; undefined for a key that this language lacks. A place that is called "why"
-  // has the words of others, which `translated` looks up; a text has a key of its own; any other is a name or a number.
-  say({ key, arguments: places }, translated) {
-    const forms = this.sentences[key];
-    const sentence = typeof forms === "object" ? forms[this.plurals.select(places.count)] ?? forms.other : forms;
-    return sentence && unbroken(sentence).replace(PLACE, (_, name) => {
-      const one = places[name];
-      if (typeof one === "number") return one.toLocaleString(this.language);
-      if (typeof one === "object") return this.say(one, translated) ?? one.key;
-      return name === "why" ? translated(one) : one;
+  // A text of the gateway; undefined for a key that this language lacks. A place that is called "why" has the words of
+  // others, which `recognised` looks up; a text has a key of its own; any other place has a name or a number.
+  say({ key, arguments: places }, recognised) {
+    const shown = Object.entries(places).map(([name, one]) => {
+      if (typeof one === "object") return [name, this.say(one, recognised) ?? one.key];
+      return [name, name === "why" && typeof one === "string" ? recognised(one) : one];
     });
+    return this.sentences[key] && this.filled(this.sentences[key], Object.fromEntries(shown));
   }
 
-  // What stands for a text, null when nothing does.
-  find(text) {
-    if (!/\p{L}/u.test(text)) return this.whole.get(text) ?? null; // a mark between two texts
-    const known = this.known.get(text);
-    if (known !== undefined) return known;
-    const found = this.whole.get(text) ?? this.byForm(text) ?? this.byBegin(text) ?? this.byParts(text);
-    if (this.known.size >= MOST_KNOWN) this.known.clear();
-    this.known.set(text, found);
-    return found;
-  }
-
-  // The most telling form that fits: a device may be called as another form begins.
-  byForm(text) {
-    let best = null;
-    let places = null;
-    for (const first of new Set([firstWord(text), ""])) {
-      for (const form of this.forms.get(first) ?? []) {
-        if (best && byTelling(best, form) <= 0) break;
-        const told = form.pattern.exec(text);
-        if (!told) continue;
-        [best, places] = [form, told];
-        break;
-      }
-    }
-    return best && best.text.replace(PLACE, (_, name) => this.placed(places[best.names.indexOf(name) + 1], best, name));
-  }
-
-  placed(text, form, place) {
-    return isPerson(place) ? this.named(text) : this.inPlace(text, form.unwritten.has(place));
-  }
-
-  // A person's name, with what is said behind it.
-  named(text) {
-    const end = text.indexOf(": ");
-    if (end > 0) return this.named(text.slice(0, end)) + this.mark(": ") + this.inPlace(text.slice(end + 2), false);
-    return ACTORS.test(text) ? this.find(text) ?? text : text;
-  }
-
-  // A sentence that elsewhere is a part of one: it begins with a capital, or ends with a full stop.
-  byBegin(text) {
-    if (text.endsWith(".")) {
-      const found = this.find(text.slice(0, -1));
-      return found === null ? null : `${found}.`;
-    }
-    const small = text[0].toLowerCase() + text.slice(1);
-    const found = small === text ? null : this.whole.get(small) ?? this.byForm(small);
-    return found ? found[0].toUpperCase() + found.slice(1) : null;
-  }
-
-  // A name or a short text before a sentence that has joints of its own; else each part by itself.
-  byParts(text) {
-    for (const joint of JOINTS) {
-      const place = text.indexOf(joint);
-      const rest = text.slice(place + joint.length);
-      const found = place < 1 ? null : this.whole.get(rest) ?? this.byForm(rest);
-      if (found !== null) return this.inPlace(text.slice(0, place), false) + this.mark(joint) + found;
-    }
-    for (const joint of JOINTS) {
-      const parts = text.split(joint);
-      if (parts.length === 1) continue;
-      const found = parts.map((part) => this.names.has(part) ? null : joint === ". " ? this.find(`${part}.`)?.slice(0, -1) ?? null : this.find(part));
-      if (found.some(Boolean)) return found.map((one, place) => one ?? this.number(parts[place])).join(this.mark(joint));
-    }
-    return null;
-  }
-
-  // A joint as the language has it.
-  mark(joint) {
-    return joint.replace(/^\S/, (one) => this.whole.get(one) ?? one);
-  }
-
-  inPlace(text, unwritten) {
-    if (this.names.has(text)) return text;
-    return this.find(text) ?? (unwritten ? text : this.number(text));
-  }
-
-  // A number as the language writes it; any other text as it is.
-  number(text) {
-    const [, amount, decimals = "", share = ""] = NUMBER.exec(text) ?? [];
-    if (!amount || !/[.,]/.test(amount)) return text;
-    const digits = { minimumFractionDigits: decimals.length, maximumFractionDigits: decimals.length };
-    return Number(amount.replaceAll(",", "")).toLocaleString(this.language, digits) + share;
+  filled(sentence, places) {
+    const form = typeof sentence === "object" ? sentence[this.plurals.select(places.count)] ?? sentence.other : sentence;
+    return unbroken(form).replace(PLACE, (_, name) => (typeof places[name] === "number" ? places[name].toLocaleString(this.language) : places[name]));
   }
 }
 
-const unbroken = (text) => text.replace(UNBROKEN, "\u00a0");
-
-// An English sentence with the one of this language, for each plural form that both have.
-function pairs(english, own) {
-  if (typeof english === "string") return own ? [[english, own]] : [];
-  return Object.keys(english).map((form) => [english[form], own?.[form] ?? own?.other]).filter(([, text]) => text);
-}
-
-const isPerson = (place) => place.startsWith("who");
-const byTelling = (one, other) => other.letters - one.letters || other.length - one.length;
-
-// "" where a place begins the text or touches its first word.
-const firstWord = (text) => /^[^\s\0]+(?=\s|$)/.exec(text)?.[0] ?? "";
+export const unbroken = (text) => text.replace(UNBROKEN, "\u00a0");

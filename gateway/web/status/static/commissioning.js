@@ -5,9 +5,10 @@ import { byId, keyed, make, setClass, setText } from "./dom.js";
 import { ageOf, createLane, updateLane } from "./lanes.js";
 import { clock } from "./time.js";
 import { onEnter } from "./views.js";
+import { because, n, recognised, t } from "./words.js";
 
 const LOOK = 1500;
-const OUTCOMES = { waiting: ["To do", ""], passed: ["Passed", "good"], failed: ["Failed", "bad"] };
+const OUTCOMES = { waiting: [t("To do"), ""], passed: [t("Passed"), "good"], failed: [t("Failed"), "bad"] };
 let wanted = "";
 let entered = false;
 let site = null;
@@ -31,7 +32,7 @@ export function showCommissioning(snapshot) {
   if (byId("view-commissioning").hidden) return;
   const lane = snapshot.lanes.find((one) => one.lane_id === wanted);
   byId("commissioning-title").hidden = !lane;
-  setText(byId("commissioning-lane-name"), lane?.name ?? "");
+  setText(byId("commissioning-title"), t("Commissioning of {lane}", { lane: lane?.name ?? "" }));
   byId("commissioning-parts").hidden = !lane || !snapshot.user.control_devices || !snapshot.user.view_events;
   byId("no-commissioning").hidden = !byId("commissioning-parts").hidden;
   keyed(byId("commissioning-lane"), lane ? [lane] : [], {
@@ -71,10 +72,10 @@ async function act(ask) {
 
 function show(state) {
   const begun = Boolean(state?.begun);
-  setText(byId("commissioning-begin"), begun ? "Begin anew" : "Begin");
+  setText(byId("commissioning-begin"), begun ? t("Begin anew") : t("Begin"));
   byId("commissioning-finish").hidden = !begun;
   byId("commissioning-finish").disabled = !state?.is_complete;
-  setText(byId("commissioning-begun"), begun ? `Begun by ${state.by} at ${clock(state.begun)}.` : "");
+  setText(byId("commissioning-begun"), begun ? t("Begun by {who} at {time}.", { who: state.by, time: clock(state.begun) }) : "");
   steps(byId("commissioning-steps"), state?.steps ?? [], true);
   const records = state?.records ?? [];
   byId("commissioning-records-section").hidden = records.length === 0;
@@ -87,8 +88,8 @@ function steps(list, all, judging) {
     create: (step) => {
       const row = make("li", "step");
       const head = make("p", "row between");
-      head.append(make("strong", "", step.title), make("span", "pill"));
-      row.append(head, make("p", "small", step.todo), make("p", "small dim seen"));
+      head.append(make("strong", "", recognised(step.title)), make("span", "pill"));
+      row.append(head, make("p", "small", recognised(step.todo)), make("p", "small dim seen"));
       if (judging) row.append(judges(step));
       return row;
     },
@@ -96,21 +97,21 @@ function steps(list, all, judging) {
       const [word, colour] = OUTCOMES[outcome];
       setText(row.querySelector(".pill"), word);
       setClass(row.querySelector(".pill"), `pill ${colour}`);
-      setText(row.querySelector(".seen"), [seen, by && `judged by ${by}`].filter(Boolean).join(" · "));
+      setText(row.querySelector(".seen"), [recognised(seen), by && t("judged by {who}", { who: by })].filter(Boolean).join(" · "));
     },
   });
 }
 
 function judges(step) {
   const row = make("p", "row wrap judges");
-  for (const [word, passed] of [["Passed", true], ["Failed", false]]) {
+  for (const [word, passed] of [[t("Passed"), true], [t("Failed"), false]]) {
     const button = make("button", "quiet", word);
     button.type = "button";
-    button.setAttribute("aria-label", `${word}: ${step.title}`);
+    button.setAttribute("aria-label", because(word, recognised(step.title)));
     button.addEventListener("click", () => asked({
-      title: step.title,
-      text: passed ? "You have seen that it is right. What did you see?" : "What was wrong?",
-      label: "Note",
+      title: recognised(step.title),
+      text: passed ? t("You have seen that it is right. What did you see?") : t("What was wrong?"),
+      label: t("Note"),
       yes: word,
       field: { maxlength: "500" },
       act: async (note) => show((await post("/status/commissioning/judge", { lane_id: wanted, step: step.name, passed, note })).commissioning),
@@ -122,14 +123,14 @@ function judges(step) {
 
 async function finish() {
   await asked({
-    title: "Sign and keep this record?",
-    text: "It is signed with the site's key, kept on this box, and told in an event with your name.",
-    label: "Note on the whole",
-    yes: "Sign",
+    title: t("Sign and keep this record?"),
+    text: t("It is signed with the site's key, kept on this box, and told in an event with your name."),
+    label: t("Note on the whole"),
+    yes: t("Sign"),
     field: { maxlength: "500" },
     act: async (note) => {
       show((await post("/status/commissioning/finish", { lane_id: wanted, note })).commissioning);
-      toast("The record is signed and kept.");
+      toast(t("The record is signed and kept."));
     },
   });
 }
@@ -138,12 +139,15 @@ function createRecord(record) {
   const node = make("li");
   const failed = record.steps.filter((step) => step.outcome === "failed").length;
   const details = make("details");
-  const said = failed ? `${failed} of ${record.steps.length} steps failed` : `all ${record.steps.length} steps passed`;
-  details.append(make("summary", "", `${clock(record.finished)}: ${said}; signed by ${record.finished_by}`));
+  const places = { time: clock(record.finished), who: record.finished_by, all: record.steps.length };
+  const said = failed
+    ? n("{time}: {count} of {all} steps failed; signed by {who}", "{time}: {count} of {all} steps failed; signed by {who}", failed, places)
+    : t("{time}: all {all} steps passed; signed by {who}", places);
+  details.append(make("summary", "", said));
   if (record.note) details.append(make("p", "small", record.note));
   const list = make("ol", "steps");
   steps(list, record.steps, false);
-  const file = make("a", "button quiet", "Signed file");
+  const file = make("a", "button quiet", t("Signed file"));
   file.href = `/status/commissioning/file/${record.file}`;
   file.download = record.file;
   details.append(list, file);

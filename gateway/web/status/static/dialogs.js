@@ -2,6 +2,7 @@
 import { Refused } from "./api.js";
 import { byId, make, setText } from "./dom.js";
 import { clock } from "./time.js";
+import { recognised, spoken, t } from "./words.js";
 
 export function toast(text, bad = false) {
   const node = make("div", bad ? "toast bad" : "toast", text);
@@ -87,7 +88,7 @@ export function setUpQuestions() {
 export function play(event, footage, cameraName) {
   const address = `/v1/camera/event/clip/${footage.id}`;
   const video = byId("video");
-  setText(byId("player-title"), event.name);
+  setText(byId("player-title"), spoken(event, "name"));
   setText(byId("player-text"), `${clock(event.date_at)} · ${cameraName}`);
   setText(byId("player-fault"), "");
   const download = byId("player-download");
@@ -110,7 +111,7 @@ export function setUpPlayer() {
   video.addEventListener("loadedmetadata", () => {
     const mark = byId("player-moment");
     mark.hidden = !(moment < video.duration);
-    setText(mark.lastElementChild, `The moment, ${moment.toFixed(0)} s after its begin`);
+    setText(mark.lastElementChild, t("The moment, {count} s after its begin", { count: Math.round(moment) }));
     mark.style.setProperty("--at", `${(moment / video.duration) * 100}%`);
   });
   byId("player-moment").addEventListener("click", () => {
@@ -131,6 +132,6 @@ export function setUpPlayer() {
     if (!video.getAttribute("src")) return;
     const answer = await fetch(video.getAttribute("src"), { headers: { Range: "bytes=0-0" } }).catch(() => null);
     const told = answer && !answer.ok ? await answer.json().catch(() => null) : null;
-    setText(byId("player-fault"), told ? told.error : "This clip cannot be played here; try to download it.");
+    setText(byId("player-fault"), told ? recognised(told.error) : t("This clip cannot be played here; try to download it."));
   });
 }

@@ -1,6 +1,4 @@
 // Small ways with the document. Text from the site only ever becomes text, never markup.
-import { shownAt, translated } from "./words.js";
-
 const ORDERS = /[\u202a-\u202e]/g; // characters that turn the direction of all behind them around
 
 export const byId = (id) => document.getElementById(id);
@@ -10,7 +8,7 @@ export function fromTemplate(id) {
 }
 
 export function setText(node, text) {
-  const shown = shownAt(node, String(text).replace(ORDERS, ""));
+  const shown = String(text).replace(ORDERS, "");
   if (node.textContent !== shown) node.textContent = shown;
 }
 
@@ -21,24 +19,24 @@ export function setClass(node, text) {
 export function make(tag, className, text) {
   const node = document.createElement(tag);
   if (className) node.className = className;
-  if (text !== undefined) node.textContent = String(text).replace(ORDERS, ""); // its place says whether it is translated
+  if (text !== undefined) node.textContent = String(text).replace(ORDERS, "");
   return node;
 }
 
-// The same for a name that people gave, which no language changes.
+// The same for a name that people gave, which no language changes: a browser that translates leaves it alone.
 export function makeNamed(tag, className, name) {
   const node = make(tag, className, name);
   node.translate = false;
   return node;
 }
 
-// A sentence in the reader's language, with what is to be typed, between backticks, as code.
-export function makeStep(text) {
-  const node = make("li");
-  node.translate = false; // it is translated whole
-  translated(text).split("`").forEach((part, place) => node.append(place % 2 ? make("code", "", part) : part));
+// A sentence with what is to be typed, between backticks, as code.
+export function withCode(node, text) {
+  node.replaceChildren(...text.split("`").map((part, place) => (place % 2 ? make("code", "", part) : part)));
   return node;
 }
+
+export const makeStep = (text) => withCode(make("li"), text);
 
 // Keep one child per item, in the items' order; nodes are kept, so that focus and animations live on.
 export function keyed(parent, items, { key, create, update }) {

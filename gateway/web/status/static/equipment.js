@@ -4,12 +4,15 @@ import { toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { LivePicture } from "./live_picture.js";
 import { clock, lasting, seconds } from "./time.js";
-import { say } from "./words.js";
+import { because, decimal, n, recognised, say, t } from "./words.js";
 
 const CONDITIONS = {
-  starting: ["Starting", "busy"], recording: ["Recording", "good"], unreachable: ["Unreachable", "bad"],
-  refused: ["Refused", "bad"], unsupported: ["No usable video", "bad"], stalled: ["Stalled", "warn"], disk_failed: ["Disk failed", "bad"],
+  starting: [t("Starting"), "busy"], recording: [t("Recording"), "good"], unreachable: [t("Unreachable"), "bad"],
+  refused: [t("Refused"), "bad"], unsupported: [t("No usable video"), "bad"], stalled: [t("Stalled"), "warn"], disk_failed: [t("Disk failed"), "bad"],
 };
+const POINT_STATES = { on: t("on"), off: t("off"), unknown: t("unknown") };
+const pointState = (state) => POINT_STATES[state] ?? recognised(state);
+
 let last = null;
 let kept = null; // how many events there are, in words
 
@@ -22,7 +25,7 @@ export function setUpEquipment() {
   byId("central-refresh").addEventListener("click", async () => {
     try {
       await post("/status/sync/refresh", {});
-      toast("Everything is fetched again as soon as central answers.");
+      toast(t("Everything is fetched again as soon as central answers."));
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       toast(error.message, true);
@@ -53,13 +56,13 @@ export function ageEquipment() {
   if (last === null) return;
   const { gateway } = last;
   const rows = [
-    ["Version", gateway.version, ""],
-    ["Running", lasting(seconds(gateway.started_at)), ""],
-    ["Clock", gateway.clock_trusted ? "synchronised" : "not synchronised", gateway.clock_trusted ? "" : "warn"],
-    ["Time zone", gateway.timezone, ""],
-    ...(last.storage && last.cameras.length ? [["Footage", last.storage.text, last.storage.short ? "bad" : ""]] : []),
-    ["Database", gateway.store_failing || "working", gateway.store_failing ? "bad" : ""],
-    ...(kept === null ? [] : [["Events", kept, ""]]),
+    [t("Version"), gateway.version, ""],
+    [t("Running"), lasting(seconds(gateway.started_at)), ""],
+    [t("Clock"), gateway.clock_trusted ? t("synchronised") : t("not synchronised"), gateway.clock_trusted ? "" : "warn"],
+    [t("Time zone"), gateway.timezone, ""],
+    ...(last.storage && last.cameras.length ? [[t("Footage"), recognised(last.storage.text), last.storage.short ? "bad" : ""]] : []),
+    [t("Database"), gateway.store_failing ? recognised(gateway.store_failing) : t("working"), gateway.store_failing ? "bad" : ""],
+    ...(kept === null ? [] : [[t("Events"), kept, ""]]),
   ];
   byId("bundle").hidden = !(last.user.edit_settings && last.user.view_events && last.user.view_devices);
   const list = byId("facts");
@@ -86,12 +89,12 @@ function updateCamera(node, camera) {
   setText(pill, word);
   setClass(pill, `pill condition ${kind}`);
   const figures = [
-    camera.condition === "recording" ? `${(camera.bits_per_second / 1e6).toFixed(2)} Mbit/s` : "",
-    camera.last_segment_at ? `footage until ${clock(camera.last_segment_at)}` : "no footage yet",
-    camera.reconnects ? `${camera.reconnects} reconnect${camera.reconnects === 1 ? "" : "s"}` : "",
+    camera.condition === "recording" ? t("{rate} Mbit/s", { rate: decimal(camera.bits_per_second / 1e6, 2) }) : "",
+    camera.last_segment_at ? t("footage until {time}", { time: clock(camera.last_segment_at) }) : t("no footage yet"),
+    camera.reconnects ? n("{count} reconnect", "{count} reconnects", camera.reconnects) : "",
   ];
   setText(node.querySelector(".figures"), figures.filter(Boolean).join(" · "));
-  setText(node.querySelector(".camera-text .fault"), camera.detail);
+  setText(node.querySelector(".camera-text .fault"), recognised(camera.detail));
   node.live.show(camera);
 }
 
@@ -101,14 +104,14 @@ function updateDevice(node, device) {
   setClass(node, `device ${device.online === false ? "lost" : ""}`);
   setClass(node.querySelector(".lamp"), `lamp ${kind}`);
   setText(node.querySelector("strong"), device.name);
-  setText(node.querySelector(".kind"), `${device.kind} · ${device.device_id}`);
+  setText(node.querySelector(".kind"), `${recognised(device.kind)} · ${device.device_id}`);
   keyed(node.querySelector(".points"), device.points, {
     key: (point) => point.name,
     create: () => make("span"),
     update: (mark, point) => {
-      setText(mark, point.name);
+      setText(mark, recognised(point.name));
       setClass(mark, `point ${point.state}`);
-      mark.title = `${point.name}: ${point.state}`;
+      mark.title = because(recognised(point.name), pointState(point.state));
     },
   });
   ageDevice(node);
@@ -116,11 +119,10 @@ function updateDevice(node, device) {
 
 function ageDevice(node) {
   const { online, since, detail, refusals } = node.device;
-  const word = online === null ? "No contact yet" : online ? "Online" : "Offline";
-  const state = online === null ? word : `${word} for ${lasting(seconds(since))}`;
-  const { count, reason } = refusals;
-  const refused = count === 1 ? `1 message refused: ${reason}` : `${count} messages refused, the last: ${reason}`;
-  setText(node.querySelector(".state"), [detail ? `${state}: ${detail}` : state, count ? refused : ""].filter(Boolean).join(" · "));
+  const time = online === null ? "" : lasting(seconds(since));
+  const state = online === null ? t("No contact yet") : online ? t("Online for {time}", { time }) : t("Offline for {time}", { time });
+  const refused = n("{count} message refused: {why}", "{count} messages refused, the last: {why}", refusals.count, { why: recognised(refusals.reason) });
+  setText(node.querySelector(".state"), [detail ? because(state, recognised(detail)) : state, refusals.count ? refused : ""].filter(Boolean).join(" · "));
 }
 
 export const refusesUs = (central) => central.notices.some((notice) => notice.kind === "central_sign_in_refused");
@@ -131,14 +133,14 @@ function showCentral({ central, user }) {
   const { reachable } = central;
   const refused = refusesUs(central);
   setClass(byId("central-lamp"), `lamp ${reachable === null ? "unknown" : reachable && !refused ? "good" : "bad"}`);
-  const answers = refused ? "Answers, but refuses the sign-in; the site works on its own" : "Online";
-  const word = reachable === null ? "Not tried yet" : reachable ? answers : "Offline; the site works on its own";
+  const answers = refused ? t("Answers, but refuses the sign-in; the site works on its own") : t("Online");
+  const word = reachable === null ? t("Not tried yet") : reachable ? answers : t("Offline; the site works on its own");
   setText(byId("central-state"), word);
-  const signedIn = central.last_sign_in ? `last signed in ${clock(central.last_sign_in)}` : "never signed in yet";
-  const parts = [reachable === null ? "" : `since ${clock(central.since)}`, central.error, signedIn];
+  const signedIn = central.last_sign_in ? t("last signed in {time}", { time: clock(central.last_sign_in) }) : t("never signed in yet");
+  const parts = [reachable === null ? "" : t("since {time}", { time: clock(central.since) }), recognised(central.error), signedIn];
   setText(byId("central-detail"), parts.filter(Boolean).join(" · "));
-  const fetched = central.pulled_at ? `${central.pulled}, fetched ${clock(central.pulled_at)}` : "Nothing fetched yet";
-  setText(byId("central-fetched"), central.progress ? `Fetching ${central.progress} …` : fetched);
+  const fetched = central.pulled_at ? t("{records}, fetched {time}", { records: recognised(central.pulled), time: clock(central.pulled_at) }) : t("Nothing fetched yet");
+  setText(byId("central-fetched"), central.progress ? t("Fetching {records} …", { records: recognised(central.progress) }) : fetched);
   const notices = central.notices.map(({ text }, place) => say(central.said?.notices?.[place]?.text ?? text));
   keyed(byId("central-notices"), notices, {
     key: (notice) => notice,
@@ -149,32 +151,32 @@ function showCentral({ central, user }) {
   const refresh = byId("central-refresh");
   refresh.hidden = !user.edit_settings;
   refresh.disabled = central.refreshing;
-  setText(refresh, central.refreshing ? "Fetching everything again …" : "Fetch everything again");
+  setText(refresh, central.refreshing ? t("Fetching everything again …") : t("Fetch everything again"));
 }
 
 function showFleet({ fleet }) {
   byId("fleet-section").hidden = fleet === null;
   if (fleet === null) return;
-  const left = fleet.waiting === 1 ? "1 record waits for the fleet" : `${fleet.waiting} records wait for the fleet`;
-  showServer("fleet", fleet, `as ${fleet.name}`, fleet.waiting ? left : "Everything is with the fleet");
+  const left = n("{count} record waits for the fleet", "{count} records wait for the fleet", fleet.waiting);
+  showServer("fleet", fleet, t("as {name}", { name: fleet.name }), fleet.waiting ? left : t("Everything is with the fleet"));
 }
 
 function showBroker({ broker }) {
   byId("broker-section").hidden = broker === null;
   if (broker === null) return;
-  const left = broker.waiting === 1 ? "1 event waits for the broker" : `${broker.waiting} events wait for the broker`;
-  showServer("broker", broker, broker.broker, broker.waiting ? left : "Everything is with the broker");
+  const left = n("{count} event waits for the broker", "{count} events wait for the broker", broker.waiting);
+  showServer("broker", broker, broker.broker, broker.waiting ? left : t("Everything is with the broker"));
 }
 
 // The line to a server: its state, since when, why, with whom, and what waits for it.
 function showServer(id, { state, since, reason }, name, sent) {
   const [word, lamp] = {
-    connected: ["Connected", "good"],
-    away: ["Away; the site works on its own", "bad"],
-    refused: ["Refuses; the site works on its own", "bad"],
-  }[state] ?? ["Not tried yet", "unknown"];
+    connected: [t("Connected"), "good"],
+    away: [t("Away; the site works on its own"), "bad"],
+    refused: [t("Refuses; the site works on its own"), "bad"],
+  }[state] ?? [t("Not tried yet"), "unknown"];
   setClass(byId(`${id}-lamp`), `lamp ${lamp}`);
   setText(byId(`${id}-state`), word);
-  setText(byId(`${id}-detail`), [state === null ? "" : `since ${clock(since)}`, reason, name].filter(Boolean).join(" · "));
+  setText(byId(`${id}-detail`), [state === null ? "" : t("since {time}", { time: clock(since) }), recognised(reason), name].filter(Boolean).join(" · "));
   setText(byId(`${id}-sent`), sent);
 }

@@ -3,6 +3,7 @@ import { Refused, post } from "./api.js";
 import { confirmed, play, toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { clock } from "./time.js";
+import { because, recognised, spoken, t } from "./words.js";
 
 const RANK = { info: 0, notice: 1, warning: 2, alarm: 3 };
 let last = null;
@@ -32,7 +33,7 @@ function show(arriving) {
   const least = RANK[byId("severity").value];
   const words = byId("find").value.trim().toLowerCase();
   const wanted = last.events.filter(
-    (event) => RANK[event.severity] >= least && `${event.name} ${event.description}`.toLowerCase().includes(words),
+    (event) => RANK[event.severity] >= least && `${spoken(event, "name")} ${spoken(event, "description")}`.toLowerCase().includes(words),
   );
   keyed(byId("events"), wanted, {
     key: (event) => event.id,
@@ -46,15 +47,15 @@ function show(arriving) {
 export function createEvent(event, { arrived }) {
   const node = fromTemplate("event-row");
   setClass(node, `event s-${event.severity}${arrived ? " new" : ""}`);
-  setText(node.querySelector("strong"), event.name);
-  setText(node.querySelector(".description"), event.description);
+  setText(node.querySelector("strong"), spoken(event, "name"));
+  setText(node.querySelector(".description"), spoken(event, "description"));
   const time = node.querySelector("time");
   time.dateTime = event.date_at;
   time.parentNode.href = `/status/events/${event.id}`;
   node.querySelector(".forgive").addEventListener("click", () => forgive(event));
   const why = node.querySelector(".why");
   why.hidden = event.trace.length === 0;
-  why.querySelector("ol").append(...event.trace.map((rule) => make("li", rule.failed ? "failed" : "", rule.text)));
+  why.querySelector("ol").append(...event.trace.map((rule) => make("li", rule.failed ? "failed" : "", spoken(rule, "text"))));
   return node;
 }
 
@@ -62,9 +63,10 @@ export function updateEvent(node, event, site) {
   const nameOf = (list, key, id) => list.find((one) => one[key] === id)?.name;
   const time = node.querySelector("time");
   setText(time, event.clock_trusted ? clock(event.date_at) : `${clock(event.date_at)}\u00a0?`);
-  time.title = event.clock_trusted ? "" : "The gateway's clock was not synchronised when this was stamped";
+  time.title = event.clock_trusted ? "" : t("The gateway's clock was not synchronised when this was stamped");
   node.querySelector(".forgive").hidden = event.passed_back === null || !site.user.correct_counts;
-  setText(node.querySelector(".marks"), nameOf(site.lanes, "lane_id", event.lane_id) || "");
+  const lane = nameOf(site.lanes, "lane_id", event.lane_id);
+  setText(node.querySelector(".marks"), lane ?? "");
   showClips(node.querySelector(".clips"), event, site);
 }
 
@@ -75,16 +77,21 @@ export function showClips(box, event, site) {
     key: (footage) => footage.id,
     create: (footage) => clip(event, footage),
     update: (button, footage) => {
-      const name = nameOf(footage.camera_id) || `Camera ${footage.camera_id}`;
+      const name = nameOf(footage.camera_id) || t("Camera {id}", { id: String(footage.camera_id) });
       const picture = button.querySelector("img");
       const playable = footage.ready && footage.footage !== "none";
       button.disabled = !playable;
       button.footage = footage;
       button.cameraName = name;
-      const missing = footage.missing ? `; ${footage.missing}` : "";
-      const instead = footage.ready ? footage.missing : "the clip is still being recorded";
-      button.title = playable ? `Play: ${name}${missing}` : `${name}: ${instead}`;
-      button.setAttribute("aria-label", playable ? `Play ${event.name}, ${name}${missing}` : button.title);
+      const missing = recognised(footage.missing);
+      const places = { event: spoken(event, "name"), camera: name, missing };
+      if (!playable) {
+        button.title = because(name, footage.ready ? missing : t("the clip is still being recorded"));
+        button.setAttribute("aria-label", button.title);
+      } else {
+        button.title = missing ? t("Play: {camera}; {missing}", places) : t("Play: {camera}", places);
+        button.setAttribute("aria-label", missing ? t("Play {event}, {camera}; {missing}", places) : t("Play {event}, {camera}", places));
+      }
       setText(button.querySelector(".play"), playable ? (missing ? "▶ !" : "▶") : footage.ready ? "–" : "…");
       if (playable && !picture.getAttribute("src")) {
         picture.hidden = false;
@@ -96,13 +103,13 @@ export function showClips(box, event, site) {
 
 async function forgive(event) {
   const sure = await confirmed(
-    "Let this card in again?", "Its next passage counts as the first, in either direction. This is recorded with your name.",
-    "Forgive",
+    t("Let this card in again?"), t("Its next passage counts as the first, in either direction. This is recorded with your name."),
+    t("Forgive"),
   );
   if (!sure) return;
   try {
     await post("/status/passback/forgive", { card_id: event.passed_back });
-    toast("Forgiven: its next passage counts as the first.");
+    toast(t("Forgiven: its next passage counts as the first."));
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     toast(error.message, true);
@@ -124,5 +131,5 @@ function clip(event, footage) {
 function announce(first) {
   if (first) return;
   const grave = last.events.filter((event) => event.id > newest && RANK[event.severity] >= RANK.warning);
-  if (grave.length) byId("announcer").replaceChildren(...grave.flatMap((event) => [make("p", "", event.name), make("p", "", event.description)]));
+  if (grave.length) byId("announcer").replaceChildren(...grave.flatMap((event) => [make("p", "", spoken(event, "name")), make("p", "", spoken(event, "description"))]));
 }

@@ -3,11 +3,12 @@ import { Refused, call } from "./api.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { clock, lasting, seconds } from "./time.js";
 import { onComeBack, onEnter } from "./views.js";
+import { n, recognised, t } from "./words.js";
 
 const LOOK = 2000;
 const MOST_PROBLEMS = 3;
 const COLOURS = { alarm: "bad", warning: "warn" };
-const STATES = [["Away", "bad"], ["Not ready", "bad"], ["Look here", "warn"], ["Good", "good"]];
+const STATES = [[t("Away"), "bad"], [t("Not ready"), "bad"], [t("Look here"), "warn"], [t("Good"), "good"]];
 let gateways = new Map();
 let mark = "";
 let awaySeconds = 150;
@@ -52,7 +53,7 @@ function take(answer) {
   for (const one of answer.gateways) gateways.set(one.name, one);
   for (const name of answer.gone) gateways.delete(name);
   ({ mark, complete, away_seconds: awaySeconds } = answer);
-  setText(byId("gateways-fault"), answer.fault);
+  setText(byId("gateways-fault"), recognised(answer.fault));
 }
 
 // The place of its state in STATES.
@@ -66,7 +67,7 @@ function render() {
   const sought = byId("gateways-find").value.trim().toLowerCase();
   const all = [...gateways.values()].map((one) => ({ ...one, state: stateOf(one) }));
   const found = all.filter((one) => !sought || [one.name, one.site, one.headline, one.version].some((text) => text.toLowerCase().includes(sought)));
-  showCount(counted(all, found.length));
+  setText(byId("gateways-count"), counted(all, found.length));
   byId("gateways-card").hidden = found.length === 0;
   keyed(byId("gateways"), found.toSorted((one, other) => one.state - other.state || (one.name < other.name ? -1 : 1)), {
     key: (one) => one.name,
@@ -75,19 +76,16 @@ function render() {
   });
 }
 
-// Each part by itself: the catalogue has words for one gateway, and others for several.
-function showCount(parts) {
-  const node = byId("gateways-count");
-  if (node.told === parts.join()) return;
-  node.told = parts.join();
-  node.replaceChildren(...parts.flatMap((part, place) => place ? [" · ", part] : [part]));
-}
-
 function counted(all, found) {
-  if (!all.length) return complete ? ["No gateway has sent a heartbeat yet."] : [];
+  if (!all.length) return complete ? t("No gateway has sent a heartbeat yet.") : "";
   const [away, unready] = [0, 1].map((state) => all.filter((one) => one.state === state).length);
-  const parts = [all.length === 1 ? "1 gateway" : `${all.length} gateways`, away ? `${away} away` : "", unready ? `${unready} not ready` : "", found < all.length ? `${found} shown` : ""];
-  return parts.filter(Boolean);
+  const parts = [
+    n("{count} gateway", "{count} gateways", all.length),
+    away ? n("{count} away", "{count} away", away) : "",
+    unready ? n("{count} not ready", "{count} not ready", unready) : "",
+    found < all.length ? n("{count} shown", "{count} shown", found) : "",
+  ];
+  return parts.filter(Boolean).join(" · ");
 }
 
 function update(row, one) {
@@ -96,10 +94,10 @@ function update(row, one) {
   setText(row.querySelector(".gateway-site"), one.site);
   setText(row.querySelector(".pill"), word);
   setClass(row.querySelector(".pill"), `pill ${colour}`);
-  setText(row.querySelector(".gateway-headline"), one.headline);
+  setText(row.querySelector(".gateway-headline"), recognised(one.headline));
   const more = one.problem_count - Math.min(one.problems.length, MOST_PROBLEMS);
-  const shown = one.problems.slice(0, MOST_PROBLEMS).map(({ severity, text }) => ({ text, colour: COLOURS[severity] ?? "" }));
-  if (more > 0) shown.push({ text: `${more} more`, colour: "dim" });
+  const shown = one.problems.slice(0, MOST_PROBLEMS).map(({ severity, text }) => ({ text: recognised(text), colour: COLOURS[severity] ?? "" }));
+  if (more > 0) shown.push({ text: n("{count} more", "{count} more", more), colour: "dim" });
   keyed(row.querySelector(".gateway-problems"), shown, {
     key: ({ text }) => text,
     create: () => make("li"),
@@ -108,9 +106,9 @@ function update(row, one) {
       setClass(line, problem.colour);
     },
   });
-  const waiting = one.waiting === 1 ? "1 record waits for the fleet" : `${one.waiting} records wait for the fleet`;
+  const waiting = n("{count} record waits for the fleet", "{count} records wait for the fleet", one.waiting);
   setText(row.querySelector(".gateway-waiting"), one.waiting ? waiting : "");
   setText(row.querySelector(".gateway-version"), one.version);
-  setText(row.querySelector(".gateway-event"), one.last_event_at ? clock(one.last_event_at) : one.last_event ? `Number ${one.last_event}` : "None yet");
-  setText(row.querySelector(".gateway-heard"), `heard ${lasting(seconds(one.at))} ago`);
+  setText(row.querySelector(".gateway-event"), one.last_event_at ? clock(one.last_event_at) : one.last_event ? t("Number {number}", { number: String(one.last_event) }) : t("None yet"));
+  setText(row.querySelector(".gateway-heard"), t("heard {time} ago", { time: lasting(seconds(one.at)) }));
 }

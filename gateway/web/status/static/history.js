@@ -4,6 +4,7 @@ import { byId, keyed, makeNamed, setText } from "./dom.js";
 import { createEvent, updateEvent } from "./events.js";
 import { clock, dayAfter, dayOf, now } from "./time.js";
 import { go, onComeBack, onEnter, permit } from "./views.js";
+import { t } from "./words.js";
 
 const PAGE = 50; // as many as the gateway answers with at once
 const MOST_STRETCHES = 20;
@@ -152,5 +153,5 @@ function render() {
   byId("history-none").hidden = shown.length !== 0 || next !== null || byId("history-fault").textContent !== "";
   byId("history-more").hidden = next === null;
   const oldest = shown.at(-1);
-  setText(byId("history-reached"), next !== null && oldest ? `shown back to ${clock(oldest.date_at)}` : "");
+  setText(byId("history-reached"), next !== null && oldest ? t("shown back to {time}", { time: clock(oldest.date_at) }) : "");
 }

@@ -6,14 +6,23 @@ import { ageOf, command, createLane, enrolLink, updateLane } from "./lanes.js";
 import { LivePicture } from "./live_picture.js";
 import { clock, lasting, seconds } from "./time.js";
 import { onComeBack, onEnter } from "./views.js";
+import { actor, because, recognised, spoken, t } from "./words.js";
 
 const POINTS_EVERY = 2000;
 const ROLES = {
-  gate: "Gate", arming: "Arming loop", far: "Arming loop, other side", closing: "Closing loop", safety: "Safety",
-  fire: "Fire input", key_switch: "Key switch", output: "Output to the gate",
+  gate: t("Gate"), arming: t("Arming loop"), far: t("Arming loop, other side"), closing: t("Closing loop"), safety: t("Safety"),
+  fire: t("Fire input"), key_switch: t("Key switch"), output: t("Output to the gate"),
 };
 const LAMPS = { on: "on", off: "off" };
-const STATES = { on: "on", off: "off", unknown: "unknown" };
+const STATES = {
+  on: t("on"), off: t("off"), unknown: t("unknown"), closed: t("closed"), opening: t("opening"), open: t("open"), closing: t("closing"), stopped: t("stopped"),
+};
+const TOLD = {
+  open: (state) => t("told to open · {state}", { state }), close: (state) => t("told to close · {state}", { state }), stop: (state) => t("told to stop · {state}", { state }),
+};
+const COMMAND_STATES = {
+  recorded: t("recorded"), sent: t("sent"), acknowledged: t("acknowledged"), done: t("done"), refused: t("refused"), unknown: t("unknown"),
+};
 let wanted = "";
 let site = null;
 let ages = []; // of the reports on the lane's points, in their order
@@ -139,18 +148,24 @@ function showPoints() {
     update: (row, point) => {
       const [lamp, name] = row.firstChild.children;
       setClass(lamp, `lamp ${LAMPS[point.state] ?? (point.state === "unknown" ? "unknown" : "good")}`);
-      setText(name, `${ROLES[point.role]}: ${STATES[point.state] ?? point.state}${point.since === null ? "" : ` for ${lasting(point.since)}`}`);
-      const place = point.name ? `${point.device}, ${point.name}` : point.device;
-      const reported = point.age === null ? " · never reported" : ` · ${point.told ?? "reported"} ${lasting(point.age)} ago`;
-      setText(row.lastChild, `${place}${point.age === undefined ? "" : reported}`);
+      const places = { point: ROLES[point.role], state: STATES[point.state] ?? point.state, time: point.since === null ? "" : lasting(point.since) };
+      setText(name, point.since === null ? t("{point}: {state}", places) : t("{point}: {state} for {time}", places));
+      const place = point.name ? `${point.device}, ${recognised(point.name)}` : point.device;
+      setText(row.lastChild, [place, reported(point)].filter(Boolean).join(" · "));
     },
   });
 }
 
+function reported({ age, told }) {
+  if (age === undefined) return "";
+  if (age === null) return t("never reported");
+  return told ? t("told {time} ago", { time: lasting(age) }) : t("reported {time} ago", { time: lasting(age) });
+}
+
 // The gate's output as a point: what it was told last.
 const asPoint = ({ action, state, by, requested_at: at }) => ({
-  role: "output", device_id: "", name: "", device: `by ${by === "lane" ? "the lane" : by}`, state: `told to ${action} · ${state}`, since: null,
-  age: seconds(at), told: "told",
+  role: "output", device_id: "", name: "", device: t("by {who}", { who: actor(by) }), since: null,
+  state: TOLD[action](COMMAND_STATES[state]), age: seconds(at), told: true,
 });
 
 async function askPast() {
@@ -163,7 +178,7 @@ async function askPast() {
       const row = make("li", `passage s-${event.severity}`);
       const address = make("a", "small", clock(event.date_at));
       address.href = `/status/events/${event.id}`;
-      row.append(make("div", "clips"), address, make("span", "small dim", event.description));
+      row.append(make("div", "clips"), address, make("span", "small dim", spoken(event, "description")));
       return row;
     },
     update: (row, event) => showClips(row.firstChild, event, site),
@@ -178,14 +193,19 @@ function showRead(event) {
   if (!event) return;
   const { read } = event;
   const refused = event.type === 103;
-  const who = read?.credential ? `${read.form || "card"} ${read.credential}` : "a card";
-  const because = read?.why ? `Not opened at ${clock(event.date_at)} for ${who}, because ${read.why}.` : "";
-  const said = refused ? because || `Not opened at ${clock(event.date_at)}: ${event.description}.` : `${clock(event.date_at)} · ${event.description}`;
-  setText(byId("lane-read-text"), said);
+  const places = { time: clock(event.date_at), text: spoken(event, "description"), card: read?.credential, why: recognised(read?.why ?? "") };
+  setText(byId("lane-read-text"), refused ? whyNotOpened(read, places) : `${places.time} · ${places.text}`);
   byId("lane-read-event").href = `/status/events/${event.id}`;
   enrolLink(byId("lane-enrol"), read, site.user);
   byId("lane-why").hidden = event.trace.length === 0;
-  byId("lane-trace").replaceChildren(...event.trace.map((rule) => make("li", rule.failed ? "failed" : "", rule.text)));
+  byId("lane-trace").replaceChildren(...event.trace.map((rule) => make("li", rule.failed ? "failed" : "", spoken(rule, "text"))));
+}
+
+function whyNotOpened(read, places) {
+  if (!read?.why) return t("Not opened at {time}: {text}.", places);
+  if (!read.credential) return t("Not opened at {time} for a card, because {why}.", places);
+  if (read.form === "plate") return t("Not opened at {time} for plate {card}, because {why}.", places);
+  return t("Not opened at {time} for card {card}, because {why}.", places);
 }
 
 async function tryCard() {
@@ -196,10 +216,10 @@ async function tryCard() {
     const { trial } = await post("/status/lane/try", { lane_id: wanted, card: form.card.value, direction });
     byId("try-result").hidden = false;
     setClass(byId("try-verdict"), `pill ${trial.opens ? "good" : "bad"}`);
-    setText(byId("try-verdict"), trial.opens ? "Test: would open" : "Test: would not open");
-    setText(byId("try-text"), `${trial.read}${trial.holder ? ` of ${trial.holder}` : ""}: ${trial.text}. Nothing was opened.`);
+    setText(byId("try-verdict"), trial.opens ? t("Test: would open") : t("Test: would not open"));
+    setText(byId("try-text"), `${because(trialled(trial), recognised(trial.text))}. ${t("Nothing was opened.")}`);
     byId("try-trace").replaceChildren(...trial.trace.map(
-      (rule) => make("li", rule.passed ? "" : "failed", `${rule.rule}: ${rule.passed ? "passed" : "FAILED"} (${rule.seen})`),
+      (rule) => make("li", rule.passed ? "" : "failed", ruleOf(rule)),
     ));
     byId("try-open").hidden = !trial.opens;
   } catch (error) {
@@ -207,6 +227,13 @@ async function tryCard() {
     byId("try-result").hidden = true;
     setText(byId("try-fault"), error.message);
   }
+}
+
+const trialled = ({ read, holder }) => (holder ? t("{card} of {who}", { card: recognised(read), who: holder }) : recognised(read));
+
+function ruleOf({ rule, passed, seen }) {
+  const places = { rule: recognised(rule), seen: recognised(seen) };
+  return passed ? t("{rule}: passed ({seen})", places) : t("{rule}: FAILED ({seen})", places);
 }
 
 // A part that cannot be had now is left as it is: the next one comes soon, and the banner says when the line is cut.

@@ -2,6 +2,7 @@
 import { Refused, call, post } from "./api.js";
 import { keyed, make, setClass, setText } from "./dom.js";
 import { clock } from "./time.js";
+import { because, n, recognised, t } from "./words.js";
 
 const LOOK = 1000;
 const KEPT = 100;
@@ -41,19 +42,25 @@ function showScan(node, scan) {
   bar.hidden = !working;
   bar.max = scan?.total ?? 1;
   bar.value = done;
-  const unasked = scan?.unasked.length ? ` ${scan.unasked.length} had no idle turn.` : "";
-  const state = scan === null ? "" : working ? `${done} of ${scan.total} addresses asked.` : `${done} of ${scan.total}: ${scan.ended}.${unasked}`;
-  setText(node.querySelector(".scan-state"), state);
+  setText(node.querySelector(".scan-state"), scan === null ? "" : stateOf(scan, done));
   keyed(node.querySelector(".scan-units"), scan?.units ?? [], {
     key: (unit) => unit.unit,
     create: () => make("li"),
     update: (row, unit) => {
-      const whom = unit.devices.join(", ") || "new";
-      const told = unit.is_clear ? unit.answer : `not understood (two of one address?): ${unit.answer}`;
-      setText(row, `Unit ${unit.unit}, ${whom}: ${unit.identity ? `${unit.identity}; ` : ""}${told}`);
+      const answer = recognised(unit.answer);
+      const told = unit.is_clear ? answer : t("not understood (two of one address?): {answer}", { answer });
+      const places = { unit: String(unit.unit), devices: unit.devices.join(", ") || t("new") };
+      setText(row, because(t("Unit {unit}, {devices}", places), [recognised(unit.identity), told].filter(Boolean).join(" · ")));
       setClass(row, unit.devices.length ? "" : "new-unit");
     },
   });
+}
+
+function stateOf({ total, ended, unasked }, done) {
+  const places = { count: done, all: total, why: recognised(ended ?? "") };
+  if (!ended) return t("{count} of {all} addresses asked.", places);
+  const rest = unasked.length ? n("{count} had no idle turn.", "{count} had no idle turn.", unasked.length) : "";
+  return `${t("{count} of {all}: {why}.", places)} ${rest}`.trim();
 }
 
 // Asked for only while the frames are open and somebody looks.
@@ -97,10 +104,10 @@ async function look(node, name, own) {
 
 function frameRow(frame) {
   const row = make("li", frame.good ? "" : "bad-frame");
-  const whom = frame.unit === null ? "" : frame.devices.join(", ") || `unit ${frame.unit}`;
-  const purpose = frame.purpose === "poll" ? "" : ` [${frame.purpose}]`;
-  const took = frame.good ? ` · ${frame.milliseconds} ms` : "";
-  row.append(make("span", "dim", `${clock(new Date(frame.at / 1000))} `), make("strong", "", `${whom}${purpose} `), `${frame.asked}${frame.asked ? " → " : ""}${frame.told}${took}`);
-  row.title = [frame.sent && `sent ${frame.sent}`, frame.received && `received ${frame.received}`].filter(Boolean).join("\n");
+  const whom = frame.unit === null ? "" : frame.devices.join(", ") || t("unit {unit}", { unit: String(frame.unit) });
+  const purpose = frame.purpose === "poll" ? "" : ` [${recognised(frame.purpose)}]`;
+  const took = frame.good ? ` · ${t("{time} ms", { time: frame.milliseconds })}` : "";
+  row.append(make("span", "dim", `${clock(new Date(frame.at / 1000))} `), make("strong", "", `${whom}${purpose} `), `${recognised(frame.asked)}${frame.asked ? " → " : ""}${recognised(frame.told)}${took}`);
+  row.title = [frame.sent && t("bytes sent: {bytes}", { bytes: frame.sent }), frame.received && t("bytes received: {bytes}", { bytes: frame.received })].filter(Boolean).join("\n");
   return row;
 }

@@ -3,9 +3,13 @@ import { Refused, call } from "./api.js";
 import { byId, fromTemplate, keyed, make, makeStep, setClass, setText } from "./dom.js";
 import { resumeFrames, setUpTools, updateTools } from "./line_tools.js";
 import { onEnter, permit } from "./views.js";
+import { n, recognised, say, t } from "./words.js";
 
 const LOOK = 2000;
-const FAILURES = { silent: "without an answer", garbled: "not understood", echoed: "sent back", late: "too late" };
+const FAILURES = {
+  silent: (count) => n("{count} without an answer", "{count} without an answer", count), garbled: (count) => n("{count} not understood", "{count} not understood", count),
+  echoed: (count) => n("{count} sent back", "{count} sent back", count), late: (count) => n("{count} too late", "{count} too late", count),
+};
 let problems = [];
 let user = {};
 let timer = 0;
@@ -70,13 +74,13 @@ function update(node, line, bounds) {
   const names = line.units.flatMap((unit) => unit.devices);
   const own = problems.filter((one) => (one.part === "line" && one.id === line.name) || (one.part === "device" && names.includes(one.name)));
   const failing = line.units.filter((unit) => unit.fault || unit.unsecured || unit.tampered).length;
-  const [word, kind] = line.down ? ["Down", "bad"] : own.length || failing ? ["Look here", "warn"] : ["Good", "good"];
+  const [word, kind] = line.down ? [t("Down"), "bad"] : own.length || failing ? [t("Look here"), "warn"] : [t("Good"), "good"];
   node.line = line.name;
   setText(node.querySelector("h3"), line.name);
   setText(node.querySelector(".pill"), word);
   setClass(node.querySelector(".pill"), `pill ${kind}`);
-  setText(node.querySelector(".verdict"), line.verdict);
-  keyed(node.querySelector(".steps"), own.flatMap((one) => one.steps), { key: (step) => step, create: makeStep, update: () => {} });
+  setText(node.querySelector(".verdict"), recognised(line.verdict));
+  keyed(node.querySelector(".steps"), own.flatMap((one) => one.said.steps.map(say)), { key: (step) => step, create: makeStep, update: () => {} });
   keyed(node.querySelector(".units"), line.units, {
     key: (unit) => unit.unit,
     create: () => fromTemplate("unit-row"),
@@ -89,33 +93,34 @@ function update(node, line, bounds) {
 
 function updateUnit(row, unit, bounds) {
   row.devices = unit.device_ids;
-  setText(row.querySelector("strong"), unit.devices.join(", ") || `Unit ${unit.unit}`);
-  setText(row.querySelector(".unit-number"), `unit ${unit.unit}`);
+  setText(row.querySelector("strong"), unit.devices.join(", ") || t("Unit {unit}", { unit: String(unit.unit) }));
+  setText(row.querySelector(".unit-number"), t("unit {unit}", { unit: String(unit.unit) }));
   const answered = unit.reply_times.reduce((sum, count) => sum + count, 0);
   const failed = Object.entries(unit.failed).filter(([, count]) => count > 0);
-  const bad = failed.map(([how, count]) => `${count.toLocaleString("en")} ${FAILURES[how] ?? how}`).join(", ");
-  const median = unit.reply === null ? "no answer yet" : `${unit.reply} ms of ${unit.allowed} ms allowed`;
-  setText(row.querySelector(".unit-text"), `${median} · ${answered.toLocaleString("en")} answered${bad ? ` · ${bad}` : ""} in the last hour`);
-  setText(row.querySelector(".unit-verdict"), unit.verdict);
+  const bad = failed.map(([how, count]) => FAILURES[how](count));
+  const median = unit.reply === null ? t("no answer yet") : t("{time} ms of {allowed} ms allowed", { time: unit.reply, allowed: unit.allowed });
+  const told = [median, t("{answers} in the last hour", { answers: [n("{count} answered", "{count} answered", answered), ...bad].join(" · ") })];
+  setText(row.querySelector(".unit-text"), told.join(" · "));
+  setText(row.querySelector(".unit-verdict"), recognised(unit.verdict));
   const channel = row.querySelector(".unit-channel");
   channel.hidden = unit.unsecured === null;
-  setText(channel.firstElementChild, unit.unsecured ? "Secure channel off" : "Secure channel on");
+  setText(channel.firstElementChild, unit.unsecured ? t("Secure channel off") : t("Secure channel on"));
   setClass(channel.firstElementChild, `pill ${unit.unsecured ? "bad" : "good"}`);
   channel.lastElementChild.hidden = !unit.tampered;
   setClass(row, `unit ${unit.failing || unit.unsecured || unit.tampered ? "failing" : ""}`);
   const most = Math.max(1, ...unit.reply_times);
-  const upTo = (place) => (place < bounds.length ? `up to ${bounds[place]} ms` : `over ${bounds.at(-1)} ms`);
+  const upTo = (place) => (place < bounds.length ? t("up to {time} ms", { time: bounds[place] }) : t("over {time} ms", { time: bounds.at(-1) }));
   const chart = row.querySelector(".histogram");
   keyed(chart, unit.reply_times.map((count, place) => ({ count, place })), {
     key: ({ place }) => place,
     create: () => make("i"),
     update: (bar, { count, place }) => {
       bar.style.setProperty("--share", String(count === 0 ? 0 : Math.max(0.06, count / most)));
-      bar.title = `${upTo(place)}: ${count.toLocaleString("en")}`;
+      bar.title = t("{text}: {count}", { text: upTo(place), count });
     },
   });
-  setText(row.querySelector(".fastest"), `${bounds[0]} ms`);
-  setText(row.querySelector(".slowest"), `over ${bounds.at(-1)} ms`);
-  const words = unit.reply_times.map((count, place) => (count ? `${upTo(place)}: ${count}` : "")).filter(Boolean);
-  chart.setAttribute("aria-label", `Reply times of the last hour. ${words.join("; ") || "none yet"}`);
+  setText(row.querySelector(".fastest"), t("{time} ms", { time: bounds[0] }));
+  setText(row.querySelector(".slowest"), t("over {time} ms", { time: bounds.at(-1) }));
+  const words = unit.reply_times.map((count, place) => (count ? t("{text}: {count}", { text: upTo(place), count }) : "")).filter(Boolean);
+  chart.setAttribute("aria-label", t("Reply times of the last hour. {times}", { times: words.join(" · ") || t("none yet") }));
 }

@@ -2,6 +2,7 @@
 // come through by HLS or by stills in quick succession.
 import { fromTemplate, setClass, setText } from "./dom.js";
 import { NotShown, watch } from "./whep.js";
+import { t } from "./words.js";
 
 const STILL_EVERY = 10000;
 const QUICK_STILL_EVERY = 2000;
@@ -64,7 +65,7 @@ export class LivePicture {
       this.stillAt = 0;
     }
     this.camera = camera;
-    this.image.alt = `Latest picture of ${camera.name}`;
+    this.image.alt = t("Latest picture of {camera}", { camera: camera.name });
     this.label();
     this.settle();
   }
@@ -78,7 +79,7 @@ export class LivePicture {
   label() {
     const label = this.button.querySelector(".hidden");
     label.translate = this.wanted; // else it is a name alone
-    setText(label, this.wanted ? `Stop watching ${this.camera.name}` : this.camera.name);
+    setText(label, this.wanted ? t("Stop watching {camera}", { camera: this.camera.name }) : this.camera.name);
     this.button.querySelector(".watch").hidden = this.wanted;
   }
 
@@ -122,12 +123,12 @@ export class LivePicture {
   async keep(cameraId, signal) {
     let failures = 0;
     while (!signal.aborted) {
-      this.tell("Connecting…", "busy");
+      this.tell(t("Connecting…"), "busy");
       try {
         await watch(this.video, cameraId, signal, () => {
           failures = 0;
           this.fault("");
-          this.shown("Live", "good");
+          this.shown(t("Live"), "good");
         });
         return;
       } catch (error) {
@@ -137,7 +138,7 @@ export class LivePicture {
         this.fault(error.message);
         this.node.classList.remove("moving");
         if (error.retryAfter && failures < TRIES) {
-          this.tell("Trying again", "warn");
+          this.tell(t("Trying again"), "warn");
           await pause(error.retryAfter * 1000, signal);
         } else {
           await this.instead(cameraId, signal);
@@ -151,7 +152,7 @@ export class LivePicture {
   async instead(cameraId, signal) {
     if (this.video.canPlayType(HLS) && (await this.byHls(cameraId, signal))) return;
     for (let left = INSTEAD_FOR; left > 0 && !signal.aborted; left -= QUICK_STILL_EVERY) {
-      this.tell("Stills", "warn");
+      this.tell(t("Stills"), "warn");
       this.refresh();
       await pause(QUICK_STILL_EVERY, signal);
     }
@@ -166,7 +167,7 @@ export class LivePicture {
     });
     this.video.addEventListener("playing", () => {
       played = true;
-      this.shown("Live, some seconds late", "good");
+      this.shown(t("Live, some seconds late"), "good");
     }, { once: true });
     this.video.src = `/v1/camera/live/${cameraId}/master.m3u8`;
     await ended;

@@ -25,7 +25,7 @@ import { setUpLog, showLog } from "./log.js";
 import { setUpReceivers, showReceivers } from "./receivers.js";
 import { setUpTrends, showTrends } from "./trends.js";
 import { comeBack, setUpViews, show } from "./views.js";
-import { followDocument, keepNames, spoken } from "./words.js";
+import { keepNames, spoken, t, translateDocument } from "./words.js";
 import { ageWall, forgetWall, setUpWall, showWall } from "./wall.js";
 
 const FIRST_LANES = 12;
@@ -62,7 +62,7 @@ const live = new Live({
     follow(now); // the clock of either end may have been set
   },
   lost: () => inTouch(false),
-  signedOut: () => signedOut("Your session has ended: it was signed out elsewhere, unused for too long, or its account has changed. Sign in again to go on where you were."),
+  signedOut: () => signedOut(t("Your session has ended: it was signed out elsewhere, unused for too long, or its account has changed. Sign in again to go on where you were.")),
   mayRest: () => !callsAtOnce(),
 });
 
@@ -124,7 +124,7 @@ function inTouch(yes) {
     comeBack();
     retryPictures();
   }
-  if (!yes) setText(byId("lost-text"), `Connection lost${heardAt ? `: the page shows the state at ${clock(heardAt)}` : ""}. Trying again…`);
+  if (!yes) setText(byId("lost-text"), heardAt ? t("Connection lost: the page shows the state at {time}. Trying again…", { time: clock(heardAt) }) : t("Connection lost. Trying again…"));
 }
 
 function showBar({ gateway, central, problems, user }) {
@@ -133,11 +133,11 @@ function showBar({ gateway, central, problems, user }) {
   const colour = gateway.ready && problems.every((problem) => problem.severity === "notice") ? "good" : "warn";
   setClass(byId("pill-gateway"), `pill ${gateway.ready ? colour : "bad"}`);
   byId("pill-zone").hidden = otherZone() === "";
-  setText(byId("pill-zone"), `Site time ${otherZone()}`);
+  setText(byId("pill-zone"), t("Site time {zone}", { zone: otherZone() }));
   byId("pill-central").hidden = central === null;
   if (central) {
-    const there = refusesUs(central) ? ["Central refuses sign-in", "warn"] : ["Central", "good"];
-    const touch = { true: there, false: ["Central offline", "warn"], null: ["Central", ""] }[String(central.reachable)];
+    const there = refusesUs(central) ? [t("Central refuses sign-in"), "warn"] : [t("Central"), "good"];
+    const touch = { true: there, false: [t("Central offline"), "warn"], null: [t("Central"), ""] }[String(central.reachable)];
     setText(byId("pill-central"), touch[0]);
     setClass(byId("pill-central"), `pill ${touch[1]}`);
   }
@@ -175,7 +175,7 @@ async function begin() {
   }
 }
 
-followDocument();
+translateDocument();
 setUpAttention();
 setUpAccount({ signedIn: () => live.start(), signedOut });
 setUpPlayer();

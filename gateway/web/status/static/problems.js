@@ -3,7 +3,7 @@ import { Refused, post } from "./api.js";
 import { toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, makeStep, setClass, setText } from "./dom.js";
 import { clock, lasting, seconds } from "./time.js";
-import { say, spoken } from "./words.js";
+import { actor, n, recognised, say, spoken, t } from "./words.js";
 
 const MOST_SHOWN = 5;
 const COLOURS = { alarm: "bad", warning: "warn", notice: "" };
@@ -30,13 +30,13 @@ export function showProblems({ problems, user }) {
 export function ageProblems() {
   for (const node of byId("problems").children) {
     const since = node.querySelector(".problem-since");
-    setText(since, `(for ${lasting(seconds(since.dateTime))})`);
+    setText(since, t("(for {time})", { time: lasting(seconds(since.dateTime)) }));
   }
 }
 
 function label() {
   const all = byId("problems").classList.contains("all");
-  setText(byId("problems-more"), all ? "Show the worst alone" : `Show all ${byId("problems").children.length}`);
+  setText(byId("problems-more"), all ? t("Show the worst alone") : n("Show all {count}", "Show all {count}", byId("problems").children.length));
 }
 
 function create() {
@@ -50,7 +50,7 @@ function create() {
 async function act({ post: operation }) {
   try {
     await post(operation, {});
-    toast("Under way.");
+    toast(t("Under way."));
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     toast(error.message, true);
@@ -60,19 +60,23 @@ async function act({ post: operation }) {
 async function acknowledge({ kind, part, id, subject }, silent_hours) {
   try {
     await post("/status/problem/acknowledge", { kind, part, id, subject, silent_hours });
-    toast("Recorded with your name.");
+    toast(t("Recorded with your name."));
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     toast(error.message, true);
   }
 }
 
+function knownBy({ acknowledged_by: who, acknowledged_at: since, silent_until: silent }) {
+  const places = { who: actor(who), time: clock(since), end: silent ? clock(silent) : "" };
+  return silent ? t("{who} knows of it since {time}, silent until {end}", places) : t("{who} knows of it since {time}", places);
+}
+
 function update(node, problem, user) {
   node.problem = problem;
   const known = problem.acknowledged_by !== "";
   setClass(node, `problem ${COLOURS[problem.severity] ?? ""}${known ? " known" : ""}`);
-  const silent = problem.silent_until ? `, silent until ${clock(problem.silent_until)}` : "";
-  setText(node.querySelector(".known-by"), known ? `${problem.acknowledged_by} knows of it since ${clock(problem.acknowledged_at)}${silent}` : "");
+  setText(node.querySelector(".known-by"), known ? knownBy(problem) : "");
   node.querySelector(".know").hidden = known || !user.control_devices;
   node.querySelector(".silence").hidden = Boolean(problem.silent_until) || !user.control_devices;
   const go = node.querySelector(".go");
@@ -80,7 +84,7 @@ function update(node, problem, user) {
   go.hidden = !problem.action?.show;
   button.hidden = !problem.action?.post || !user.edit_settings;
   if (!go.hidden) go.href = problem.action.show;
-  for (const way of [go, button]) setText(way, problem.action?.label ?? "");
+  for (const way of [go, button]) setText(way, recognised(problem.action?.label ?? ""));
   setText(node.querySelector(".problem-title"), spoken(problem, "title"));
   const name = node.querySelector(".problem-name");
   name.hidden = problem.id === "" || problem.said.names_part; // of no part, or named already
@@ -89,7 +93,7 @@ function update(node, problem, user) {
   setText(node.querySelector(".problem-means"), spoken(problem, "means"));
   const since = node.querySelector(".problem-since");
   since.dateTime = problem.since;
-  since.title = `since ${clock(problem.since)}`;
+  since.title = t("since {time}", { time: clock(problem.since) });
   keyed(node.querySelector(".problem-steps"), problem.said.steps.map(say), {
     key: (step) => step,
     create: makeStep,

@@ -3,6 +3,7 @@ import { Refused, post } from "./api.js";
 import { toast } from "./dialogs.js";
 import { byId, keyed, make, makeNamed, setClass, setText } from "./dom.js";
 import { onEnter } from "./views.js";
+import { n, recognised, t } from "./words.js";
 
 const LOOK = 5000;
 let may = false;
@@ -43,30 +44,32 @@ function create({ id, url }) {
   head.append(name, make("span", "pill"));
   const acts = make("p", "row wrap");
   acts.append(
-    button("Enable again", () => act("/status/webhook/enable", { id }, () => "It is sent to again.")),
-    button("Send a test", () => act("/status/webhook/test", { id }, ({ taken, fault }) => (taken ? "The receiver took the test." : `The receiver did not take the test: ${fault}`))),
-    button("Send again what was given up", () => act("/status/webhook/replay", { id }, ({ count }) => `${count} messages are sent again.`)),
+    button(t("Enable again"), () => act("/status/webhook/enable", { id }, () => t("It is sent to again."))),
+    button(t("Send a test"), () => act("/status/webhook/test", { id }, tested)),
+    button(t("Send again what was given up"), () => act("/status/webhook/replay", { id }, ({ count }) => n("{count} message is sent again.", "{count} messages are sent again.", count))),
   );
   node.append(head, make("p", "small"), acts);
   return node;
 }
 
+const tested = ({ taken, fault }) => (taken ? t("The receiver took the test.") : t("The receiver did not take the test: {why}", { why: recognised(fault) }));
+
 function update(node, { status, reason, last_error: error, waiting, delivered, failed, dropped }) {
   const [name, pill] = node.firstElementChild.children;
   const works = status === "enabled";
-  const [word, kind] = works ? (error ? ["Failing", "warn"] : ["Good", "good"]) : ["Disabled", "bad"];
+  const [word, kind] = works ? (error ? [t("Failing"), "warn"] : [t("Good"), "good"]) : [t("Disabled"), "bad"];
   setText(pill, word);
   setClass(pill, `pill ${kind}`);
   const parts = [
-    works ? (error ? `last: ${error}` : "") : `nothing is sent: ${reason}`,
-    waiting ? `${waiting} wait` : "nothing waits", `${delivered} delivered`,
-    failed ? `${failed} given up` : "", dropped ? `${dropped} dropped` : "",
+    works ? (error ? t("last: {why}", { why: recognised(error) }) : "") : t("nothing is sent: {why}", { why: recognised(reason) }),
+    waiting ? n("{count} waits", "{count} wait", waiting) : t("nothing waits"), n("{count} delivered", "{count} delivered", delivered),
+    failed ? n("{count} given up", "{count} given up", failed) : "", dropped ? n("{count} dropped", "{count} dropped", dropped) : "",
   ];
   setText(node.children[1], parts.filter(Boolean).join(" · "));
   const [enable, test, replay] = node.lastElementChild.children;
   enable.hidden = works;
   replay.hidden = !failed;
-  test.setAttribute("aria-label", `Send a test to ${name.textContent}`);
+  test.setAttribute("aria-label", t("Send a test to {receiver}", { receiver: name.textContent }));
 }
 
 function button(text, pressed) {

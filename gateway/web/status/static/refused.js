@@ -2,7 +2,9 @@
 import { Refused, post } from "./api.js";
 import { asked, confirmed, toast } from "./dialogs.js";
 import { byId, keyed, make, setText } from "./dom.js";
+import { recordAction, recordKind } from "./records.js";
 import { clock } from "./time.js";
+import { because, recognised, t } from "./words.js";
 
 const AT_A_TIME = 100;
 let seen = "";
@@ -38,7 +40,7 @@ export function showRefused({ books, user }) {
 function showRest() {
   const shown = byId("refused").children.length;
   byId("refused-rest").hidden = shown === 0 || shown >= total;
-  setText(byId("refused-count"), `The oldest ${shown} of ${total} that central refused.`);
+  setText(byId("refused-count"), t("The oldest {shown} of {all} that central refused.", { shown, all: total }));
 }
 
 async function load() {
@@ -64,7 +66,7 @@ function create() {
   const node = make("li");
   const buttons = make("p", "actions");
   const all = [
-    ["Send again", sendAgain], ["Change", change], ["Central has it", isThere], ["Central lacks it", isNotThere], ["Drop", drop],
+    [t("Send again"), sendAgain], [t("Change"), change], [t("Central has it"), isThere], [t("Central lacks it"), isNotThere], [t("Drop"), drop],
   ];
   for (const [name, act] of all) {
     const button = make("button", "quiet", name);
@@ -80,56 +82,56 @@ function create() {
 function update(node, row) {
   node.row = row;
   const [title, fault, detail, buttons] = node.children;
-  const name = `${row.kind.replaceAll("_", " ")} ${row.record_id}: ${row.action}`;
+  const name = t("{record} {id}: {action}", { record: recordKind(row.kind), id: String(row.record_id), action: recordAction(row.action) });
   setText(title, name);
-  setText(fault, row.error);
-  const fields = Object.entries(row.fields).map(([field, value]) => `${field}: ${JSON.stringify(value)}`);
-  setText(detail, [`since ${clock(row.since)}`, ...fields].join(" · "));
+  setText(fault, recognised(row.error));
+  const fields = Object.entries(row.fields).map(([field, value]) => `${field}=${JSON.stringify(value)}`);
+  setText(detail, [t("since {time}", { time: clock(row.since) }), ...fields].join(" · "));
   const [first] = buttons.children;
-  first.word = row.unknown ? "Look again" : "Send again";
+  first.word = row.unknown ? t("Look again") : t("Send again");
   setText(first, first.word);
   buttons.children[1].hidden = row.unknown || fields.length === 0;
   buttons.children[2].hidden = buttons.children[3].hidden = !row.unknown;
-  for (const button of buttons.children) button.setAttribute("aria-label", `${button.word}: ${name}`);
+  for (const button of buttons.children) button.setAttribute("aria-label", because(button.word, name));
 }
 
 function sendAgain(row) {
-  return done("/status/outbox/retry", { id: row.id }, row.unknown ? "The gateway looks for it again." : "Sent again.");
+  return done("/status/outbox/retry", { id: row.id }, row.unknown ? t("The gateway looks for it again.") : t("Sent again."));
 }
 
 function isThere(row) {
   return asked({
-    title: "Under which id does central have it?",
-    text: "Look for it at central first. It then counts as delivered and is not sent again.",
-    label: "Central's id",
-    yes: "It has this id",
+    title: t("Under which id does central have it?"),
+    text: t("Look for it at central first. It then counts as delivered and is not sent again."),
+    label: t("Central's id"),
+    yes: t("It has this id"),
     act: async (said) => {
       const found = Number(said.trim());
-      if (!(Number.isSafeInteger(found) && found > 0)) throw new Refused("Central's id is a whole number, for example 5012.");
+      if (!(Number.isSafeInteger(found) && found > 0)) throw new Refused(t("Central's id is a whole number, for example 5012."));
       await post("/status/outbox/settle", { id: row.id, central_id: found });
-      toast("It counts as delivered.");
+      toast(t("It counts as delivered."));
     },
   });
 }
 
 async function isNotThere(row) {
-  const sure = await confirmed("Send it again?", "If central has it after all, it will be there twice.", "Send again");
-  if (sure) await done("/status/outbox/settle", { id: row.id, not_there: true }, "Sent again.");
+  const sure = await confirmed(t("Send it again?"), t("If central has it after all, it will be there twice."), t("Send again"));
+  if (sure) await done("/status/outbox/settle", { id: row.id, not_there: true }, t("Sent again."));
 }
 
 function change(row) {
   return asked({
-    title: "What should be sent instead?",
-    text: "Write one field as name=value. The site uses the new value too.",
-    label: "Field",
-    yes: "Change and send",
+    title: t("What should be sent instead?"),
+    text: t("Write one field as name=value. The site uses the new value too."),
+    label: t("Field"),
+    yes: t("Change and send"),
     value: `${Object.keys(row.fields)[0]}=`,
     act: async (said) => {
       const place = said.indexOf("=");
       const name = said.slice(0, Math.max(place, 0)).trim();
-      if (name === "") throw new Refused("Write the field's name, an equals sign and the value: name=value.");
+      if (name === "") throw new Refused(t("Write the field's name, an equals sign and the value: name=value."));
       await post("/status/outbox/edit", { id: row.id, fields: { [name]: meant(said.slice(place + 1), row.fields[name]) } });
-      toast("Changed and sent again.");
+      toast(t("Changed and sent again."));
     },
   });
 }
@@ -145,14 +147,14 @@ function meant(text, before) {
   }
   // A browser rounds such a number, or takes it for none; another number would be another card.
   if (typeof value === "number" && (Number.isInteger(value) ? !Number.isSafeInteger(value) : !Number.isFinite(value))) {
-    throw new Refused(`${text.trim()} is too large for this page: use edge-gateway outbox edit.`);
+    throw new Refused(t("{value} is too large for this page: use edge-gateway outbox edit.", { value: text.trim() }));
   }
   return value;
 }
 
 async function drop(row) {
-  const sure = await confirmed("Drop it?", "Central will never get it. After the next fetch, the site uses central's own record again.", "Drop");
-  if (sure) await done("/status/outbox/drop", { id: row.id }, "Dropped.");
+  const sure = await confirmed(t("Drop it?"), t("Central will never get it. After the next fetch, the site uses central's own record again."), t("Drop"));
+  if (sure) await done("/status/outbox/drop", { id: row.id }, t("Dropped."));
 }
 
 async function done(path, body, said) {

@@ -5,7 +5,7 @@ import { toast } from "./dialogs.js";
 import { byId, keyed, make, setText } from "./dom.js";
 import { collected, fill } from "./settings_forms.js";
 import { onComeBack, onEnter, permit } from "./views.js";
-import { spoken } from "./words.js";
+import { actor, because, recognised, spoken, t } from "./words.js";
 
 const LOOK = 1000;
 let known = null; // the settings as they came last
@@ -81,7 +81,7 @@ function showFile({ lines, faults, notices }) {
       if (faulty.has(line)) row.append(told(faulty.get(line)));
     },
   });
-  const rows = [...faults.map((fault) => (fault.line ? [make("span", "", `Line ${fault.line}:`), " ", told(fault)] : [told(fault)])), ...notices.map((text) => [text])];
+  const rows = [...faults.map((fault) => (fault.line ? [make("span", "", t("Line {line}:", { line: String(fault.line) })), " ", told(fault)] : [told(fault)])), ...notices.map((text) => [recognised(text)])];
   byId("settings-faults").replaceChildren(...rows.map((parts) => {
     const row = make("li", "fault");
     row.append(...parts);
@@ -93,12 +93,7 @@ function showFile({ lines, faults, notices }) {
 function told({ place, text, has_name: named }) {
   const node = make("span", "fault");
   node.translate = true;
-  if (place) {
-    const where = make("span", "", place);
-    where.translate = named; // as "lane entry"
-    node.append(where, ": ");
-  }
-  node.append(text);
+  setText(node, place ? because(named ? recognised(place) : place, recognised(text)) : recognised(text)); // named: as "lane entry"
   return node;
 }
 
@@ -111,7 +106,7 @@ async function dryRun() {
 
 async function apply() {
   byId("settings-apply").disabled = true;
-  setText(byId("settings-said"), "Waiting until no vehicle is in the lanes…");
+  setText(byId("settings-said"), t("Waiting until no vehicle is in the lanes…"));
   try {
     const done = (await post("/status/settings/apply", wanted())).settings;
     showTrial(done.trial);
@@ -126,12 +121,12 @@ function showFound(found) {
   keyed(byId("settings-changes"), changes, {
     key: ({ text }) => text,
     create: () => make("li"),
-    update: (row, { text }) => setText(row, text),
+    update: (row, { text }) => setText(row, recognised(text)),
   });
   const bad = [...(found?.faults ?? []), ...(found?.refused ?? [])];
-  byId("settings-fault").replaceChildren(...bad.map((text) => make("span", "each", text)));
+  byId("settings-fault").replaceChildren(...bad.map((text) => make("span", "each", recognised(text))));
   byId("settings-apply").hidden = !changes.length || bad.length > 0;
-  setText(byId("settings-said"), found && !changes.length && !bad.length ? "Nothing is different from what is in force." : "");
+  setText(byId("settings-said"), found && !changes.length && !bad.length ? t("Nothing is different from what is in force.") : "");
 }
 
 // While a change is on trial the page asks each second; the gateway counts, so that a page left open does no harm.
@@ -142,13 +137,15 @@ function showTrial(trial) {
   box.hidden = trial === null;
   byId("settings-forms").inert = trial !== null;
   if (trial === null) return;
-  const who = trial.asks_person ? "unless somebody confirms it" : "unless all lanes work";
-  setText(byId("settings-left"), `${Math.ceil(trial.seconds_left)} s`);
-  setText(byId("settings-trial-text"), `Changed by ${trial.by || "a command"}. It returns by itself ${who}.`);
+  const places = { who: trial.by ? actor(trial.by) : t("a command") };
+  setText(byId("settings-trial-title"), t("On trial: {time} s", { time: Math.ceil(trial.seconds_left) }));
+  setText(byId("settings-trial-text"), trial.asks_person
+    ? t("Changed by {who}. It returns by itself unless somebody confirms it.", places)
+    : t("Changed by {who}. It returns by itself unless all lanes work.", places));
   keyed(byId("settings-trial-changes"), trial.changes.map((text) => ({ text })), {
     key: ({ text }) => text,
     create: () => make("li"),
-    update: (row, { text }) => setText(row, text),
+    update: (row, { text }) => setText(row, recognised(text)),
   });
   keyed(byId("settings-trial-unseen"), trial.unseen, {
     key: ({ device_id }) => device_id,
@@ -165,7 +162,7 @@ async function look() {
     const now = (await call("GET", "/status/settings/file")).settings;
     if (!entered) return;
     if (now.trial !== null) return showTrial(now.trial);
-    toast(now.last.confirmed ? "The change is kept." : `The change was taken back: ${now.last.why}.`, !now.last.confirmed);
+    toast(now.last.confirmed ? t("The change is kept.") : t("The change was taken back: {why}.", { why: recognised(now.last.why) }), !now.last.confirmed);
     for (const reader of now.last.unseen) toast(spoken(reader, "text"), true);
     await load();
   } catch (error) {

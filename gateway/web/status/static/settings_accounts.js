@@ -1,8 +1,8 @@
 // Accounts of the site: who may sign in, with which role, and whether with a second factor.
 import { Refused, call, post } from "./api.js";
 import { asked, confirmed, toast } from "./dialogs.js";
-import { byId, fromTemplate, keyed, make, makeNamed, setText } from "./dom.js";
-import { keepNames } from "./words.js";
+import { byId, fromTemplate, keyed, make, makeNamed, setText, withCode } from "./dom.js";
+import { because, keepNames, t } from "./words.js";
 
 const PASSWORD = { type: "password", required: "", autocomplete: "new-password" };
 let roles = [];
@@ -15,6 +15,7 @@ function show(told) {
   if (!byId("account-new").firstElementChild) {
     byId("account-new").append(fromTemplate("account-form"));
     byId("account-add").addEventListener("submit", add);
+    withCode(byId("account-factor"), t("Each person sets up a second factor with `edge-gateway users mfa`."));
   }
   roles = told.roles.map((role) => role.name);
   const choice = byId("account-add").elements.role;
@@ -30,18 +31,18 @@ function create(account) {
   const button = (name, text, act) => {
     const one = make("button", `quiet ${name}`, text);
     one.type = "button";
-    one.setAttribute("aria-label", `${text}: ${username}`);
+    one.setAttribute("aria-label", because(text, username));
     one.addEventListener("click", act);
     buttons.append(one);
   };
-  button("password", "New password", () =>
-    asked({ title: `New password of ${username}`, text: "All sessions of the account end.", label: "Password", yes: "Set", field: PASSWORD, act: (password) => change({ do: "password", username, password }) }));
-  button("able", "Disable", () => attempt({ do: row.dataset.disabled ? "enable" : "disable", username }));
-  button("factor", "Take second factor away", async () => {
-    if (await confirmed(`Take the second factor of ${username} away?`, "Until a new one is set up, the password alone signs in.", "Take away")) attempt({ do: "no-second-factor", username });
+  button("password", t("New password"), () =>
+    asked({ title: t("New password of {who}", { who: username }), text: t("All sessions of the account end."), label: t("Password"), yes: t("Set"), field: PASSWORD, act: (password) => change({ do: "password", username, password }) }));
+  button("able", t("Disable"), () => attempt({ do: row.dataset.disabled ? "enable" : "disable", username }));
+  button("factor", t("Take second factor away"), async () => {
+    if (await confirmed(t("Take the second factor of {who} away?", { who: username }), t("Until a new one is set up, the password alone signs in."), t("Take away"))) attempt({ do: "no-second-factor", username });
   });
-  button("remove", "Remove", async () => {
-    if (await confirmed(`Remove ${username}?`, "The account and its sessions end.", "Remove")) attempt({ do: "remove", username });
+  button("remove", t("Remove"), async () => {
+    if (await confirmed(t("Remove {name}?", { name: username }), t("The account and its sessions end."), t("Remove"))) attempt({ do: "remove", username });
   });
   row.append(make("span", "whom"), buttons);
   return row;
@@ -49,9 +50,9 @@ function create(account) {
 
 function update(row, account) {
   row.dataset.disabled = account.disabled ? "yes" : "";
-  const factor = account.mfa ? ", with a second factor" : ", without a second factor";
-  setText(row.querySelector(".whom"), `${account.username}: ${account.role}${factor}${account.disabled ? ", may not sign in" : ""}`);
-  setText(row.querySelector(".able"), account.disabled ? "Enable" : "Disable");
+  const facts = [account.role, account.mfa ? t("with a second factor") : t("without a second factor"), account.disabled ? t("may not sign in") : ""];
+  setText(row.querySelector(".whom"), because(account.username, facts.filter(Boolean).join(", ")));
+  setText(row.querySelector(".able"), account.disabled ? t("Enable") : t("Disable"));
   row.querySelector(".factor").hidden = !account.mfa;
 }
 

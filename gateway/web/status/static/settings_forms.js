@@ -1,24 +1,28 @@
 // The common parts of the site file as fields, and what somebody changed in them as edits.
 import { make, makeNamed } from "./dom.js";
+import { t } from "./words.js";
 
-const DAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun", "holiday"];
-const SECONDS = { waiting_seconds: "Open without a vehicle until it closes (s)", held_open_seconds: "Held open until an alarm (s)", clear_seconds: "Free so long before it closes (s)" };
-const SCHEDULES = { schedule: "Open only during", hold_open_schedule: "Held open during", lock_down_schedule: "Locked down during" };
+const DAYS = {
+  mon: t("mon"), tue: t("tue"), wed: t("wed"), thu: t("thu"), fri: t("fri"), sat: t("sat"), sun: t("sun"), holiday: t("holiday"),
+};
+const WORKDAYS = Object.keys(DAYS).slice(0, 5);
+const SECONDS = { waiting_seconds: t("Open without a vehicle until it closes (s)"), held_open_seconds: t("Held open until an alarm (s)"), clear_seconds: t("Free so long before it closes (s)") };
+const SCHEDULES = { schedule: t("Open only during"), hold_open_schedule: t("Held open during"), lock_down_schedule: t("Locked down during") };
 let number = 0;
 
 export function fill(parent, parts) {
   parent.replaceChildren();
   if (parts === null) return;
   const names = parts.schedules.map((one) => one.id);
-  parent.append(group("Site", [entry("site", "", "", [text("name", "Name", parts.site.name)])]));
-  if (parts.lanes.length) parent.append(group("Lanes", parts.lanes.map((lane) => entry("lanes", lane.id, lane.id, laneFields(lane, names)))));
-  for (const [section, title] of [["devices", "Devices"], ["cameras", "Cameras"], ["areas", "Areas"]]) {
+  parent.append(group(t("Site"), [entry("site", "", "", [text("name", t("Name"), parts.site.name)])]));
+  if (parts.lanes.length) parent.append(group(t("Lanes"), parts.lanes.map((lane) => entry("lanes", lane.id, lane.id, laneFields(lane, names))), true));
+  for (const [section, title] of [["devices", t("Devices")], ["cameras", t("Cameras")], ["areas", t("Areas")]]) {
     if (parts[section].length) parent.append(group(title, parts[section].map((one) => entry(section, String(one.id), String(one.id), named(section, one)))));
   }
-  const schedules = group("Schedules", parts.schedules.map(schedule));
-  schedules.append(adder("New schedule", "Name of the schedule", "text", (id) => schedule({ id, windows: [] }, true)));
-  const holidays = group("Holidays", parts.holidays.map((one) => holiday(one)));
-  holidays.append(adder("New holiday", "Date of the holiday", "date", (date) => holiday({ date, name: "" }, true)));
+  const schedules = group(t("Schedules"), parts.schedules.map(schedule));
+  schedules.append(adder(t("New schedule"), t("Name of the schedule"), "text", (id) => schedule({ id, windows: [] }, true)));
+  const holidays = group(t("Holidays"), parts.holidays.map((one) => holiday(one)));
+  holidays.append(adder(t("New holiday"), t("Date of the holiday"), "date", (date) => holiday({ date, name: "" }, true)));
   parent.append(schedules, holidays);
 }
 
@@ -50,10 +54,10 @@ function valueOf(field) {
   return field.type === "number" ? Number(field.value) : field.value;
 }
 
-function group(title, nodes) {
+function group(title, nodes, open = false) {
   const part = make("details", "card part");
   part.append(make("summary", "", title), ...nodes);
-  if (title === "Lanes") part.open = true;
+  part.open = open;
   return part;
 }
 
@@ -65,11 +69,11 @@ function entry(section, id, title, fields) {
   return node;
 }
 
-const named = (section, one) => [text("name", "Name", one.name), ...(section === "areas" ? [count("limit", "Places", one.limit)] : [])];
+const named = (section, one) => [text("name", t("Name"), one.name), ...(section === "areas" ? [count("limit", t("Places"), one.limit)] : [])];
 
 function laneFields(lane, names) {
   return [
-    text("name", "Name", lane.name),
+    text("name", t("Name"), lane.name),
     ...Object.entries(SECONDS).map(([key, label]) => count(key, label, lane[key], "any")),
     ...Object.entries(SCHEDULES).map(([key, label]) => choice(key, label, lane[key], names)),
   ];
@@ -111,9 +115,9 @@ function choice(key, label, value, names) {
 
 function removable(node, label, added) {
   if (added) node.dataset.added = "yes";
-  const button = make("button", "quiet", "Remove");
+  const button = make("button", "quiet", t("Remove"));
   button.type = "button";
-  button.setAttribute("aria-label", `Remove ${label}`);
+  button.setAttribute("aria-label", t("Remove {name}", { name: label }));
   button.addEventListener("click", () => {
     node.dataset.removed = "yes";
     node.hidden = true;
@@ -124,7 +128,7 @@ function removable(node, label, added) {
 }
 
 function holiday({ date, name }, added = false) {
-  const field = text("name", "Name", name);
+  const field = text("name", t("Name"), name);
   field.querySelector("input").required = false;
   return removable(entry("holidays", date, date, [field]), date, added);
 }
@@ -135,31 +139,31 @@ function schedule({ id, windows }, added = false) {
   const node = entry("schedules", id, id, []);
   const rows = make("div", "windows");
   rows.append(...windows.map(shownWindow).map(hours));
-  const more = make("button", "quiet", "Add hours");
+  const more = make("button", "quiet", t("Add hours"));
   more.type = "button";
-  more.setAttribute("aria-label", `Add hours to ${id}`);
-  more.addEventListener("click", () => rows.append(hours({ days: DAYS.slice(0, 5), start: "08:00", end: "18:00" })));
+  more.setAttribute("aria-label", t("Add hours to {schedule}", { schedule: id }));
+  more.addEventListener("click", () => rows.append(hours({ days: WORKDAYS, start: "08:00", end: "18:00" })));
   node.append(rows, more);
   return removable(node, id, added);
 }
 
 function hours({ days, start, end }) {
   const row = make("div", "window row wrap");
-  for (const day of DAYS) {
+  for (const [day, word] of Object.entries(DAYS)) {
     const label = make("label", "day");
     const box = make("input");
     Object.assign(box, { type: "checkbox", value: day, checked: days.includes(day) });
-    label.append(box, ` ${day}`);
+    label.append(box, ` ${word}`);
     row.append(label);
   }
-  for (const [name, value] of [["from", start], ["until", end]]) {
-    const label = make("label", "", `${name} `);
+  for (const [name, word, value] of [["from", t("from"), start], ["until", t("until"), end]]) {
+    const label = make("label", "", `${word} `);
     const field = make("input");
     Object.assign(field, { type: "time", value, required: true, className: name });
     label.append(field);
     row.append(label);
   }
-  const away = make("button", "quiet", "Remove hours");
+  const away = make("button", "quiet", t("Remove hours"));
   away.type = "button";
   away.addEventListener("click", () => row.remove());
   row.append(away);

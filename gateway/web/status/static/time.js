@@ -1,5 +1,8 @@
 // Time as the gateway tells it: ages by its clock, hours in the site's time zone.
+import { language, n, t } from "./words.js";
 
+const DAYS = language === "en" ? "en-CA" : language; // in English as YYYY-MM-DD, which everybody reads alike
+const HOURS = language === "en" ? "en-GB" : language;
 let offset = 0;
 let zone = "UTC";
 
@@ -24,11 +27,14 @@ export function seconds(since) {
 }
 
 export function lasting(total) {
-  if (total < 60) return `${Math.floor(total)} s`;
-  if (total < 3600) return `${Math.floor(total / 60)} min`;
-  if (total < 172800) return `${Math.floor(total / 3600)} h ${Math.floor((total % 3600) / 60)} min`;
-  return `${Math.floor(total / 86400)} days`;
+  if (total < 60) return t("{seconds} s", { seconds: Math.floor(total) });
+  if (total < 3600) return t("{minutes} min", { minutes: Math.floor(total / 60) });
+  if (total < 172800) return t("{hours} h {minutes} min", { hours: Math.floor(total / 3600), minutes: Math.floor((total % 3600) / 60) });
+  return n("{count} day", "{count} days", Math.floor(total / 86400));
 }
+
+// A day that is given as YYYY-MM-DD, as the language writes it.
+export const dayShown = (date) => new Intl.DateTimeFormat(DAYS, { timeZone: "UTC", dateStyle: "short" }).format(Date.parse(date));
 
 // A moment's day at the site, and the day so many days after another one, as YYYY-MM-DD.
 export const dayOf = (moment) => new Intl.DateTimeFormat("en-CA", { timeZone: zone, dateStyle: "short" }).format(new Date(moment));
@@ -36,7 +42,7 @@ export const dayAfter = (day, days) => new Date(Date.parse(`${day}T12:00:00Z`) +
 
 export function clock(moment) {
   const at = new Date(moment);
-  const day = new Intl.DateTimeFormat("en-CA", { timeZone: zone, dateStyle: "short" });
-  const time = new Intl.DateTimeFormat("en-GB", { timeZone: zone, timeStyle: "medium" }).format(at);
+  const day = new Intl.DateTimeFormat(DAYS, { timeZone: zone, dateStyle: "short" });
+  const time = new Intl.DateTimeFormat(HOURS, { timeZone: zone, timeStyle: "medium" }).format(at);
   return day.format(at) === day.format(Date.now() + offset) ? time : `${day.format(at)} ${time}`;
 }

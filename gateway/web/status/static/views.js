@@ -1,6 +1,6 @@
 // Views of the page, each with an address of its own: the back button works, and an address can be sent to somebody.
 import { toast } from "./dialogs.js";
-import { byId } from "./dom.js";
+import { t } from "./words.js";
 
 const BASE = "/status/";
 const FLEET = "/fleet/"; // a view whose address stands beside the others
@@ -26,7 +26,7 @@ export function setUpViews({ before, after }) {
   addEventListener("popstate", show);
   if (location.search === UNKNOWN) {
     history.replaceState(null, "", BASE);
-    toast("There is nothing at that address. This is the start.", true);
+    toast(t("There is nothing at that address. This is the start."), true);
   }
 }
 

@@ -4,7 +4,7 @@ import { addressOf, decisionOf, showScene, stateOf, wrongWith } from "./lanes.js
 import { LivePicture } from "./live_picture.js";
 import { clock, now } from "./time.js";
 import { onEnter } from "./views.js";
-import { mentions, spoken } from "./words.js";
+import { because, mentions, recognised, spoken } from "./words.js";
 
 const MOST_EVENTS = 40; // more than fit; the rest is cut off
 const LANE_SHAPE = 1.9; // width to height of the tiles that look best
@@ -46,7 +46,7 @@ export function showWall(snapshot) {
     update: (tile, camera) => {
       tile.live.show(camera);
       tile.lastChild.translate = Boolean(camera.detail); // else it is a name alone
-      setText(tile.lastChild, camera.detail ? `${camera.name}: ${camera.detail}` : camera.name);
+      setText(tile.lastChild, camera.detail ? because(camera.name, recognised(camera.detail)) : camera.name);
       setClass(tile.lastChild, `small ${camera.condition === "recording" ? "" : "fault"}`);
     },
   });
@@ -56,7 +56,7 @@ export function showWall(snapshot) {
       const row = make("li", `s-${event.severity}`);
       const time = make("a", "small dim");
       time.href = `/status/events/${event.id}`;
-      row.append(time, make("strong", "", event.name), make("span", "small", event.description));
+      row.append(time, make("strong", "", spoken(event, "name")), make("span", "small", spoken(event, "description")));
       return row;
     },
     update: (row, event) => setText(row.firstChild, clock(event.date_at)),
@@ -104,7 +104,7 @@ function updateLane(tile, lane) {
   const said = [...wrong, spoken(lane, "order_text"), note].filter(Boolean).join(" · ");
   setText(tile.querySelector(".said"), said);
   setClass(tile.querySelector(".said"), `said small ${wrong.length ? "fault" : ""}`);
-  setText(tile.querySelector(".decision"), event ? `${clock(event.date_at)} · ${event.description}` : "");
+  setText(tile.querySelector(".decision"), event ? `${clock(event.date_at)} · ${spoken(event, "description")}` : "");
 }
 
 // As many columns as give tiles of about this shape in the room that there is.

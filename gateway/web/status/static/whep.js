@@ -1,4 +1,5 @@
 // A camera live by WebRTC, as WHEP has it: offer, answer, and an end that frees the gateway's side at once.
+import { recognised, t } from "./words.js";
 
 const CONNECT_WITHIN = 10000;
 
@@ -37,7 +38,7 @@ export async function watch(video, cameraId, signal, live) {
   } catch (error) {
     if (signal.aborted) return;
     if (error instanceof NotShown) throw error;
-    throw new NotShown("The gateway does not answer.", 3);
+    throw new NotShown(t("The gateway does not answer."), 3);
   } finally {
     // in this order: once the connection is gone there is no session any more to end
     if (session) await fetch(session, { method: "DELETE", keepalive: true }).catch(() => {});
@@ -51,7 +52,7 @@ function over(connection, signal) {
     signal.addEventListener("abort", () => resolve());
     connection.addEventListener("connectionstatechange", () => {
       if (["failed", "closed", "disconnected"].includes(connection.connectionState)) {
-        reject(new NotShown("The live picture broke off.", 2));
+        reject(new NotShown(t("The live picture broke off."), 2));
       }
     });
   });
@@ -67,8 +68,7 @@ function within(promise, tried) {
   let timer;
   const late = new Promise((_, reject) => {
     timer = setTimeout(() => reject(new NotShown(
-      `No picture came over UDP from ${tried}. A firewall or a router between this browser and the gateway may hold it `
-        + "up: let UDP through, or name an address that browsers reach under [live] in the site file.", 5,
+      t("No picture came over UDP from {address}. A firewall or a router between this browser and the gateway may hold it up: let UDP through, or name an address that browsers reach under [live] in the site file.", { address: tried }), 5,
     )), CONNECT_WITHIN);
   });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
@@ -76,11 +76,11 @@ function within(promise, tried) {
 
 function addresses(connection) {
   const told = [...connection.remoteDescription.sdp.matchAll(/^a=candidate:\S+ \d+ \S+ \d+ (\S+) (\d+)/gm)];
-  return [...new Set(told.map(([, host]) => host))].join(", ") || "the gateway";
+  return [...new Set(told.map(([, host]) => host))].join(", ") || t("the gateway");
 }
 
 async function refusal(answer) {
   const told = await answer.json().catch(() => null);
   const retry = Number(answer.headers.get("Retry-After")) || (answer.status >= 500 ? 3 : 0);
-  return new NotShown(told?.error || `The gateway answered ${answer.status}.`, retry);
+  return new NotShown(told?.error ? recognised(told.error) : t("The gateway answered {status}.", { status: answer.status }), retry);
 }

@@ -1,49 +1,43 @@
-// The page's language. Texts are English in the code; another language's file (`fr.json`) has what stands for each.
-//
-// Whatever comes into the document is looked up there, the site's own sentences too: events, problems and reasons are
-// recognised by their form, as `{0} has been on for {1}`, and what stands in their places is looked up in turn.
-
+// The page's language. Its own texts are English in the code, and another language's file has what stands for each: one
+// without a place, as `t("Sign in")`, one with places, as `t("Open {lane}", { lane })`, and one that depends on a number,
+// as `n("{count} lane", "{count} lanes", count)`. The gateway's texts come with a key; what comes without one is recognised.
 import { Catalogue } from "./catalogue.js";
+import { Recogniser } from "./recognised.js";
 
 export const LANGUAGES = JSON.parse(document.documentElement.dataset.languages); // their names
 const CHOICE = "language";
 const ATTRIBUTES = ["aria-label", "title", "placeholder", "alt"];
-const MOST_KEPT = 5000;
 
 export const language = chosen();
-const catalogue = language === "en" ? null : new Catalogue(...(await Promise.all(["en", language].map(fetched))), language);
-const made = new Set(); // what came of looking up: it is not looked up once more
+const [english, own] = language === "en" ? [{}, {}] : await Promise.all(["en", language].map(fetched));
+const catalogue = new Catalogue(language, english, own);
+const recogniser = language === "en" ? null : new Recogniser(language, english, own);
 
 export function choose(name) {
   localStorage.setItem(CHOICE, name);
   location.reload();
 }
 
-// The text as it is shown at this node. What stands below translate="no" is a name, or somebody's words.
-export function shownAt(node, text) {
-  return catalogue === null || node.translate === false ? text : translated(text);
+export const t = (text, places = {}) => catalogue.text(text, places);
+export const n = (one, other, count, places = {}) => catalogue.plural(one, other, { ...places, count });
+
+// What somebody says of something.
+export const because = (text, why) => t("{text}: {why}", { text, why });
+
+// Who did something, as a person's name or "lane".
+export const actor = (by) => (by === "lane" ? t("the lane") : recogniser?.named(by) ?? by);
+
+// A number with so many decimals, as the language writes it.
+export function decimal(amount, digits) {
+  return amount.toLocaleString(language, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-export function translated(text) {
-  if (catalogue === null || made.has(text)) return text;
-  const [, before, words, behind] = /^(\s*)(.*?)(\s*)$/s.exec(text);
-  const found = catalogue.find(words.replace(/\s+/g, " "));
-  const shown = found === null ? text : before + found + behind;
-  keep(shown);
-  return shown;
-}
+// What the gateway says without a key.
+export const recognised = (text) => recogniser?.shown(text) ?? text;
 
-function keep(shown) {
-  if (made.size >= MOST_KEPT) made.clear();
-  made.add(shown);
-}
-
-// A text of the gateway in the reader's language: by its key. Words of others are looked up.
+// What the gateway says: by its key, if it has one.
 export function say(words) {
-  if (typeof words === "string") return translated(words);
-  const shown = catalogue?.say(words, translated) ?? words.english;
-  keep(shown);
-  return shown;
+  return typeof words === "string" ? recognised(words) : catalogue.say(words, recognised) ?? words.english;
 }
 
 // A row's text with this name.
@@ -56,22 +50,15 @@ export function mentions(words, name) {
 
 // Names that people gave, as of devices: sentences have them as they are. `part`: the part of the page that has them.
 export function keepNames(part, names) {
-  catalogue?.keepNames(part, names);
+  recogniser?.keepNames(part, names);
 }
 
-// Texts of this document, and from now on those that come into it.
-export function followDocument() {
-  if (catalogue === null) return;
+// The texts of the document and of its templates. What stands below translate="no" is a name, or somebody's words; the
+// label of such a list is the page's own.
+export function translateDocument() {
   document.documentElement.lang = language;
   translateBelow(document.documentElement);
   for (const template of document.querySelectorAll("template")) translateBelow(template.content);
-  new MutationObserver((changes) => {
-    for (const { type, target, addedNodes, attributeName } of changes) {
-      if (type === "attributes") translateAttribute(target, attributeName);
-      else if (type === "characterData") translateText(target);
-      else addedNodes.forEach(translateBelow);
-    }
-  }).observe(document, { subtree: true, childList: true, characterData: true, attributeFilter: ATTRIBUTES });
 }
 
 function chosen() {
@@ -89,25 +76,14 @@ async function fetched(name) {
 }
 
 function translateBelow(root) {
-  if (root.nodeType === Node.TEXT_NODE) return translateText(root);
-  if (root.nodeType !== Node.ELEMENT_NODE && root.nodeType !== Node.DOCUMENT_FRAGMENT_NODE) return;
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
-  for (let node = root; node; node = walker.nextNode()) {
-    if (node.nodeType === Node.TEXT_NODE) translateText(node);
-    else if (node.nodeType === Node.ELEMENT_NODE) for (const name of ATTRIBUTES) translateAttribute(node, name);
+  while (walker.nextNode()) {
+    const node = walker.currentNode;
+    const parent = node.parentElement;
+    if (node.nodeType === Node.TEXT_NODE) {
+      if (parent?.translate !== false) node.data = node.data.replace(/\S.*\S|\S/s, (text) => t(text.replace(/\s+/g, " ")));
+    } else {
+      for (const name of ATTRIBUTES) if (node.getAttribute(name)) node.setAttribute(name, t(node.getAttribute(name)));
+    }
   }
-}
-
-function translateText(node) {
-  const parent = node.parentElement;
-  if (parent?.localName === "script" || parent?.localName === "style" || !/[\p{L}:;]/u.test(node.data)) return;
-  const shown = parent ? shownAt(parent, node.data) : translated(node.data);
-  if (shown !== node.data) node.data = shown;
-}
-
-function translateAttribute(node, name) {
-  const text = node.getAttribute(name);
-  if (!text) return;
-  const shown = shownAt(node, text);
-  if (shown !== text) node.setAttribute(name, shown);
 }
