@@ -14,7 +14,7 @@ from gateway.cli.printing import print_answers, print_value
 from gateway.cli.site_now import site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import ConfigError, GatewayError
-from gateway.lanes.incident_files import read_incident
+from gateway.lanes.incidents import read_incident
 from gateway.lanes.tape import Difference, Incident, TapedStep, replayed
 from gateway.web.answers import IncidentAnswer, IncidentsAnswer
 

@@ -29,10 +29,12 @@ from gateway.domain.plates import NearPlate
 from gateway.domain.presence import Movement
 from gateway.lanes.claims import Outcome, OwnClaim
 from gateway.lanes.machine import messages as m
+from gateway.lanes.machine.transition import named
 from gateway.lanes.presence import Areas
 from gateway.runtime.clock import Clock, Stamp
 from gateway.store import Entry
 from gateway.store.cards.cards import Cards
+from gateway.texts import Words
 
 log = structlog.get_logger(__name__)
 
@@ -300,3 +302,40 @@ class Decisions:
 
 def _aliases(plates: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(plate_alias, plates))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """The outcome of a trial. `hindered`: why even a granted card would open nothing now, "" if it would open."""
+
+    decision: Decision
+    hindered: Words
+
+    @property
+    def opens(self) -> bool:
+        """True if the lane would open for the card."""
+        return self.decision.granted and not self.hindered
+
+    def words(self) -> Words:
+        """Write the reason for people."""
+        return self.hindered or self.decision.words()
+
+    def event(self, credential: Credential, *, lane_id: str, by: str, stamp: Stamp) -> Event:
+        """Return the event that records the trial, marked as a test."""
+        verdict = "would be let in" if self.opens else "would be refused"
+        return Event(
+            kind=EventKind.CARD_TESTED,
+            date_at=stamp.micros,
+            clock_trusted=stamp.trusted,
+            description=f"test by {by}: {named(credential)} {verdict}: {self.words()}",
+            lane_id=lane_id,
+            data={
+                "test": True,
+                "by": by,
+                "credential": credential.shown(),
+                "card_id": listed_id(self.decision.card),
+                "granted": self.opens,
+                "reason": self.decision.reason,
+                "trace": self.decision.traced(),
+            },
+        )

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
 import structlog
 
-from drivers.contract import Driver, Gate, PolledDriver, Report, ShowingReader
-from drivers.gates.limits import Limits
+from drivers.contract import Driver, Gate, GatePosition, PointState, PolledDriver, Report, ShowingReader
+from drivers.gates.limits import LimitPoint, Limits
 from gateway.domain.commands import Command, GateAction
 from gateway.domain.credentials import Credential
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
+from gateway.domain.problems import ProblemKind
 from gateway.lanes.access_rules import access_rules
-from gateway.lanes.decisions import DecisionContext, Decisions, PinTries
+from gateway.lanes.decisions import DecisionContext, Decisions, PinTries, Trial
 from gateway.lanes.device_reports import Intake
 from gateway.lanes.figures import LaneFigures
-from gateway.lanes.hindrances import with_hindrances, with_swapped_readers
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.safety import polled_near_a_close
@@ -29,16 +30,15 @@ from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
 from gateway.lanes.restored_state import last_grants, last_order, last_stop
 from gateway.lanes.runner import LaneDevices, LaneRunner, RunnerContext
-from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot
-from gateway.lanes.swapped_readers import CardsElsewhere
+from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
 from gateway.lanes.tape import Incident
 from gateway.lanes.timetable import timetable_of
-from gateway.lanes.trial import Trial
 from gateway.runtime.clock import Clock
 from gateway.runtime.redaction import Redaction
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import LaneSection, Site
 from gateway.store import Entry, Store
+from gateway.texts import text
 
 log = structlog.get_logger(__name__)
 
@@ -48,6 +48,11 @@ _LONGEST_REASON = 200
 _RECORDED_WITHIN = 5.0
 _CLOSES_WITHIN = 6.0
 _LOOK_SECONDS = 0.25
+
+_SEEN_ELSEWHERE = frozenset(GatePosition) - {GatePosition.OPEN, GatePosition.UNKNOWN}
+
+_TIMES = 2
+"""Once may be chance: a person on foot tries a card while a vehicle waits elsewhere."""
 
 
 class LaneDrivers(Protocol):
@@ -82,6 +87,103 @@ class LaneDrivers(Protocol):
     def drivers(self) -> tuple[Driver, ...]:
         """The drivers of all devices."""
         ...
+
+
+def with_hindrances(
+    lane: LaneSnapshot, *, devices: Mapping[int, DeviceSnapshot], readers: Sequence[int], limits: Limits | None
+) -> LaneSnapshot:
+    """Return the lane's snapshot with everything that keeps it from admitting vehicles or letting them out.
+
+    Args:
+        lane: the lane as its machine shows it.
+        devices: the site's devices, by id.
+        readers: the ids of the lane's readers; while all are offline, the lane admits nobody by itself.
+        limits: the limit switches of its gate, None where it has none.
+    """
+    away = [devices[reader] for reader in readers]
+    if any(reader.online is not False for reader in away):  # one working reader is enough
+        away = []
+    unable = (
+        *(_explained(trouble, devices, limits) for trouble in lane.unable),
+        *_not_open(lane),
+        *(LaneTrouble(ProblemKind.READERS_OFFLINE, one.away, one.name, one.device_id) for one in away),
+    )
+    return replace(lane, unable=unable, troubles=tuple(_explained(one, devices, limits) for one in lane.troubles))
+
+
+@dataclass(frozen=True, slots=True)
+class CardsElsewhere:
+    """Cards in a row that came at one lane while a vehicle waited at another.
+
+    Attributes:
+        known: by the lane of the card, the lane of the vehicle and how often in a row.
+    """
+
+    known: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+    def after(self, lane_id: str, *, has_vehicle: bool, waiting: Collection[str]) -> CardsElsewhere:
+        """Return this after a card at a lane.
+
+        Args:
+            lane_id: the lane.
+            has_vehicle: whether a vehicle stood there.
+            waiting: the other lanes where a vehicle waits and nothing was read.
+        """
+        others = {one: seen for one, seen in self.known.items() if one != lane_id}
+        before, times = self.known.get(lane_id, ("", 0))
+        if has_vehicle or not waiting:
+            return CardsElsewhere(others)
+        if len(waiting) > 1 and before not in waiting:
+            return self
+        there = before if before in waiting else next(iter(waiting))
+        return CardsElsewhere({**others, lane_id: (there, times + 1 if there == before else 1)})
+
+    def found(self) -> Iterator[tuple[str, str, int]]:
+        """Yield the lane of the cards, the lane of the vehicles, and how often, where it is no chance."""
+        yield from ((lane, there, times) for lane, (there, times) in self.known.items() if times >= _TIMES)
+
+
+def with_swapped_readers(lanes: tuple[LaneSnapshot, ...], elsewhere: CardsElsewhere) -> tuple[LaneSnapshot, ...]:
+    """Return the lanes with readers that seem swapped, in place of the troubles that follow from it."""
+    names = {lane.lane_id: lane.name for lane in lanes}
+    found = {lane: (there, times) for lane, there, times in elsewhere.found()}
+    without = {(lane, ProblemKind.CARDS_WITHOUT_VEHICLE) for lane in found}
+    without |= {(there, ProblemKind.VEHICLES_WITHOUT_CARD) for there, _ in found.values()}
+    shown = []
+    for lane in lanes:
+        troubles = [one for one in lane.troubles if (lane.lane_id, one.kind) not in without]
+        if lane.lane_id in found:
+            there, times = found[lane.lane_id]
+            said = text("contradiction.elsewhere", count=times, lane=names.get(there, there))
+            troubles.append(LaneTrouble(ProblemKind.READERS_SWAPPED, said, there))
+        shown.append(replace(lane, troubles=tuple(troubles)))
+    return tuple(shown)
+
+
+def _not_open(lane: LaneSnapshot) -> Iterator[LaneTrouble]:
+    """Yield the trouble of a gate that did not obey, while it is seen anywhere but open: an open one blocks nobody."""
+    if lane.position in _SEEN_ELSEWHERE:
+        yield from (trouble for trouble in lane.troubles if trouble.kind is ProblemKind.GATE_DOES_NOT_MOVE)
+
+
+def _explained(trouble: LaneTrouble, devices: Mapping[int, DeviceSnapshot], limits: Limits | None) -> LaneTrouble:
+    """Return an unknown position as the fault of the limit switches if both are on; other troubles unchanged.
+
+    A switch that sticks for a moment is no fault: the trouble begins after the position was unknown for a whole travel.
+    """
+    if limits is None or trouble.kind is not ProblemKind.GATE_POSITION_UNKNOWN:
+        return trouble
+    on = {
+        LimitPoint(device.device_id, point.name)
+        for device in devices.values()
+        for point in device.points
+        if point.state is PointState.ON
+    }
+    if not {limits.closed, limits.opened} <= on:
+        return trouble
+    names = f"{limits.closed.point} and {limits.opened.point}"
+    text = f"both limit switches are on, as if the gate were open and closed at once: {names}"
+    return replace(trouble, kind=ProblemKind.GATE_LIMITS_BOTH_ON, text=text)
 
 
 class Lanes:

@@ -35,17 +35,14 @@ from gateway.lanes.decisions import Decisions
 from gateway.lanes.figures import LaneFigures
 from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.contradictions import contradictions
 from gateway.lanes.machine.rules import WAITED_SECONDS, LaneRules
 from gateway.lanes.machine.safety import is_close_near, why_not_close
-from gateway.lanes.machine.settings_change import why_not_changed
-from gateway.lanes.machine.state.inputs import NEVER
+from gateway.lanes.machine.state.inputs import NEVER, Inputs
 from gateway.lanes.machine.state.lane import LaneState
-from gateway.lanes.machine.troubles import lasting, why_unable
+from gateway.lanes.machine.troubles import contradictions, lasting, why_not_changed, why_unable
 from gateway.lanes.machine.visits import granted, granted_vehicles
-from gateway.lanes.points import lane_points, point_ages
 from gateway.lanes.recorder import Recorder, command_first
-from gateway.lanes.snapshots import CommandSnapshot, LaneSnapshot, Phase
+from gateway.lanes.snapshots import CommandSnapshot, LanePoint, LaneSnapshot, Phase
 from gateway.lanes.tape import LaneTape
 from gateway.lanes.timetable import Timetable
 from gateway.runtime.clock import Clock, WallTimes
@@ -171,6 +168,31 @@ class RunnerContext:
     beat: Callable[[], None]
     alarmed: Callable[[], None]
     read: Callable[[bool], None]
+
+
+def lane_points(rules: LaneRules, inputs: Inputs, now: float, wall: Callable[[float], int]) -> tuple[LanePoint, ...]:
+    """Return the gate and every input that the lane has, as they count at `now` (monotonic seconds).
+
+    `wall` returns the wall micros of a monotonic instant.
+    """
+    gate, stale = inputs.gate, rules.policy.stale_seconds
+
+    def since(at: float) -> int | None:
+        return None if at == NEVER else wall(at)
+
+    return (
+        LanePoint("gate", rules.lane.gate, "", gate.fresh(now, stale), since(gate.since)),
+        *(
+            LanePoint(one.role.value, one.ref.device, one.ref.point, reading.fresh(now, stale), since(reading.since))
+            for one, reading in ((one, inputs.reading(one.role, one.index)) for one in rules.inputs)
+        ),
+    )
+
+
+def point_ages(rules: LaneRules, inputs: Inputs, now: float) -> tuple[float | None, ...]:
+    """Return how many seconds old the last report on each of `lane_points` is, None for one without a report."""
+    reported = (inputs.gate.at, *(inputs.reading(one.role, one.index).at for one in rules.inputs))
+    return tuple(None if at == NEVER else round(max(0.0, now - at), 1) for at in reported)
 
 
 class LaneRunner:

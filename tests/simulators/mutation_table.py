@@ -901,7 +901,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         10,
         "a close left alone once a person says that the lane is free",
-        "gateway/lanes/machine/settings_change.py",
+        "gateway/lanes/machine/troubles.py",
         "    if is_free:\n",
         '    if is_free:\n        return ""\n',
         tests=("tests/gateway/lanes/test_settings_change.py",),
@@ -909,7 +909,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         10,
         "inputs that are all on together never told",
-        "gateway/lanes/machine/contradictions.py",
+        "gateway/lanes/machine/troubles.py",
         "_NEVER_OFF_SECONDS = 3.0\n",
         "_NEVER_OFF_SECONDS = 3e9\n",
         tests=("tests/gateway/lanes/test_contradictions.py",),
@@ -925,7 +925,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         10,
         "swapped readers never told",
-        "gateway/lanes/swapped_readers.py",
+        "gateway/lanes/lanes.py",
         "_TIMES = 2\n",
         "_TIMES = 2_000\n",
         tests=("tests/gateway/lanes/test_contradictions.py",),

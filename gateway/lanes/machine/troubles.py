@@ -1,6 +1,15 @@
 """Lasting troubles: an event when one begins, and another when it is over. Part of the machine.
 
 A condition holds from an instant that follows from the state alone, so the machine knows when to look again.
+
+Contradictions between inputs and readings, which wrong wiring or settings show, are troubles too. They also count
+in the condition of a change of the lane's settings: nobody is in the lane, and its gate stands still.
+
+- A gate or an arming loop whose device is offline does not keep a lane from being changed: the very setting that is to
+  be corrected may be the cause. So may inputs that contradict themselves.
+- Where inputs show vehicles that are not there, a person may say that the lane is free; then only a command or a close
+  of the gateway keeps it, until it has come to its end.
+- After the change the lane knows none of its points, and closes nothing until they are read.
 """
 
 from __future__ import annotations
@@ -14,13 +23,14 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.machine import closing
-from gateway.lanes.machine.contradictions import all_on_from
 from gateway.lanes.machine.rules import (
     DOUBTED_SECONDS,
+    IN_A_ROW,
     LATE_OPENING_SECONDS,
     RESTING_STUCK_SECONDS,
     LaneRules,
     NamedInput,
+    Side,
 )
 from gateway.lanes.machine.safety import read
 from gateway.lanes.machine.state.inputs import NEVER, InputReading
@@ -47,6 +57,13 @@ _PROBLEMS = MappingProxyType(
     }
 )
 """The kind of problem for each kind of lasting trouble."""
+
+_NEVER_OFF_SECONDS = 3.0
+_ON_AGAIN_SECONDS = 10.0
+_TWO_POINTS_SECONDS = 60.0
+_SHUT = frozenset({GatePosition.CLOSED, GatePosition.UNKNOWN})
+
+_MOVING = frozenset({GatePosition.OPENING, GatePosition.CLOSING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +128,37 @@ def right_of_way_began(lane: Transition) -> None:
     if lane.state.troubles.off_closed_at is not None and not has(lane.state, EventKind.HELD_OPEN):
         lane.put(lane.state.troubles.off_closed(lane.now.at))
     lane.put(lane.state.troubles.forced(None))
+
+
+def all_on_from(rules: LaneRules, state: LaneState) -> float | None:
+    """Return from when all inputs of the lane being on together contradicts every vehicle, None if it does not.
+
+    No vehicle stands on all of them under a gate that is not open. In an open gate a long one may, but not if no input
+    was seen off since the lane began: lanes begin without a vehicle.
+    """
+    inputs = state.inputs
+    held = [one for one in rules.inputs if one.spec.held_by_vehicles]
+    points = [inputs.reading(one.role, one.index) for one in held]
+    places = {one.ref for one in held}
+    if len(places) < 2 or not all(point.is_on() for point in points):
+        return None
+    latest = max(point.since for point in points)
+    if not any(point.changes for point in points):
+        return latest + (_TWO_POINTS_SECONDS if len(places) == 2 else _NEVER_OFF_SECONDS)
+    if len(places) > 2 and rules.has_position and inputs.gate.position in _SHUT:
+        return max(latest, inputs.gate.since) + _ON_AGAIN_SECONDS
+    return None
+
+
+def contradictions(rules: LaneRules, state: LaneState, now: float) -> Iterator[LaneTrouble]:
+    """Yield what contradicts itself in the lane at `now` (monotonic seconds)."""
+    begins = all_on_from(rules, state)
+    if begins is not None and now >= begins:
+        yield LaneTrouble(ProblemKind.INPUTS_ALL_ON, text("contradiction.all_on"))
+    if (cards := state.readings.unseen) >= IN_A_ROW:
+        yield LaneTrouble(ProblemKind.CARDS_WITHOUT_VEHICLE, text("contradiction.cards", count=cards))
+    if (vehicles := state.readings.unread) >= IN_A_ROW:
+        yield LaneTrouble(ProblemKind.VEHICLES_WITHOUT_CARD, text("contradiction.vehicles", count=vehicles))
 
 
 def _conditions(rules: LaneRules, state: LaneState) -> Iterator[_Condition]:
@@ -235,3 +283,42 @@ def lasting(state: LaneState) -> Iterator[LaneTrouble]:
         yield LaneTrouble(kind, state.troubles.unmoved)
     for one in state.troubles.present:
         yield LaneTrouble(_PROBLEMS[one.kind], one.text, one.subject)
+
+
+def why_not_changed(  # noqa: PLR0911 (one per reason)
+    rules: LaneRules, state: LaneState, now: float, *, is_free: bool = False
+) -> str:
+    """Return why the lane's settings cannot be changed at `now` (monotonic seconds), "" when they can.
+
+    `is_free`: a person says that nobody is in the lane, whatever its inputs say.
+    """
+    visits, gate = state.visits, state.inputs.gate
+    if state.inputs.on_fire and not is_free:
+        return "its fire input is active"
+    if state.commands.flight is not None or state.commands.superseded or state.stop.asked is not None:
+        return "a command to its gate is under way"
+    if is_free:
+        return "the gateway closes its gate" if state.closing is not None and state.closing.is_on_its_way else ""
+    if (all_on := all_on_from(rules, state)) is not None and now >= all_on:
+        return ""
+    if state.inputs.gate_lost:
+        return ""
+    if visits.phase is not Phase.IDLE or visits.present is not None or visits.owed or visits.queued is not None:
+        return "" if _is_unseen(state) else "a vehicle is in it"
+    if visits.leaving is not None and now < visits.leaving.until:
+        return "a vehicle is leaving it"
+    for named, point in (read(one, state) for one in rules.inputs if one.spec.held_by_vehicles):
+        if point.is_on():
+            return str(text("safety.active", point=named.words))
+    if gate.position in _MOVING:
+        return "its gate moves"
+    if gate.position is GatePosition.UNKNOWN and now < max(gate.since, visits.since) + rules.travel_seconds:
+        return "its gate may be moving: its position is not known"
+    return ""
+
+
+def _is_unseen(state: LaneState) -> bool:
+    """Return whether a visit waits before a closed gate while its arming loop is unknown: it may be over by now."""
+    waits = state.visits.phase in {Phase.ARMED, Phase.DECIDING} and state.inputs.gate.position is GatePosition.CLOSED
+    side = Side.NEAR if state.visits.present is None else state.visits.present.side
+    return waits and state.inputs.loop(side).state is PointState.UNKNOWN

@@ -13,7 +13,7 @@ from gateway.domain.commands import GateAction
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.safety import points_that_forbid, polled_near_a_close
 from gateway.lanes.machine.state.lane import LaneState
-from gateway.lanes.points import lane_points
+from gateway.lanes.runner import lane_points
 from gateway.site import ROLES, PointRef, Role
 
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN

@@ -9,15 +9,12 @@ from lane_rules import lane_rules
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.problems import ProblemKind as K
-from gateway.lanes.hindrances import with_swapped_readers
+from gateway.lanes.lanes import CardsElsewhere, with_swapped_readers
 from gateway.lanes.machine import messages as m
-from gateway.lanes.machine.contradictions import contradictions
-from gateway.lanes.machine.settings_change import why_not_changed
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.orders import OrderKind
-from gateway.lanes.machine.troubles import lasting
+from gateway.lanes.machine.troubles import contradictions, lasting, why_not_changed
 from gateway.lanes.snapshots import LaneTrouble
-from gateway.lanes.swapped_readers import CardsElsewhere
 from gateway.site import PointRef
 from tests.gateway.problems.test_found import ENTRY, EXIT
 

@@ -14,7 +14,7 @@ from drivers.gates.limits import LimitPoint, Limits
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind as E
 from gateway.domain.problems import ProblemKind as K
-from gateway.lanes.hindrances import with_hindrances
+from gateway.lanes.lanes import with_hindrances
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.machine.troubles import lasting
 from gateway.lanes.snapshots import DeviceSnapshot, LaneTrouble, PointSnapshot

@@ -17,8 +17,7 @@ from gateway.domain.commands import GateAction
 from gateway.domain.errors import ConfigError, NotFoundError, StoreError
 from gateway.domain.events import EventKind
 from gateway.lanes import incidents as saving
-from gateway.lanes.incident_files import incident_file, read_incident
-from gateway.lanes.incidents import Incidents
+from gateway.lanes.incidents import Incidents, incident_file, read_incident
 from gateway.lanes.machine import messages as m
 from gateway.lanes.tape import TAPE_SECONDS, LaneTape, replayed
 from gateway.runtime.clock import Stamp, SystemClock

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.lanes.incident_files import read_incident
+from gateway.lanes.incidents import read_incident
 from gateway.lanes.tape import replayed
 
 SAVED = sorted((Path(__file__).parent / "incidents").glob("*.incident"))

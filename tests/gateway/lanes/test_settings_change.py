@@ -9,8 +9,8 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.safety import why_not_close
-from gateway.lanes.machine.settings_change import why_not_changed
 from gateway.lanes.machine.state.orders import OrderKind
+from gateway.lanes.machine.troubles import why_not_changed
 from gateway.runtime.clock import Stamp
 from gateway.site import Role
 
