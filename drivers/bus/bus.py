@@ -10,7 +10,7 @@ Promises:
   again (`drivers.delivery`).
 - After a time-out the line is drained until it is quiet, and a late answer never counts for the next request. Where
   answers bear no numbers, one counts only when it is proven to belong to its request (`drivers.bus.late_answers`).
-- An echo of the line, which nobody set, is no answer (`drivers.bus.echoes`).
+- An echo of the line, which nobody set, is no answer (`drivers.bus.wire`).
 - A silent unit gets a bounded share of the line, in the pauses of the others (`drivers.bus.unit_states`). Between its
   turns it rests: its polls are refused.
 - A line that is open while no unit answers is closed and opened again, since a converter or an adapter may hang.
@@ -27,10 +27,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 
 from drivers.backoff import Reconnects
+from drivers.bus.late_answers import LineUnits
 from drivers.bus.line_quality import LineQuality
 from drivers.bus.recent import Turn
 from drivers.bus.transactions import Answer, Exchange, Priority, Reply, Transaction, TransactionQueue, next_turn
-from drivers.bus.units import LineUnits
 from drivers.bus.wire import Trace, Wire
 from drivers.contract import (
     Cause,

@@ -70,7 +70,7 @@ class Exchange(Generic[Reply]):
             makes the answer of no bytes.
         prelude: the conditions before the request; None for none.
         is_repeated: whether the device answers by repeating the request, so that an echo of the line looks like its
-            answer; None where nobody knows. See `drivers.bus.echoes`.
+            answer; None where nobody knows. See `drivers.bus.wire`.
         explain: a pure function of the bytes that came instead of an answer, which says what is wrong with them.
     """
 

@@ -28,8 +28,7 @@ from drivers.contract import (
     Report,
     Reports,
 )
-from drivers.gates.pace import PollPace
-from drivers.gates.polls import LOST_AFTER_POLLS, LOST_AFTER_SECONDS, Watch
+from drivers.gates.polls import LOST_AFTER_POLLS, LOST_AFTER_SECONDS, PollPace, Watch
 from drivers.http_session import (
     Account,
     AccountRefused,

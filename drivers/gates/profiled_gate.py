@@ -21,11 +21,9 @@ from drivers.contract import (
     Reports,
 )
 from drivers.gates.limits import Limits, limits_of
-from drivers.gates.pace import PollPace
-from drivers.gates.polls import Watch
+from drivers.gates.polls import PollPace, Watch
 from drivers.gates.profile_parts import Commands
-from drivers.gates.pulses import HeldOutput, HostPulses
-from drivers.gates.steps import Steps
+from drivers.gates.pulses import HeldOutput, HostPulses, Steps
 from drivers.profile_file import Part
 
 _LAST_RELEASES_SECONDS = 0.8

@@ -23,12 +23,9 @@ from drivers.contract import (
 )
 from drivers.gates.polls import Watch, poll_deadline
 from drivers.gates.profiled_gate import ProfiledGate
-from drivers.gates.pulses import RELEASE_AGAIN_SECONDS, RELEASE_SECONDS, HeldOutput
-from drivers.gates.steps import StepAttempt
-from drivers.modbus.frames import Framing
-from drivers.modbus.messages import Read, Write, WriteMany
-from drivers.modbus.points_and_position import points_of, position_of
-from drivers.modbus.polled_unit import PolledUnit, kept_value
+from drivers.gates.pulses import RELEASE_AGAIN_SECONDS, RELEASE_SECONDS, HeldOutput, StepAttempt
+from drivers.modbus.frames import Framing, Read, Write, WriteMany
+from drivers.modbus.polled_unit import PolledUnit, kept_value, points_of, position_of
 from drivers.modbus.profile import Command, GateProfile
 from drivers.modbus.unit_requests import DeviceBusy, ModbusRequests
 

@@ -1,17 +1,32 @@
-"""One polled unit: its preparation when it connects, its heartbeat, and the reads of each poll."""
+"""One polled unit: its preparation when it connects, its heartbeat, and the reads of each poll.
+
+A gate is built upon it. An input module, which has points and no gate, is nothing else.
+"""
 
 from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from drivers.contract import DeviceFault, LineDown, MonotonicSeconds
-from drivers.modbus.messages import Read, Table, Write, WriteMany
-from drivers.modbus.points_and_position import Held
-from drivers.modbus.profile import UnitProfile
-from drivers.modbus.profile_parts import Preparation
+from drivers.bus.bus import Bus
+from drivers.contract import (
+    DeviceFault,
+    DriverError,
+    GatePosition,
+    LineDown,
+    MonotonicSeconds,
+    PointState,
+    Report,
+    Reports,
+)
+from drivers.gates.polls import PollPace, Watch, limit_position, poll_deadline
+from drivers.modbus.frames import Framing, Read, Table, Write, WriteMany
+from drivers.modbus.profile import GateProfile, Preparation, RegisterPosition, UnitProfile
 from drivers.modbus.unit_requests import ModbusRequests
+
+Held = Mapping[tuple[Table, int], int]
+"""The values of a device, by table and wire address."""
 
 
 class PolledUnit:
@@ -106,3 +121,110 @@ def kept_value(write: Write | WriteMany) -> int:
     if isinstance(write, WriteMany):
         return write.values[0]
     return int(bool(write.value)) if write.table is Table.COIL else write.value
+
+
+def points_of(profile: UnitProfile, held: Held) -> dict[str, PointState]:
+    """Return the named points, inverted where the profile says so; UNKNOWN where `held` lacks the value."""
+    states: dict[str, PointState] = {}
+    for name, point in profile.points.items():
+        value = held.get((point.table, profile.wire_address(point.address)))
+        if value is None:
+            states[name] = PointState.UNKNOWN
+        else:
+            states[name] = PointState.ON if point.is_on(value) else PointState.OFF
+    return states
+
+
+def position_of(
+    profile: GateProfile,
+    held: Held,
+    points: Mapping[str, PointState],
+    *,
+    before: GatePosition,
+    commanded: GatePosition | None,
+) -> GatePosition:
+    """Derive the position from a poll.
+
+    Args:
+        profile: the gate's profile, which names the source of the position.
+        held: the values of the poll.
+        points: the named points of the same poll.
+        before: the position that the poll before showed.
+        commanded: the position to which the last command acknowledged since then leads: OPENING, CLOSING or STOPPED;
+            None when there was no command.
+    """
+    source = profile.position
+    if source is None:
+        return GatePosition.UNKNOWN
+    if isinstance(source, RegisterPosition):
+        value = held.get((source.table, profile.wire_address(source.address)))
+        return GatePosition.UNKNOWN if value is None else source.position(value)
+    return limit_position(
+        closed=points[source.closed_point], opened=points[source.open_point], before=before, commanded=commanded
+    )
+
+
+class ModbusInputs:
+    """A `drivers.contract.Driver` over Modbus that reports points.
+
+    Args:
+        device_id: the id that its reports carry.
+        bus: the line, which the caller runs.
+        profile: the description of the module; with a gate's profile only the points are used.
+        unit: the module's address on the line.
+        framing: `tcp` (MBAP) or `rtu`; each is possible over serial ports and TCP.
+        monotonic: the clock of stamps.
+    """
+
+    def __init__(
+        self,
+        *,
+        device_id: int,
+        bus: Bus,
+        profile: UnitProfile,
+        unit: int,
+        framing: Framing,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._device_id = device_id
+        self._profile = profile
+        self._monotonic = monotonic
+        self._pace = PollPace(poll_seconds=profile.poll_ms / 1000, monotonic=monotonic)
+        self._requests = ModbusRequests(
+            bus=bus, unit=unit, framing=framing, timeout=profile.reply_ms / 1000, pause=profile.pause_ms / 1000
+        )
+        self._unit = PolledUnit(requests=self._requests, profile=profile, monotonic=monotonic)
+
+    @property
+    def device_id(self) -> int:
+        """The device's id in the site file."""
+        return self._device_id
+
+    async def run(self, reports: Reports) -> None:
+        """Poll and report until cancelled."""
+        watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
+        with self._requests.telling_interruptions(lambda: self._interrupted(watch, reports)):
+            while True:
+                due = self._pace.begin()
+                for report in await self._poll(watch):
+                    reports(report)
+                await self._pace.rest(until=due)
+
+    def watch_closely(self, *, until: MonotonicSeconds) -> None:
+        """Poll as fast as the line allows until `until`."""
+        self._pace.watch_closely(until=until)
+
+    async def _poll(self, watch: Watch) -> tuple[Report, ...]:
+        try:
+            held, at = await self._unit.ask(deadline=lambda: poll_deadline(watch, now=self._monotonic()))
+        except DriverError as error:
+            told = watch.failed(error, at=self._monotonic())
+            if not watch.is_online:
+                self._unit.forget()
+            return told
+        return watch.answered(None, points_of(self._profile, held), at=at)
+
+    def _interrupted(self, watch: Watch, reports: Reports) -> None:
+        self._unit.forget()
+        for report in watch.interrupted(at=self._monotonic()):
+            reports(report)

@@ -10,16 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from drivers.bus.bus import Bus
-from drivers.contract import (
-    DeviceFault,
-    DriverError,
-    LineDown,
-    LinkError,
-    MonotonicSeconds,
-    ProtocolViolation,
-)
-from drivers.modbus.frames import READ_IDENTIFICATION, REPORT_SERVER_ID, Framing
-from drivers.modbus.messages import FunctionCall, Read, Table
+from drivers.contract import DeviceFault, DriverError, LineDown, LinkError, MonotonicSeconds, ProtocolViolation
+from drivers.modbus.frames import READ_IDENTIFICATION, REPORT_SERVER_ID, Framing, FunctionCall, Read, Table
 from drivers.modbus.unit_requests import ModbusRequests
 
 _FIRST_REGISTER = Read(Table.HOLDING_REGISTER, 0, 1)

@@ -24,7 +24,7 @@ from drivers.modbus.profile import load_profile, load_unit_profile
 if TYPE_CHECKING:
     from drivers.bus.bus import Bus
     from drivers.modbus.gate import ModbusGate
-    from drivers.modbus.inputs import ModbusInputs
+    from drivers.modbus.polled_unit import ModbusInputs
 
 ITSELF = frozenset({0, 255})
 """Unit numbers that address a Modbus TCP device itself, and not a unit behind it."""
@@ -100,7 +100,7 @@ class ModbusIoDevice(ModbusDevice):
 
     def build(self, parts: Surroundings) -> ModbusInputs:
         """Build the driver."""
-        from drivers.modbus.inputs import ModbusInputs  # noqa: PLC0415  # only a site with one loads it
+        from drivers.modbus.polled_unit import ModbusInputs  # noqa: PLC0415  # only a site with one loads it
 
         return ModbusInputs(
             device_id=self.id,

@@ -7,11 +7,11 @@ from functools import partial
 from drivers.bus.bus import Bus, UnitRequests
 from drivers.bus.transactions import Answer, Exchange, Prelude, Priority
 from drivers.contract import DeviceFault, Forbidden, LinkError, MonotonicSeconds, ProtocolViolation
-from drivers.modbus.frames import Framing, encode_request, fault_of, parse_reply
-from drivers.modbus.messages import (
+from drivers.modbus.frames import (
     ACKNOWLEDGED,
     BUSY,
     UNREACHABLE,
+    Framing,
     FunctionCall,
     FunctionResult,
     Read,
@@ -22,6 +22,9 @@ from drivers.modbus.messages import (
     Values,
     Write,
     WriteMany,
+    encode_request,
+    fault_of,
+    parse_reply,
 )
 
 

@@ -6,8 +6,10 @@ from contextlib import suppress
 
 from drivers.bus.line_quality import Failure
 from drivers.contract import ProtocolViolation
-from drivers.modbus.frames import READ_IDENTIFICATION, REPORT_SERVER_ID, Framing, decode_request, parse_reply
-from drivers.modbus.messages import (
+from drivers.modbus.frames import (
+    READ_IDENTIFICATION,
+    REPORT_SERVER_ID,
+    Framing,
     FunctionCall,
     Read,
     Refusal,
@@ -18,6 +20,8 @@ from drivers.modbus.messages import (
     Write,
     WriteMany,
     Written,
+    decode_request,
+    parse_reply,
 )
 
 _MOST_VALUES = 16

@@ -8,6 +8,6 @@ event loop is no reason: with 8 readers on a dead, slow, hung or noisy line it w
 `make bench TESTS=tests/benchmarks/test_osdp_lag.py`).
 
 The gateway's side is `line` (the child's owner, which also gives a reader its key) and `reader` (one per device). The
-child's side is `line_process`, with `panel` around libosdp, `channel` for the bytes, and the pure module `replies`.
+child's side is `line_process`, with `panel` around libosdp, `channel` for the bytes and the pure parsing of replies.
 `messages` holds the messages between both sides. No other package imports libosdp.
 """

@@ -29,7 +29,7 @@ from osdp import (
 )
 
 from drivers.contract import Feedback
-from drivers.osdp.channel import LineChannel
+from drivers.osdp.channel import Absence, LineChannel, why_absent
 from drivers.osdp.messages import (
     LONGEST_CARD_BITS,
     CardRead,
@@ -41,7 +41,6 @@ from drivers.osdp.messages import (
     Setup,
     TamperSeen,
 )
-from drivers.osdp.replies import Absence, why_absent
 
 _SILENT_SECONDS = 3.0
 _SLOWER_PER_READER = 0.25

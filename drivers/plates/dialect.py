@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qs
 
-from drivers.contract import ProtocolViolation
+from drivers.contract import MessageRefused, MonotonicSeconds, PlateSeen, ProtocolViolation
 from drivers.plates.multipart import Part
-from drivers.plates.readings import Found
+from drivers.plates.readings import Found, PlateReading, Sightings, UnreadPlate
 from drivers.texts import BLANKS, decoded
 
 ReadPart = Callable[[Part], tuple[Found, ...]]
@@ -86,3 +86,35 @@ def word(fields: Fields, name: str) -> str:
         return ""
     text = str(value).strip(BLANKS)
     return text if len(text) <= _LONGEST_WORD else text[: _LONGEST_WORD - 1] + _CUT
+
+
+class PartReports:
+    """The maker of one camera's reports.
+
+    Args:
+        device_id: the id that the reports carry.
+        dialect: the camera's make.
+    """
+
+    def __init__(self, *, device_id: int, dialect: Dialect) -> None:
+        self._device_id = device_id
+        self._dialect = dialect
+        self._sightings = Sightings()
+
+    def read(self, part: Part) -> tuple[Found, ...]:
+        """Return the readings in a part, and what cannot be read in it. It may be called from any thread."""
+        if part.is_picture:
+            return ()
+        try:
+            return self._dialect.read(part)
+        except ProtocolViolation as violation:
+            return (UnreadPlate(str(violation)),)
+
+    def of(self, found: tuple[Found, ...], part: Part, *, at: MonotonicSeconds) -> Iterator[PlateSeen | MessageRefused]:
+        """Yield the reports of what was found in a part, without readings that are repeated."""
+        for one in found:
+            if isinstance(one, UnreadPlate):
+                yield MessageRefused(self._device_id, one.reason, part.body, at)
+        readings = [one for one in found if isinstance(one, PlateReading)]
+        for seen in self._sightings.fresh(readings, at=at):
+            yield PlateSeen(self._device_id, seen.plate, seen.confidence, seen.vehicle, seen.direction, at)

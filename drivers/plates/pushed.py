@@ -9,9 +9,8 @@ import time
 from collections.abc import Callable
 
 from drivers.contract import DeviceConnected, DeviceLost, MessageRefused, MonotonicSeconds, Reports
-from drivers.plates.dialect import Dialect
+from drivers.plates.dialect import Dialect, PartReports
 from drivers.plates.multipart import Part
-from drivers.plates.part_reports import PartReports
 from drivers.plates.readings import Found
 
 

@@ -10,12 +10,7 @@ import aiohttp
 from yarl import URL
 
 from drivers.backoff import Reconnects
-from drivers.contract import (
-    DeviceConnected,
-    DriverError,
-    LinkError,
-    Reports,
-)
+from drivers.contract import DeviceConnected, DriverError, LinkError, Reports
 from drivers.http_session import (
     CONNECT_SECONDS,
     Account,
@@ -26,9 +21,8 @@ from drivers.http_session import (
     refuse_status,
 )
 from drivers.losses import Loss, is_answering
-from drivers.plates.dialect import Dialect
+from drivers.plates.dialect import Dialect, PartReports
 from drivers.plates.multipart import READ_AT_ONCE, Part, PartSplitter
-from drivers.plates.part_reports import PartReports
 
 _LONGEST_WAIT = 5.0
 _STEADY_SECONDS = 10.0

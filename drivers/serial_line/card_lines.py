@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from drivers.contract import ProtocolViolation
-from drivers.serial_line.checksums import Algorithm
-from drivers.serial_line.line_splitter import SWITCHED_ON, plain_bytes
+from drivers.serial_line.frames import Algorithm
+from drivers.serial_line.splitter import SWITCHED_ON, plain_bytes
 
 Form = Literal["text", "hex", "decimal", "wiegand26"]
 CheckDigits = Literal["frame", "none", "xor", "sum"]

@@ -12,9 +12,8 @@ from pydantic import Discriminator, Field, PlainValidator, Tag, model_validator
 from drivers.contract import GatePosition, ProtocolViolation
 from drivers.gates.profile_parts import Commands, LimitPosition, Output, why_equal, why_gives_command
 from drivers.profile_file import Part, PartName, profile_of, read_file
-from drivers.serial_line.frames import FixedBytes, FrameSplitter, Framing, Sealing
+from drivers.serial_line.frames import FixedBytes, FrameSplitter, Framing, Sealing, Template, template_of
 from drivers.serial_line.status import Point, ValuePosition
-from drivers.serial_line.templates import Template, template_of
 
 LONGEST_TAG = 64
 Written = Annotated[Template, PlainValidator(template_of)]

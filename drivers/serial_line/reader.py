@@ -12,8 +12,8 @@ from drivers.card_hold import CardHold
 from drivers.contract import CardPresented, MonotonicSeconds
 from drivers.link import LinkSpec
 from drivers.serial_line.card_lines import CheckDigits, Form, alphabet, has_its_begin, read_line
-from drivers.serial_line.line_splitter import NOISE, LineSplitter
 from drivers.serial_line.speaking_reader import SpeakingReader
+from drivers.serial_line.splitter import NOISE, LineSplitter
 
 _MOST_REMEMBERED: Final = 8
 _FEWEST_LETTERS: Final = 4

@@ -8,9 +8,8 @@ from functools import partial
 from drivers.bus.bus import Bus, UnitRequests
 from drivers.bus.transactions import Answer, Exchange, Prelude, Priority
 from drivers.contract import DeviceFault, Forbidden, MonotonicSeconds
-from drivers.serial_line.frames import FrameSplitter
+from drivers.serial_line.frames import FrameSplitter, Template
 from drivers.serial_line.profile import Acknowledgement, Command, DeviceProfile, Query
-from drivers.serial_line.templates import Template
 
 _TELLING = 4
 """Bytes from which on a request that comes back is taken for an echo; fewer may stand in an answer by chance."""

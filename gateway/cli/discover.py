@@ -128,8 +128,7 @@ async def ask_network(
 
     `interfaces` are the addresses of the interfaces to use; None for all.
     """
-    from drivers.discovery.mdns import announced, ipv4_addresses  # noqa: PLC0415  # help answers faster
-    from drivers.discovery.ws_discovery import onvif_cameras  # noqa: PLC0415
+    from drivers.discovery import announced, ipv4_addresses, onvif_cameras  # noqa: PLC0415  # help answers faster
 
     at = interfaces or list(ipv4_addresses())
     cameras: dict[str, FoundCamera] = {}

@@ -14,8 +14,7 @@ from rich.table import Table
 
 from drivers.device import Device
 from drivers.kinds import BUILT_IN, UnusableDriver, driver_name, outside
-from drivers.modbus.profile import GateProfile, UnitProfile, load_unit_profile
-from drivers.modbus.profile_parts import PulseBy
+from drivers.modbus.profile import GateProfile, PulseBy, UnitProfile, load_unit_profile
 from drivers.profile_file import SHIPPED_PROFILES, ProfileError
 from gateway.cli.printing import print_value
 from gateway.cli.target import JsonWanted

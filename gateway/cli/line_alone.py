@@ -27,8 +27,16 @@ from drivers.link import LinkSpec, open_link
 from drivers.modbus.frames import Framing
 from drivers.modbus.profile import Command, GateProfile, UnitProfile, load_unit_profile
 from drivers.modbus.section import ModbusDevice
-from drivers.modbus.survey import Answered, UnitValues, ask_for_unit, line_up, read_unit
-from drivers.modbus.traced_answers import LATE_SECONDS, AnswerTrace, TracedAnswer
+from drivers.modbus.survey import (
+    LATE_SECONDS,
+    Answered,
+    AnswerTrace,
+    TracedAnswer,
+    UnitValues,
+    ask_for_unit,
+    line_up,
+    read_unit,
+)
 from drivers.modbus.unit_requests import ModbusRequests
 from gateway.domain.errors import CommandRefused, ConfigError
 from gateway.site import Link, Site, find_profile, profile_folders

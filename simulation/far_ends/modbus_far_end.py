@@ -13,8 +13,20 @@ from pathlib import Path
 from typing import Protocol
 
 from drivers.contract import ProtocolViolation
-from drivers.modbus.frames import Asked, Framing, decode_request, encode_reply
-from drivers.modbus.messages import FunctionCall, Read, Refusal, Reply, Request, Write, WriteMany, Written
+from drivers.modbus.frames import (
+    Asked,
+    Framing,
+    FunctionCall,
+    Read,
+    Refusal,
+    Reply,
+    Request,
+    Write,
+    WriteMany,
+    Written,
+    decode_request,
+    encode_reply,
+)
 from simulation.far_ends.barrier import Wish
 from simulation.far_ends.line_devices import WELL_BEHAVED, LineDevices, Misbehaviour, deliver
 from simulation.far_ends.pseudo_terminal import PseudoTerminal

@@ -10,9 +10,16 @@ from __future__ import annotations
 from typing import Protocol, Self
 
 from drivers.contract import GatePosition
-from drivers.modbus.messages import Read, Refusal, Reply, Table, Values, Write, WriteMany, Written, coil_word
-from drivers.modbus.profile import Command, GateProfile, RegisterPosition, UnitProfile, load_profile
-from drivers.modbus.profile_parts import Preparation, PulseBy
+from drivers.modbus.frames import Read, Refusal, Reply, Table, Values, Write, WriteMany, Written, coil_word
+from drivers.modbus.profile import (
+    Command,
+    GateProfile,
+    Preparation,
+    PulseBy,
+    RegisterPosition,
+    UnitProfile,
+    load_profile,
+)
 from drivers.profile_file import SHIPPED_PROFILES
 from simulation.far_ends.barrier import BarrierState, Wish
 

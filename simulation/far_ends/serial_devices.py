@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from drivers.gates.profile_parts import LimitPosition
-from drivers.serial_line.frames import Framing
+from drivers.serial_line.frames import Framing, Template
 from drivers.serial_line.profile import Acknowledgement, Command, DeviceProfile, GateProfile, TagReaderProfile
 from drivers.serial_line.status import Number, ShownPosition, ValuePosition
-from drivers.serial_line.templates import Template
 from simulation.far_ends.barrier import Barrier, BarrierState, Wish
 
 

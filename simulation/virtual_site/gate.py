@@ -26,9 +26,8 @@ from drivers.contract import (
     Reports,
 )
 from drivers.link import LinkSpec
-from drivers.modbus.frames import decode_request
+from drivers.modbus.frames import Read, Table, Write, WriteMany, coil_word, decode_request
 from drivers.modbus.gate import ModbusGate
-from drivers.modbus.messages import Read, Table, Write, WriteMany, coil_word
 from drivers.modbus.profile import GateProfile, load_profile
 from drivers.modbus.unit_requests import ModbusRequests
 from drivers.profile_file import SHIPPED_PROFILES

@@ -23,8 +23,7 @@ from figures import show
 from large_store import fill_cards
 from waiting import until
 
-from drivers.modbus.frames import encode_request
-from drivers.modbus.messages import Table, Write, coil_word
+from drivers.modbus.frames import Table, Write, coil_word, encode_request
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET
 from simulation.demo.devices import CardReaderFarEnd
 from simulation.demo.scene import FieldReady

@@ -16,7 +16,7 @@ import pytest
 from drivers.bus.bus import Bus
 from drivers.contract import DriverError
 from drivers.link import LinkSpec
-from drivers.modbus.messages import Read, Table, Write
+from drivers.modbus.frames import Read, Table, Write
 from drivers.modbus.unit_requests import ModbusRequests
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.line_devices import Misbehaviour

@@ -18,8 +18,7 @@ from types import FrameType
 from typing import Any
 
 from drivers.link import Connection
-from drivers.modbus.frames import encode_request
-from drivers.modbus.messages import Table, Write, coil_word
+from drivers.modbus.frames import Table, Write, coil_word, encode_request
 from gateway.cli import main
 
 _HEADER = 7

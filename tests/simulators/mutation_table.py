@@ -200,7 +200,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         2,
         "a step is sent again before the gate was seen to move",
-        "drivers/gates/steps.py",
+        "drivers/gates/pulses.py",
         "if position is self._position() and",
         "if False and",
         tests=("tests/drivers/modbus/test_gate.py", "tests/drivers/serial_line/test_serial_gate.py"),
@@ -870,7 +870,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         10,
         "a line's own echo taken for an acknowledgement",
-        "drivers/bus/echoes.py",
+        "drivers/bus/wire.py",
         "        del received[place : place + len(request)]\n",
         "        if self._exchange.is_repeated is False:\n            del received[place : place + len(request)]\n",
         tests=("tests/drivers/modbus/test_echoing_lines.py",),
@@ -878,7 +878,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         10,
         "an echo without its first bytes taken for none",
-        "drivers/bus/echoes.py",
+        "drivers/bus/wire.py",
         "        if _may_hold_echo(answer[:begin], self._exchange.request):\n",
         "        if len(answer[:begin]) >= len(self._exchange.request):\n",
         tests=("tests/drivers/modbus/test_echoing_lines.py",),
@@ -965,7 +965,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         10,
         "rest of a given-up line taken for a card",
-        "drivers/serial_line/line_splitter.py",
+        "drivers/serial_line/splitter.py",
         "return was_torn and (",
         "return False and (",
         tests=("tests/drivers/serial_line/test_heartbeats.py",),

@@ -22,19 +22,29 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from drivers.contract import DeviceFault, ProtocolViolation
-from drivers.discovery.ws_discovery import camera_of
+from drivers.discovery import camera_of
 from drivers.hikvision.isapi import check_answer, read_position
-from drivers.modbus.frames import decode_request, encode_reply, encode_request, parse_reply
-from drivers.modbus.messages import Read, Request, Table, Values, Write, Written
+from drivers.modbus.frames import (
+    Read,
+    Request,
+    Table,
+    Values,
+    Write,
+    Written,
+    decode_request,
+    encode_reply,
+    encode_request,
+    parse_reply,
+)
+from drivers.osdp.channel import ReplyFrames, reply_of
 from drivers.osdp.messages import happening_of
-from drivers.osdp.replies import ReplyFrames, reply_of
 from drivers.plates.axis import AXIS
 from drivers.plates.dahua import DAHUA
 from drivers.plates.hikvision import HIKVISION
 from drivers.plates.multipart import Part, PartSplitter
 from drivers.plates.plate_recognizer import plate_recognizer
 from drivers.rtsp import formats, h264, h265
-from drivers.rtsp.audio_packets import packets_of
+from drivers.rtsp.audio_track import packets_of
 from drivers.rtsp.client.accounts import parse_challenges
 from drivers.rtsp.client.messages import (
     begins_request,
@@ -50,8 +60,8 @@ from drivers.rtsp.rtp_reception import RtpReception
 from drivers.rtsp.sdp import parse_description
 from drivers.rtsp.server.messages import parse_request, parse_transport
 from drivers.serial_line.frames import FrameSplitter
-from drivers.serial_line.line_splitter import LineSplitter
 from drivers.serial_line.profile import load_tag_reader_profile
+from drivers.serial_line.splitter import LineSplitter
 from drivers.webrtc.whep_dialogue import parse_answer
 from drivers.xml_texts import read_xml
 from gateway.backup.archive import read_manifest

@@ -19,9 +19,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from drivers.camera_tls import camera_context, may_be_older
 from drivers.contract import ProtocolViolation
-from drivers.rtsp.client.accounts import Account, Proofs
+from drivers.rtsp.client.accounts import Account, Proofs, camera_context, may_be_older
 from drivers.rtsp.client.habits import CameraHabits
 from drivers.rtsp.client.messages import (
     LONGEST_LINE,

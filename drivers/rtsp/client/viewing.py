@@ -16,19 +16,10 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 from drivers.rtsp.audio_clock import SenderReport
 from drivers.rtsp.client.accounts import Account
 from drivers.rtsp.client.connection import Packets, ReadBuffers, RtspConnection
-from drivers.rtsp.client.habits import CameraHabits
-from drivers.rtsp.client.keepalive import KeepAlive, KeepAliveHabits
+from drivers.rtsp.client.habits import CameraHabits, KeepAlive, KeepAliveHabits
 from drivers.rtsp.client.messages import RtspResponse, SessionHeader, last_part, parse_rtp_info, parse_session
-from drivers.rtsp.client.one_sender import OneSender
-from drivers.rtsp.client.udp_ports import RtpPorts, Sender
-from drivers.rtsp.errors import (
-    AccountRefused,
-    CameraEnded,
-    CameraMoved,
-    CameraRefused,
-    CameraSilent,
-    CameraUnreachable,
-)
+from drivers.rtsp.client.udp_ports import OneSender, RtpPorts, Sender
+from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraMoved, CameraRefused, CameraSilent, CameraUnreachable
 from drivers.rtsp.rtp_packets import Reordering
 from drivers.rtsp.sdp import Media, parse_description, session_control
 

@@ -19,7 +19,7 @@ from drivers.bus.bus import Bus
 from drivers.bus.line_quality import REPLY_BOUNDS, Failure, LineAnswers, LineFault, UnitFault
 from drivers.contract import DriverError
 from drivers.link import LinkSpec
-from drivers.modbus.messages import Read, Table
+from drivers.modbus.frames import Read, Table
 from drivers.modbus.unit_requests import ModbusRequests
 
 ALLOWED = 0.06

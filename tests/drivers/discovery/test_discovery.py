@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from waiting import until
 from ws_responder import MATCH, responder
 
-from drivers.discovery.ws_discovery import OnvifCamera, camera_of, onvif_cameras
+from drivers.discovery import OnvifCamera, camera_of, onvif_cameras
 from gateway.cli.discover import SerialPort, serial_ports
 
 LOOPBACK = "127.0.0.1"
@@ -73,7 +73,7 @@ async def announcing(name, kind, port):
 
 
 async def test_what_mdns_announces():
-    from drivers.discovery.mdns import Announced, announced
+    from drivers.discovery import Announced, announced
 
     async with announcing("Yard camera", "_rtsp._tcp.local.", 554):
 

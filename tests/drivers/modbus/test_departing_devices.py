@@ -23,8 +23,8 @@ from drivers.contract import (
     PointState,
 )
 from drivers.link import LinkSpec
+from drivers.modbus.frames import Read, Table
 from drivers.modbus.gate import ModbusGate
-from drivers.modbus.messages import Read, Table
 from drivers.modbus.unit_requests import ModbusRequests
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.line_devices import Misbehaviour

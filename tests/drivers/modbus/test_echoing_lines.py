@@ -15,7 +15,7 @@ from drivers.bus.bus import Bus
 from drivers.bus.line_quality import LineFault
 from drivers.contract import DeviceFault, LinkError
 from drivers.link import LinkSpec
-from drivers.modbus.messages import Read, Table, Write
+from drivers.modbus.frames import Read, Table, Write
 from drivers.modbus.unit_requests import ModbusRequests
 
 TIMEOUT = 0.4

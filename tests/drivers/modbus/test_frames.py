@@ -9,8 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.contract import Cause, ProtocolViolation
-from drivers.modbus.frames import decode_request, encode_reply, encode_request, fault_of, parse_reply
-from drivers.modbus.messages import Read, Refusal, Table, Values, Write, WriteMany, Written
+from drivers.modbus.frames import (
+    Read,
+    Refusal,
+    Table,
+    Values,
+    Write,
+    WriteMany,
+    Written,
+    decode_request,
+    encode_reply,
+    encode_request,
+    fault_of,
+    parse_reply,
+)
 
 FRAMINGS = st.sampled_from(["tcp", "rtu"])
 UNITS = st.integers(1, 247)

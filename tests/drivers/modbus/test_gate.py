@@ -30,8 +30,8 @@ from drivers.contract import (
     PointState,
 )
 from drivers.link import LinkSpec
+from drivers.modbus.frames import Read, Refusal, Table, Write
 from drivers.modbus.gate import ModbusGate
-from drivers.modbus.messages import Read, Refusal, Table, Write
 from drivers.modbus.profile import PulseBy, load_profile
 from drivers.modbus.unit_requests import ModbusRequests
 from simulation.far_ends.barrier import Barrier, Wish

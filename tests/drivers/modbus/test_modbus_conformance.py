@@ -15,7 +15,7 @@ from drivers.bus.bus import Bus
 from drivers.contract import DeviceLost, GateMoved, GatePosition, LinkError, PointChanged, PointState
 from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate
-from drivers.modbus.inputs import ModbusInputs
+from drivers.modbus.polled_unit import ModbusInputs
 from drivers.modbus.profile import load_profile, load_unit_profile
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import ModbusFarEnd

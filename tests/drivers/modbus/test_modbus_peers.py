@@ -16,9 +16,8 @@ from waiting import soon
 from drivers.bus.bus import Bus
 from drivers.contract import DeviceConnected, DeviceLost, GateMoved, GatePosition, PointChanged, PointState
 from drivers.link import LinkSpec
-from drivers.modbus.frames import encode_request
+from drivers.modbus.frames import Read, Table, Write, coil_word, encode_request
 from drivers.modbus.gate import ModbusGate
-from drivers.modbus.messages import Read, Table, Write, coil_word
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import ProfileWiring

@@ -14,7 +14,7 @@ from drivers.bus.wire import Direction
 from drivers.contract import DeviceConnected, DriverError
 from drivers.link import LinkSpec
 from drivers.modbus.gate import ModbusGate
-from drivers.modbus.inputs import ModbusInputs
+from drivers.modbus.polled_unit import ModbusInputs
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.line_devices import Misbehaviour
 from simulation.far_ends.modbus_far_end import ModbusFarEnd

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drivers.contract import GatePosition
-from drivers.modbus.messages import Read, Table, Write
+from drivers.modbus.frames import Read, Table, Write
 from drivers.modbus.profile import Point, load_profile, load_unit_profile
 from drivers.profile_file import ProfileError
 

@@ -18,7 +18,7 @@ from drivers.bus import transactions
 from drivers.bus.bus import Bus
 from drivers.contract import DeadlinePassed, DriverError, ProtocolViolation
 from drivers.link import LinkSpec
-from drivers.modbus.messages import Read, Table
+from drivers.modbus.frames import Read, Table
 from drivers.modbus.scan import identification_words, server_id_words, sight
 from drivers.modbus.unit_requests import ModbusRequests
 from simulation.far_ends.barrier import Barrier

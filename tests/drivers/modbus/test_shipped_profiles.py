@@ -22,10 +22,19 @@ from drivers.contract import (
     ProtocolViolation,
 )
 from drivers.link import LinkSpec
-from drivers.modbus.frames import decode_request, encode_reply, encode_request, parse_reply
+from drivers.modbus.frames import (
+    Read,
+    Table,
+    Write,
+    WriteMany,
+    Written,
+    decode_request,
+    encode_reply,
+    encode_request,
+    parse_reply,
+)
 from drivers.modbus.gate import ModbusGate
-from drivers.modbus.inputs import ModbusInputs
-from drivers.modbus.messages import Read, Table, Write, WriteMany, Written
+from drivers.modbus.polled_unit import ModbusInputs
 from drivers.modbus.profile import GateProfile, load_profile, load_unit_profile
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.line_devices import Misbehaviour

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from drivers.bus.wire import Direction
-from drivers.modbus.frames import decode_request, encode_reply, encode_request
-from drivers.modbus.messages import Read, Refusal, Table, Values
-from drivers.modbus.traced_answers import AnswerTrace, TracedAnswer
+from drivers.modbus.frames import Read, Refusal, Table, Values, decode_request, encode_reply, encode_request
+from drivers.modbus.survey import AnswerTrace, TracedAnswer
 
 READ = Read(Table.HOLDING_REGISTER, 0, 1)
 

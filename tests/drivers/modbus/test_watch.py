@@ -19,8 +19,8 @@ from drivers.contract import (
     PollMissed,
 )
 from drivers.gates.polls import LOST_AFTER_SECONDS, Watch, limit_position
-from drivers.modbus.messages import Table
-from drivers.modbus.points_and_position import points_of, position_of
+from drivers.modbus.frames import Table
+from drivers.modbus.polled_unit import points_of, position_of
 
 P = GatePosition
 ON, OFF, UNKNOWN = PointState.ON, PointState.OFF, PointState.UNKNOWN

@@ -10,9 +10,9 @@ from osdp import Capability
 from pydantic import ValidationError
 
 from drivers.contract import Feedback, ProtocolViolation
+from drivers.osdp.channel import CRYPTOGRAM, Reply, ReplyFrames, reply_of, why_absent
 from drivers.osdp.messages import CardRead, Connected, KeysTyped, ReaderSetup, Setup, happening_of
 from drivers.osdp.panel import bit_card, orders, text_card, typed_keys
-from drivers.osdp.replies import CRYPTOGRAM, Reply, ReplyFrames, reply_of, why_absent
 
 
 def framed(head: str, data: bytes = b"") -> bytes:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from drivers.rtsp.client.keepalive import KeepAlive, KeepAliveHabits
+from drivers.rtsp.client.habits import KeepAlive, KeepAliveHabits
 
 STEP = 0.5
 

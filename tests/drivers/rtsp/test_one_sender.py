@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drivers.rtsp.client.one_sender import OneSender
+from drivers.rtsp.client.udp_ports import OneSender
 
 
 def packet(ssrc: bytes, *, kind: int = 96) -> bytes:

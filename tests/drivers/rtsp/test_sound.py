@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.audio_clock import AudioClock, PictureTime, SenderReport
-from drivers.rtsp.audio_packets import AacPackets, packets_of
-from drivers.rtsp.audio_track import audible
+from drivers.rtsp.audio_track import AacPackets, audible, packets_of
 from drivers.rtsp.client.source import RtspSource
 from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame
 from drivers.rtsp.sdp import Encoding, Media, parse_description

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drivers.serial_line.checksums import Algorithm
+from drivers.serial_line.frames import Algorithm
 
 DIGITS = b"123456789"
 

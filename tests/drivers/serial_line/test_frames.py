@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from drivers.serial_line.checksums import Algorithm
-from drivers.serial_line.frames import Check, FrameSplitter, Framing, Sealing, Size
-from drivers.serial_line.templates import plain_bytes, template_of
+from drivers.serial_line.frames import Algorithm, Check, FrameSplitter, Framing, Sealing, Size, plain_bytes, template_of
 
 XOR_AT_END = (Check(algorithm=Algorithm.XOR, at=-1),)
 FIXED = Framing(start="7F", length=18, checks=(Check(algorithm=Algorithm.SUM_COMPLEMENT, at=-1),))

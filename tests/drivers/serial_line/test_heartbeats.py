@@ -8,8 +8,8 @@ from itertools import product
 import pytest
 
 from drivers.serial_line.card_lines import Form, alphabet, has_its_begin
-from drivers.serial_line.line_splitter import NOISE, LineSplitter
 from drivers.serial_line.reader import Heartbeats
+from drivers.serial_line.splitter import NOISE, LineSplitter
 
 TEXT = b"www.usr.cn"
 FORMS = ("text", "hex", "decimal", "wiegand26")

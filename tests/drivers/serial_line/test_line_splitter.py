@@ -9,7 +9,7 @@ from held_memory import held_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivers.serial_line.line_splitter import LineSplitter
+from drivers.serial_line.splitter import LineSplitter
 
 TERMINATORS = st.sampled_from([b"\r\n", b"\r", b"\n", b"\x03"])
 LINES = st.lists(st.binary(max_size=20).map(lambda line: line.translate(None, b"\r\n\x03")), max_size=8)

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from drivers.webrtc.datagrams import DatagramSocket
+from drivers.webrtc.picture_sender import DatagramSocket
 
 SO_NO_CHECK = 11
 DATA = bytes(range(256)) * 40

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pylibsrtp import Policy, Session
 
-from drivers.webrtc.datagrams import SrtpRun
+from drivers.webrtc.picture_sender import SrtpRun
 
 PROFILES = [
     (Policy.SRTP_PROFILE_AES128_CM_SHA1_80, 30),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from waiting import until
 
-from drivers.modbus.messages import Write
+from drivers.modbus.frames import Write
 from drivers.modbus.profile import load_profile
 from gateway.app.contexts import RunContext
 from gateway.app.gateway import Gateway

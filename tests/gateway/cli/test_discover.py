@@ -12,7 +12,7 @@ from running_gateway import SITE, typed
 from running_house import at_work
 from ws_responder import responder
 
-from drivers.discovery.ws_discovery import PORT
+from drivers.discovery import PORT
 from gateway.cli.site_fragment import Found, FoundCamera, FoundLine, FoundUnit, fragment
 from gateway.site import Site
 from simulation.far_ends.barrier import Barrier

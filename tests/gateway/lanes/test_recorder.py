@@ -11,7 +11,7 @@ from waiting import until
 from drivers.bus.bus import Bus
 from drivers.bus.wire import Direction
 from drivers.link import LinkSpec
-from drivers.modbus.messages import Table, Write, coil_word
+from drivers.modbus.frames import Table, Write, coil_word
 from drivers.modbus.unit_requests import ModbusRequests
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind

@@ -13,7 +13,7 @@ from drivers.bus.recent import KEPT, RecentTurns
 from drivers.bus.transactions import Exchange, Priority
 from drivers.contract import DriverError
 from drivers.link import LinkSpec
-from drivers.modbus.messages import Read, Table
+from drivers.modbus.frames import Read, Table
 from drivers.modbus.unit_requests import ModbusRequests
 from gateway.domain.errors import NotFoundError
 from gateway.lines.frames import LineFrames

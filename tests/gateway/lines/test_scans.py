@@ -13,7 +13,7 @@ from waiting import until
 from drivers.bus.bus import Bus
 from drivers.contract import DriverError
 from drivers.link import LinkSpec
-from drivers.modbus.messages import Read, Table
+from drivers.modbus.frames import Read, Table
 from drivers.modbus.unit_requests import ModbusRequests
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.lines.line import PolledLine

@@ -33,8 +33,8 @@ SAID_ELSEWHERE = {
     "plates/pushed.py": "the site file's own checks come first",
     "plates/stream.py": "likewise",
     "rtsp/server": "answers to those who watch this machine's streams",
-    "webrtc/datagrams.py": "mistakes of the program",
-    "serial_line/line_splitter.py": "the site file's own checks come first",
+    "webrtc/picture_sender.py": "mistakes of the program",
+    "serial_line/splitter.py": "the site file's own checks come first",
     "serial_line/profile.py: {}: {}": "puts the place before another fault",
 }
 """Texts that no page shows, by the begin of their place, each with its reason."""

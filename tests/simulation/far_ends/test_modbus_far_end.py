@@ -9,8 +9,7 @@ import pytest
 from pyModbusTCP.client import ModbusClient
 from waiting import until
 
-from drivers.modbus.frames import encode_request, parse_reply
-from drivers.modbus.messages import Read, Refusal, Table, Values, Write, Written
+from drivers.modbus.frames import Read, Refusal, Table, Values, Write, Written, encode_request, parse_reply
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import ProfileWiring, relay_module

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from drivers.contract import CardPresented
-from drivers.gates.pace import PollPace
+from drivers.gates.polls import PollPace
 from gateway.domain.access import decide
 from gateway.domain.credentials import CardStatus
 from gateway.lanes import Lanes, decisions, runner

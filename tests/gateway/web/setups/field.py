@@ -20,14 +20,7 @@ from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.orders import Order, OrderKind
-from gateway.lanes.snapshots import (
-    CommandSnapshot,
-    DeviceSnapshot,
-    LanePoint,
-    LaneSnapshot,
-    Phase,
-    PointSnapshot,
-)
+from gateway.lanes.snapshots import CommandSnapshot, DeviceSnapshot, LanePoint, LaneSnapshot, Phase, PointSnapshot
 from gateway.lanes.tape import Incident, TapedStep
 from gateway.lanes.trial import Trial
 from gateway.runtime.clock import Stamp

@@ -1,6 +1,7 @@
-"""Discovery of ONVIF cameras by WS-Discovery: a probe to the multicast group on each interface collects answers.
+"""Discovery of cameras, converters and devices that nobody has configured, by WS-Discovery (ONVIF) and by mDNS.
 
-Answers are untrusted. They must be small, have no DOCTYPE, and name the probe that they answer.
+WS-Discovery sends a probe to the multicast group on each interface, and collects answers. Answers are
+untrusted. They must be small, have no DOCTYPE, and name the probe that they answer.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from urllib.parse import unquote, urlsplit
+
+import ifaddr
+from zeroconf import IPVersion, ServiceStateChange
+from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
 from drivers.contract import ProtocolViolation
 from drivers.xml_texts import read_xml
@@ -31,6 +36,17 @@ _PROBE = """<?xml version="1.0" encoding="UTF-8"?>
 <w:To>urn:schemas-xmlsoap-org:ws:2005:04:discovery</w:To>
 <w:Action>http://schemas.xmlsoap.org/ws/2005/04/discovery/Probe</w:Action></e:Header>
 <e:Body><d:Probe><d:Types>dn:NetworkVideoTransmitter</d:Types></d:Probe></e:Body></e:Envelope>"""
+
+TYPES = (
+    "_axis-video._tcp.local.",
+    "_rtsp._tcp.local.",
+    "_psia._tcp.local.",
+    "_onvif._tcp.local.",
+    "_modbus._tcp.local.",
+    "_http._tcp.local.",
+)
+_MOST_NAMES = 500
+_ASK_MILLISECONDS = 1500
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +151,55 @@ def _scope(scopes: list[str], key: str) -> str:
             text = "".join(character for character in unquote(value, errors="replace") if character.isprintable())
             return text[:_LONGEST].strip()
     return ""
+
+
+def ipv4_addresses() -> tuple[str, ...]:
+    """Return the IPv4 addresses of this machine, without loopback ones."""
+    found = [str(address.ip) for adapter in ifaddr.get_adapters() for address in adapter.ips if address.is_IPv4]
+    return tuple(dict.fromkeys(address for address in found if not address.startswith("127.")))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Announced:
+    """An announced service: its kind (as in `rtsp`), name, IPv4 address and port."""
+
+    kind: str
+    name: str
+    address: str
+    port: int
+
+
+async def announced(interfaces: Iterable[str], *, seconds: float) -> tuple[Announced, ...]:
+    """Return the services that announce themselves within `seconds` on the interfaces with these addresses."""
+    addresses = list(interfaces)
+    if not addresses:
+        return ()
+    seen: dict[tuple[str, str], None] = {}
+    async with AsyncZeroconf(interfaces=addresses, ip_version=IPVersion.V4Only) as network:
+        browser = AsyncServiceBrowser(network.zeroconf, list(TYPES), handlers=[partial(_heard, seen)])
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            await browser.async_cancel()
+        answers = await asyncio.gather(*(_resolved(network, kind, name) for kind, name in seen))
+    return tuple(sorted({found for answer in answers for found in answer}))
+
+
+def _heard(
+    seen: dict[tuple[str, str], None],
+    zeroconf: object,  # noqa: ARG001 (zeroconf calls by these names)
+    service_type: str,
+    name: str,
+    state_change: ServiceStateChange,
+) -> None:
+    if state_change is not ServiceStateChange.Removed and len(seen) < _MOST_NAMES:
+        seen[service_type, name] = None
+
+
+async def _resolved(network: AsyncZeroconf, service_type: str, name: str) -> list[Announced]:
+    info = AsyncServiceInfo(service_type, name)
+    if not await info.async_request(network.zeroconf, _ASK_MILLISECONDS):
+        return []
+    shown = "".join(one for one in name.removesuffix(f".{service_type}") if one.isprintable())
+    kind = service_type.partition(".")[0].removeprefix("_")
+    return [Announced(kind, shown, address, info.port or 0) for address in info.parsed_addresses(IPVersion.V4Only)]

@@ -1,1 +1,0 @@
-"""Finding devices that nobody has configured: serial ports, cameras that speak ONVIF, and what mDNS announces."""
