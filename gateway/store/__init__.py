@@ -1,9 +1,8 @@
 """The store: SQLite with one writer and group commit, one file per aggregate. Only this package knows SQL."""
 
-from gateway.store.accounts.accounts import StoredAccount
+from gateway.store.accounts.accounts import UNREADABLE, StoredAccount
 from gateway.store.accounts.api_keys import ApiKey
 from gateway.store.accounts.remembered_accounts import RememberedAccount
-from gateway.store.accounts.second_factor_seal import UNREADABLE
 from gateway.store.accounts.sessions import Session
 from gateway.store.cards.cards import CardChanges
 from gateway.store.cards.rows import CardRecord
@@ -26,11 +25,10 @@ from gateway.store.outbox.outbox import Books
 from gateway.store.outbox.pending_writes import Arriving, PendingWrite
 from gateway.store.outbox.records import KnownRecord, Records
 from gateway.store.outbox.references import References, Resolved
-from gateway.store.outbox.refused import Reason
 from gateway.store.outbox.rows import OutboxRow
+from gateway.store.outbox.undecided import Reason
 from gateway.store.store import RecordTimes, Store
-from gateway.store.webhooks.queue import Message
-from gateway.store.webhooks.webhooks import Webhook, WebhookBooks
+from gateway.store.webhooks import Message, Webhook, WebhookBooks
 
 __all__ = [
     "DEFAULT_BYTES",

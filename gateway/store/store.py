@@ -15,14 +15,13 @@ from gateway.domain.announcements import Places
 from gateway.domain.errors import StoreError
 from gateway.runtime.clock import ClockOffset
 from gateway.runtime.timings import Timings
-from gateway.store.accounts.accounts import Accounts
+from gateway.store.accounts.accounts import Accounts, SecondFactorSeal
 from gateway.store.accounts.api_keys import ApiKeys
 from gateway.store.accounts.remembered_accounts import RememberedAccounts
-from gateway.store.accounts.second_factor_seal import SecondFactorSeal
 from gateway.store.accounts.sessions import Sessions
 from gateway.store.cards.cards import Cards
 from gateway.store.cards.grants import Grants
-from gateway.store.cards.notes import Notes
+from gateway.store.cards.rows import Notes
 from gateway.store.engine.access_log import AccessLog
 from gateway.store.engine.changes import Changes
 from gateway.store.engine.connection import Connect, Connection
@@ -48,12 +47,10 @@ from gateway.store.outbox.delivered_records import DeliveredRecords
 from gateway.store.outbox.deliveries import RecentWrites
 from gateway.store.outbox.outbox import Outbox
 from gateway.store.outbox.pending_writes import PendingWrites
-from gateway.store.outbox.records import Records
+from gateway.store.outbox.records import Records, RegisteredDevices
 from gateway.store.outbox.references import References
-from gateway.store.outbox.refused import RefusedRows
-from gateway.store.outbox.registered_devices import RegisteredDevices
-from gateway.store.outbox.unknown_outcomes import UnknownOutcomes
-from gateway.store.webhooks.webhooks import Webhooks
+from gateway.store.outbox.undecided import RefusedRows, UnknownOutcomes
+from gateway.store.webhooks import Webhooks
 
 _NOWHERE = Places()
 

@@ -10,7 +10,7 @@ from gateway.domain.errors import CommandRefused, NotFoundError, SecretRefused
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import Webhook
-from gateway.store.webhooks.webhooks import Webhooks
+from gateway.store.webhooks import Webhooks
 from gateway.webhooks.client import ReceiverClient
 from gateway.webhooks.signing import headers, standard_key_fault
 

@@ -18,7 +18,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Supervisor
 from gateway.store import Message, Webhook
-from gateway.store.webhooks.webhooks import Webhooks
+from gateway.store.webhooks import Webhooks
 from gateway.webhooks.client import ReceiverClient
 from gateway.webhooks.retry_policy import LONGEST_WAIT, Answer, Fate, judge
 from gateway.webhooks.signing import headers

@@ -17,7 +17,7 @@ from gateway.central.client.answers import CentralBusy, CentralFailed, JsonObjec
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.runtime.clock import Clock, Stamp
 from gateway.runtime.supervision import Backoff
-from gateway.store.cards.notes import Notes
+from gateway.store.cards.rows import Notes
 
 log = structlog.get_logger(__name__)
 

@@ -19,7 +19,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Stamp
 from gateway.store import Changes, Entry
 from gateway.store.cards.cards import Cards
-from gateway.store.cards.notes import Notes
+from gateway.store.cards.rows import Notes
 
 log = structlog.get_logger(__name__)
 

@@ -26,7 +26,7 @@ from gateway.domain.record_marks import is_still, lookup_of, marks_of, names_sou
 from gateway.domain.writes import JsonObject, alike
 from gateway.runtime.clock import Clock
 from gateway.store import Store
-from gateway.store.cards.notes import Notes
+from gateway.store.cards.rows import Notes
 from gateway.store.outbox.delivered_records import DeliveredRecord, Kind
 
 _NEWEST = 3

@@ -20,22 +20,22 @@ from gateway.domain.credentials import Card, near_alias, plate_alias
 from gateway.domain.errors import StoreError
 from gateway.domain.plates import NearPlate, skeleton
 from gateway.domain.printed import readings_of
-from gateway.domain.text_search import folded
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store.cards.index import CardIndex
-from gateway.store.cards.notes import Notes, put_note
 from gateway.store.cards.rows import (
     COLUMNS,
     CardRecord,
+    Notes,
     ReadyCard,
     aliases_of,
     cards_of_aliases,
+    put_note,
     put_rows,
     read_card,
     ready,
 )
 from gateway.store.engine.database import Database, is_id
-from gateway.store.engine.text_search import Condition, any_of, json_may_hold, search_in
+from gateway.store.engine.text_search import Condition, any_of, folded, json_may_hold, search_in
 
 log = structlog.get_logger(__name__)
 

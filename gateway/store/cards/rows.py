@@ -10,7 +10,7 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 
 from gateway.domain.credentials import Card, CardStatus
 from gateway.domain.errors import StoreError
+from gateway.store.engine.database import Database
 
 COLUMNS: Final = "card.id, number, status, valid_from, valid_until, holder, facts"
 _IN_A_STATEMENT = 500
@@ -210,3 +211,30 @@ def batches(items: Iterable[_T], length: int) -> Iterator[list[_T]]:
     rest = iter(items)
     while batch := list(islice(rest, length)):
         yield batch
+
+
+class Notes:
+    """The notes, each a text under a name. Its methods raise StoreError."""
+
+    def __init__(self, *, database: Database) -> None:
+        self._database = database
+
+    async def remember(self, name: str, value: str) -> None:
+        """Store a note in place of an earlier one of this name."""
+        await self._database.write(partial(put_note, name=name, value=value))
+
+    async def remembered(self, name: str) -> str | None:
+        """Return the note of this name, or None."""
+
+        def query(connection: sqlite3.Connection) -> str | None:
+            row = connection.execute("SELECT value FROM sweep WHERE name = ?", (name,)).fetchone()
+            return str(row[0]) if row else None
+
+        return await self._database.read(query)
+
+
+def put_note(connection: sqlite3.Connection, name: str, value: str) -> None:
+    """Store a note in place of an earlier one. Within a transaction."""
+    connection.execute(
+        "INSERT INTO sweep VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", (name, value)
+    )

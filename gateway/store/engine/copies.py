@@ -14,10 +14,8 @@ from pathlib import Path
 from gateway.domain.errors import StoreError
 from gateway.runtime.owner_rights import acting_as_owner
 from gateway.store.engine.faults import refused
-from gateway.store.engine.ids import ids_note, noted_ids, reached_ids
 from gateway.store.engine.migrations import FAMILIES, after_salvage, migrate, migrations, refuse_newer
-from gateway.store.engine.recovery import closed_mark
-from gateway.store.engine.salvage import read_only
+from gateway.store.engine.recovery import closed_mark, ids_note, noted_ids, reached_ids, read_only
 
 _SITE, _CARDS = FAMILIES
 _LOOK_UP_FIRST = "UPDATE outbox SET begun = 1 WHERE parked = 0"

@@ -21,14 +21,11 @@ import structlog
 from gateway.domain.errors import StoreError
 from gateway.runtime.data_folder import takes_data
 from gateway.runtime.timings import Timings, UsualTime
-from gateway.store.engine.connection import Connect, Connection, Job
+from gateway.store.engine.connection import Connect, Connection, Job, Readers
 from gateway.store.engine.faults import DiskTakesNothing, fault_of, is_damage, is_own, refused
-from gateway.store.engine.ids import note_ids
 from gateway.store.engine.migrations import Migration, refuse_newer
 from gateway.store.engine.opening import WAL_PAGES, Opening, note_reached
-from gateway.store.engine.readers import Readers
-from gateway.store.engine.recovery import boot_mark, closed_mark
-from gateway.store.engine.salvage import read_without_writing
+from gateway.store.engine.recovery import boot_mark, closed_mark, note_ids, read_without_writing
 
 T = TypeVar("T")
 

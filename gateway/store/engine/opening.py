@@ -10,9 +10,17 @@ import structlog
 
 from gateway.domain.errors import StoreError
 from gateway.store.engine.faults import is_damage, refused
-from gateway.store.engine.ids import SALVAGE_GAP, UNCLEAN_GAP, is_behind_note, note_ids, raise_ids
 from gateway.store.engine.migrations import Migration, migrate
-from gateway.store.engine.recovery import Recovery, note_boot, recover
+from gateway.store.engine.recovery import (
+    SALVAGE_GAP,
+    UNCLEAN_GAP,
+    Recovery,
+    is_behind_note,
+    note_boot,
+    note_ids,
+    raise_ids,
+    recover,
+)
 
 log = structlog.get_logger(__name__)
 

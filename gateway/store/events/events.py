@@ -13,8 +13,7 @@ from typing import TypeVar
 from gateway.domain.events import Event, RecordedEvent, Scalar
 from gateway.store.engine.database import Database, is_id
 from gateway.store.engine.query_cache import QueryCache
-from gateway.store.events.id_ranges import IdRanges, read_ranges
-from gateway.store.events.pages import EventFilter, EventPage, read_page
+from gateway.store.events.pages import EventFilter, EventPage, IdRanges, read_page, read_ranges
 from gateway.store.events.rows import COLUMNS, JSON_TEXT, JSON_TEXTS, RECORDED, Form, event_of
 
 _PAGES_KEPT = 16

@@ -24,7 +24,7 @@ from gateway.store.events.presence import record_correction, record_movement
 from gateway.store.footage.camera_events import camera_event_body
 from gateway.store.footage.event_footage import LONGEST_PIN
 from gateway.store.outbox.rows import body_text, insert_outbox
-from gateway.store.webhooks.queue import feed_webhooks
+from gateway.store.webhooks import feed_webhooks
 
 AT_A_TIME = 1_000
 _SAME_MICROS = 1_000_000

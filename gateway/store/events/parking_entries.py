@@ -1,4 +1,4 @@
-"""Reading of parking entries. Passages make them (`entry_rows`), and so do people (`entry_records`)."""
+"""Reading of parking entries. Passages make them (`entry_rows`), and so do people (`EntryRecords`)."""
 
 from __future__ import annotations
 

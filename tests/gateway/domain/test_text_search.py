@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.domain.text_search import folded, holds, plate_in_text, searched_plate
+from gateway.store.engine.text_search import folded, holds, plate_in_text, searched_plate
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,8 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.store import CardRecord, Entry, EventFilter, Store
 from gateway.store.engine import recovery as recovery_module
-from gateway.store.engine.ids import SALVAGE_GAP, UNCLEAN_GAP
 from gateway.store.engine.migrations import after_salvage, migrations
-from gateway.store.engine.recovery import recover
+from gateway.store.engine.recovery import SALVAGE_GAP, UNCLEAN_GAP, recover
 
 EVENTS = 2000
 PAGE = 4096
@@ -275,7 +274,7 @@ async def test_a_newer_schema_is_refused_with_its_sentence_and_left_alone(opened
 
 
 async def test_a_locked_file_is_not_taken_for_a_damaged_one(opened, used, monkeypatch):
-    monkeypatch.setattr("gateway.store.engine.salvage.OTHER_PROGRAM_SECONDS", 0.1)
+    monkeypatch.setattr("gateway.store.engine.recovery.OTHER_PROGRAM_SECONDS", 0.1)
     with closing(sqlite3.connect(used / "site.db", isolation_level=None)) as other:
         other.execute("PRAGMA locking_mode = EXCLUSIVE")
         other.execute("BEGIN IMMEDIATE")

@@ -7,8 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.text_search import folded, folded_plate, holds, plate_in_text, searched_plate
-from gateway.store.engine.text_search import search_in, teach_search
+from gateway.store.engine.text_search import (
+    folded,
+    folded_plate,
+    holds,
+    plate_in_text,
+    search_in,
+    searched_plate,
+    teach_search,
+)
 
 texts = st.text(st.sampled_from("aAbB1 2-._%\\'ßSsİ\u0131IiKk\u03a3\u03c3\u03c2üÜu\u0308Жж"), max_size=8)
 

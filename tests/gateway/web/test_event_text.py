@@ -14,8 +14,7 @@ from pydantic_core import to_json
 from gateway.domain.events import RecordedEvent
 from gateway.store.engine.migrations import migrate, migrations
 from gateway.store.engine.text_search import teach_search
-from gateway.store.events.id_ranges import read_ranges
-from gateway.store.events.pages import EventFilter, read_page
+from gateway.store.events.pages import EventFilter, read_page, read_ranges
 from gateway.store.events.rows import COLUMNS, JSON_TEXTS, RECORDED
 from gateway.web.answers import EventRecord
 from gateway.web.http.envelope import joined_parts, success

@@ -12,7 +12,7 @@ import random
 from waiting import until
 
 from gateway.domain.events import EventKind
-from gateway.store.webhooks import queue
+from gateway.store.webhooks import feed_webhooks
 from gateway.webhooks import sender
 
 
@@ -195,7 +195,7 @@ async def test_what_waits_is_sent_after_a_restart(opened, receiving, tmp_path):
 
 
 async def test_a_full_backlog_drops_the_oldest_and_books_and_events_say_so(opened, receiving, tmp_path, monkeypatch):
-    monkeypatch.setattr(queue.feed_webhooks, "__kwdefaults__", {"most": 10})
+    monkeypatch.setattr(feed_webhooks, "__kwdefaults__", {"most": 10})
     async with opened(tmp_path) as site:
         receiver = await receiving()
         webhook = await site.hook(receiver.url)
