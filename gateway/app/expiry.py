@@ -13,7 +13,7 @@ import structlog
 
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.recording.settled_time import SettledTime
+from gateway.recording.retention import SettledTime
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.site import Site
 from gateway.store import LISTS, Entry, ExpiryLimits, Journal, ListName, ReadCursor, Store

@@ -27,11 +27,17 @@ from av.video.stream import VideoStream
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.formats import entry_of, of_units
 from drivers.rtsp.frames import TICKS_PER_SECOND, VideoCodec, VideoFormat
-from gateway.camera_worker.access_units import AccessUnit, access_units, picture_times
 from gateway.camera_worker.clip_times import Footage, Placed, Plan, plan
 from gateway.camera_worker.cut_orders import BadRequest, MediaMissing, inside, written_whole
 from gateway.camera_worker.sample_descriptions import Run, first_description, movie_with
-from gateway.camera_worker.sound_stream import announces_sound, sound_ticks, video_type
+from gateway.camera_worker.transport_stream import (
+    AccessUnit,
+    access_units,
+    announces_sound,
+    picture_times,
+    sound_ticks,
+    video_type,
+)
 from gateway.domain.clip_codec import fits
 from gateway.domain.footage import ClipCut, CutClip, parse_segment_path
 

@@ -18,7 +18,7 @@ from drivers.rtsp import formats
 from drivers.rtsp.frames import Entry, VideoCodec, VideoFormat
 from gateway.camera_worker.segment_file import PART_SUFFIX
 from gateway.camera_worker.segmenter import utc_hour
-from gateway.camera_worker.sound_stream import SOUND_PID, decoded_time, sound_name
+from gateway.camera_worker.transport_stream import SOUND_PID, decoded_time, sound_name
 from gateway.domain.footage import SegmentFinished, as_found, segment_path
 from gateway.runtime.clock import ClockOffset
 from gateway.runtime.durable_files import sync_folder

@@ -11,8 +11,7 @@ from typing import Final
 
 import structlog
 
-from gateway.central.client.clock import CLOCKS_AGREE
-from gateway.central.client.state import CentralState
+from gateway.central.client.state import CLOCKS_AGREE, CentralState
 from gateway.central.commands.lane_commands import LaneCommands
 from gateway.central.pull.card_notices import CardNotices
 from gateway.central.pull.pull import DownSync, PullReport

@@ -20,10 +20,9 @@ import structlog
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import SegmentFinished
-from gateway.recording import leaf_log, media_files
-from gateway.recording.chain import FootageChain
-from gateway.recording.media_files import HourFolder, SegmentFile
-from gateway.recording.media_folder import MediaFolder
+from gateway.recording import media_files
+from gateway.recording.chain import FootageChain, keep_leaves
+from gateway.recording.media_files import HourFolder, MediaFolder, SegmentFile
 from gateway.runtime.clock import Clock, Stamp, boot_id, iso_utc, offset_of
 from gateway.store import Entry, Journal, Segment
 from gateway.store.footage.segments import Segments
@@ -263,7 +262,7 @@ class FootageIndex:
         paths = [segment.path for segment in segments]
         try:
             await asyncio.to_thread(media_files.remove, self.media, paths, empty_before=before)
-            await asyncio.to_thread(leaf_log.keep, self.media, segments)
+            await asyncio.to_thread(keep_leaves, self.media, segments)
         except OSError as error:
             raise StoreError(f"footage cannot be deleted: {error.strerror}") from error
         await self.rows.forget(segments)
@@ -342,7 +341,7 @@ class FootageIndex:
 
     async def _keep_leaves(self, segments: Sequence[Segment]) -> None:
         try:
-            await asyncio.to_thread(leaf_log.keep, self.media, segments)
+            await asyncio.to_thread(keep_leaves, self.media, segments)
         except OSError as error:
             raise StoreError(f"the media folder cannot be written: {error.strerror}") from error
 

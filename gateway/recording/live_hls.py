@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from gateway.domain.errors import CameraUnavailable, GatewayError, NotFoundError
 from gateway.domain.footage import WantParts
 from gateway.recording import playlists
 from gateway.recording.live_parts import LISTED_SEGMENTS, LiveParts, OpenPart, PartedSegment
-from gateway.recording.live_playlist import (
+from gateway.recording.playlists import (
     CLASSIC_START,
     MOST_SEGMENTS,
     LowLatency,
@@ -27,7 +27,6 @@ from gateway.recording.live_playlist import (
     part_length,
     part_target,
 )
-from gateway.recording.segment_paths import SegmentPaths
 from gateway.runtime.clock import Clock
 from gateway.store import Segment
 from gateway.store.footage.chain_links import ChainLinks
@@ -42,6 +41,11 @@ BLOCKED_TARGETS = 3
 _FIRST_PARTS_SECONDS = 1.5
 """A camera that nobody watched gives its first parts within this time. A player that begins without them stalls."""
 _MICROS = 1_000_000
+
+_MOST = 1024
+_REMEMBERED_SECONDS = 10.0
+
+Place = tuple[int, ...]
 
 
 class TooFarAhead(GatewayError):
@@ -103,6 +107,27 @@ class _Camera:
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     written: tuple[_Live, str] | None = None
+
+
+class SegmentPaths:
+    """Paths by the place that names them, for ten seconds: a segment never changes, but may be deleted."""
+
+    def __init__(self, *, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._found: OrderedDict[Place, tuple[float, Path]] = OrderedDict()
+
+    def get(self, place: Place) -> Path | None:
+        """Return the path noted for `place` within the last ten seconds, or None."""
+        until, path = self._found.get(place, (0.0, None))
+        return path if self._monotonic() < until else None
+
+    def note(self, place: Place, path: Path) -> Path:
+        """Store the path found for `place`, and return it."""
+        self._found[place] = (self._monotonic() + _REMEMBERED_SECONDS, path)
+        self._found.move_to_end(place)
+        if len(self._found) > _MOST:
+            self._found.popitem(last=False)
+        return path
 
 
 class LiveHls:

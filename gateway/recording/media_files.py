@@ -1,13 +1,19 @@
-"""Listing, checking and removing files of the media folder. Blocking: call it in a thread."""
+"""Files of the media folder: listed, checked and removed. Blocking: call it in a thread.
+
+`MediaFolder` watches whether the folder may be used; it asks in a thread that may hang with the disk.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import structlog
 
 from drivers.rtsp.frames import Entry
 from gateway.domain.footage import TOUCHING_MICROS, GapReason, SegmentFinished, as_found, parse_segment_path
@@ -17,6 +23,12 @@ from gateway.runtime.durable_files import sync_folder
 _PACKET = 188
 _CAMERA = re.compile(r"^\d{1,10}$")
 _HOUR = re.compile(r"^\d{10}$")
+
+log = structlog.get_logger(__name__)
+
+LOOK_SECONDS = 4.0
+ANSWER_SECONDS = 10.0
+_SILENT = "the media folder's disk does not answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,3 +190,77 @@ def _folders(parent: Path, form: re.Pattern[str]) -> list[str]:
             return [entry.name for entry in entries if form.match(entry.name) and entry.is_dir(follow_symlinks=False)]
     except FileNotFoundError:
         return []
+
+
+def no_fault() -> str:
+    """Return no fault; the default if the media folder is not checked."""
+    return ""
+
+
+class MediaFolder:
+    """The media folder.
+
+    Attributes:
+        fault: why it must not be used, "" while it may.
+        answers: False if its disk did not answer the last check, so that a thread that touches it hangs.
+    """
+
+    def __init__(
+        self,
+        *,
+        fault: Callable[[], str],
+        reopen: Callable[[], Awaitable[str]],
+        changed: Callable[[], None],
+        look_seconds: float = LOOK_SECONDS,
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
+        """Keep the collaborators.
+
+        Args:
+            fault: returns why the folder must not be used, "" if it may; called in a thread, where it may block.
+            reopen: reconciles rows and files before the folder is used again; returns why that failed, "" if it did
+                not.
+            changed: called when the fault has changed.
+            look_seconds: the time between two checks.
+            answer_seconds: the longest time that a check may take.
+        """
+        self._ask = fault
+        self._reopen = reopen
+        self._changed = changed
+        self._look_seconds = look_seconds
+        self._answer_seconds = answer_seconds
+        self._asked: asyncio.Future[str] | None = None
+        self.fault = ""
+        self.answers = True
+
+    async def look(self) -> str:
+        """Return why the folder must not be used now, "" if it may.
+
+        Concurrent calls share one thread and its answer, so a disk that does not answer holds only one thread.
+        """
+        if self._asked is None:
+            self._asked = asyncio.get_running_loop().run_in_executor(None, self._ask)
+            self._asked.add_done_callback(self._answered)
+        asked = self._asked
+        done, _ = await asyncio.wait([asked], timeout=self._answer_seconds)
+        self.answers = bool(done)
+        return asked.result() if done else _SILENT
+
+    async def begin(self) -> None:
+        """Check the folder for the first time, and prepare it if it may be used."""
+        self.fault = await self.look() or await self._reopen()
+
+    async def run(self) -> None:
+        """Check the folder every few seconds until cancelled."""
+        while True:
+            await asyncio.sleep(self._look_seconds)
+            fault = await self.look()
+            if self.fault and not fault:
+                fault = await self._reopen()
+            if fault != self.fault:
+                log.warning("media_folder_changed", fault=fault)
+                self.fault = fault
+                self._changed()
+
+    def _answered(self, _: asyncio.Future[str]) -> None:
+        self._asked = None

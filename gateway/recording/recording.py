@@ -25,11 +25,10 @@ from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.forecast import StorageForecast, StorageLimits
 from gateway.recording.incoming import EvidenceLimits
 from gateway.recording.index import FootageIndex
-from gateway.recording.live_hls import LiveHls
-from gateway.recording.media_folder import ANSWER_SECONDS, LOOK_SECONDS, MediaFolder, no_fault
+from gateway.recording.live_hls import LiveHls, SegmentPaths
+from gateway.recording.media_files import ANSWER_SECONDS, LOOK_SECONDS, MediaFolder, no_fault
 from gateway.recording.readiness import Readiness
 from gateway.recording.retention import ClockCorrection, Retention
-from gateway.recording.segment_paths import SegmentPaths
 from gateway.recording.viewing import Viewing
 from gateway.recording.watch import CameraWatch
 from gateway.recording.worker_pool import CameraWorker, RestartingWorker

@@ -21,8 +21,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.forecast import StorageForecast, StorageLimits, StorageUse, Strain, forecast
 from gateway.recording.index import FootageIndex
-from gateway.recording.settled_time import SettledTime
-from gateway.runtime.clock import Clock, offset_of
+from gateway.runtime.clock import Clock, Stamp, offset_of
 from gateway.store import Choice, Segment
 from gateway.store.footage.clock_corrections import ClockCorrections
 
@@ -38,6 +37,11 @@ _RATE_MICROS = 6 * 3_600_000_000
 _NO_SPACE_BYTES = 1_000_000
 _MADE_AT_ONCE = 8_000_000
 
+_MICROS = 1_000_000
+TOLERANCE_SECONDS = 600
+"""A clock set forward by up to this is followed at once, as any other correction."""
+BELIEVED_AFTER_SECONDS = 86_400
+
 
 def bytes_to_free(use: StorageUse, limits: StorageLimits) -> int:
     """Return the number of bytes to delete, 0 if all limits are kept. Pure."""
@@ -51,6 +55,41 @@ def must_pause(use: StorageUse, limits: StorageLimits, *, paused: bool) -> bool:
     the same disk must not run out of space. Footage over the cap alone is no reason to pause.
     """
     return use.free < limits.floor if paused else 2 * use.free < limits.floor
+
+
+@dataclass(frozen=True, slots=True)
+class SettledTime:
+    """The last believed wall time, continued by the monotonic clock. Frozen: `seen` returns the next value.
+
+    A clock that is set back is followed at once, because that deletes nothing. A clock that is set forward is believed
+    after a day. It is believed at once if wall time becomes trusted for the first time, because a machine without a
+    battery starts in the past.
+
+    Attributes:
+        micros: the believed wall micros at `uptime`.
+        uptime: the monotonic seconds of the last believed reading.
+        trusted: whether wall time has ever been trusted.
+        doubted_since: since when wall time is ahead (monotonic seconds), None while it is not.
+    """
+
+    micros: int
+    uptime: float
+    trusted: bool
+    doubted_since: float | None = None
+
+    def at(self, uptime: float) -> int:
+        """Return the believed wall micros at a monotonic time in seconds."""
+        return self.micros + int((uptime - self.uptime) * _MICROS)
+
+    def seen(self, wall: Stamp, uptime: float) -> SettledTime:
+        """Return the settled time after a reading of both clocks."""
+        followed = SettledTime(wall.micros, uptime, self.trusted or wall.trusted)
+        if wall.micros - self.at(uptime) <= TOLERANCE_SECONDS * _MICROS or (wall.trusted and not self.trusted):
+            return followed
+        since = uptime if self.doubted_since is None else self.doubted_since
+        if wall.trusted and uptime - since >= BELIEVED_AFTER_SECONDS:
+            return followed
+        return SettledTime(self.micros, self.uptime, self.trusted, since)
 
 
 class Retention:

@@ -559,7 +559,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         7,
         "large removals believed at once",
-        "gateway/central/client/list_proof.py",
+        "gateway/central/client/lists.py",
         "    if not many:\n",
         "    if True:\n",
         tests=_SWEEPS,
@@ -575,7 +575,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         7,
         "a count above what came believed",
-        "gateway/central/client/list_proof.py",
+        "gateway/central/client/lists.py",
         '            (count != self._received, f"the count says {count}, but {self._received} came"),\n',
         "",
         tests=_SWEEPS,

@@ -65,11 +65,10 @@ from drivers.serial_line.splitter import LineSplitter
 from drivers.webrtc.whep_dialogue import parse_answer
 from drivers.xml_texts import read_xml
 from gateway.backup.archive import read_manifest
-from gateway.camera_worker.access_units import access_units, picture_times
 from gateway.camera_worker.salvage import whole_frames
 from gateway.camera_worker.sdp import SdpRefused, checked_offer, trickle
-from gateway.central.client.answers import judge
-from gateway.central.client.json_body import Unreadable, read_object
+from gateway.camera_worker.transport_stream import access_units, picture_times
+from gateway.central.client.answers import Unreadable, judge, read_object
 from gateway.central.client.values import record_id
 from gateway.central.pull.field_map import CardFieldMap, CardMapper
 from gateway.domain.errors import ConfigError, GatewayError, StoreError

@@ -24,13 +24,19 @@ from gateway.central.client.answers import (
     judge,
     secrets_sent,
 )
-from gateway.central.client.clock import offset_from
-from gateway.central.client.connections import Connections, Method, SentFile, Upload, connector, fetch
-from gateway.central.client.line_faults import line_words
+from gateway.central.client.connections import (
+    Connections,
+    Method,
+    SentFile,
+    Trust,
+    Upload,
+    connector,
+    fetch,
+    line_words,
+)
 from gateway.central.client.pace import Pace, Rests, asked_rest
 from gateway.central.client.session import LOGOUT, GatewayAccount, GatewaySession
-from gateway.central.client.state import CentralState, Permissions, Reach, slow_from
-from gateway.central.client.trust import Trust
+from gateway.central.client.state import CentralState, Permissions, Reach, offset_from, slow_from
 from gateway.central.client.unchanged import Fetch, UnchangedLists, is_list
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.runtime.clock import Clock

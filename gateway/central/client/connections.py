@@ -1,4 +1,8 @@
-"""Connections to central: opened on demand, each request sent once, each answer bounded in size."""
+"""Connections to central: opened on demand, each request sent once, each answer bounded in size.
+
+The certificate authorities are the machine's, or those in the site's own file. A fault of the line is told in words for
+the person who repairs it.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +18,11 @@ from pathlib import Path
 from typing import IO, Literal
 
 import aiohttp
+import structlog
 
 from gateway.central.client.answers import JsonObject, TooLarge
-from gateway.central.client.trust import Trust
 from gateway.domain.errors import CentralUnavailable
+from gateway.runtime.connection_faults import BROKE, connection_words
 
 BODY_LIMIT = 1024 * 1024
 _CHUNK = 64 * 1024
@@ -27,6 +32,10 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 OnHeaders = Callable[[Mapping[str, str]], None]
 """Called with an answer's headers as soon as they come."""
+
+log = structlog.get_logger(__name__)
+
+Mark = tuple[int, int, int]
 
 
 class SentFile(io.FileIO):
@@ -62,6 +71,68 @@ class Upload:
         form = aiohttp.FormData(self.fields)
         form.add_field("file", file, filename=self.name, content_type=self.media_type)
         return form
+
+
+class Trust:
+    """Certificate authorities by which connections to central are checked.
+
+    The file is read at first use, by `renew`, and when a connection was not trusted and the file has changed since. If
+    the file cannot be used, the earlier authorities stay in force.
+    """
+
+    def __init__(self, ca_file: str | None) -> None:
+        self._ca_file = ca_file
+        self._tls: ssl.SSLContext | None = None
+        self._mark: Mark | None = None
+        self._read_lock = asyncio.Lock()
+
+    async def tls(self) -> ssl.SSLContext:
+        """Return the TLS context for a new connection. Raises CentralUnavailable when the file was never usable."""
+        if self._tls is None:
+            async with self._read_lock:
+                return self._tls or await self._read()
+        return self._tls
+
+    async def renew(self) -> None:
+        """Read the file again, for new connections; open ones stay."""
+        async with self._read_lock:
+            if self._tls is None:
+                return
+            try:
+                await self._read()
+            except CentralUnavailable as error:
+                log.error("ca_file_not_used", error=str(error))  # noqa: TRY400 (the sentence says it all)
+
+    async def doubted(self) -> None:
+        """Read the file again if it has changed: central's certificate was not trusted."""
+        if self._ca_file is not None and await asyncio.to_thread(_mark_of, self._ca_file) != self._mark:
+            await self.renew()
+
+    async def _read(self) -> ssl.SSLContext:
+        mark, tls = await asyncio.to_thread(_read, self._ca_file)
+        if self._tls is not None and mark != self._mark:
+            log.info("ca_file_read", ca_file=self._ca_file)
+        self._mark, self._tls = mark, tls
+        return tls
+
+
+def _read(ca_file: str | None) -> tuple[Mark | None, ssl.SSLContext]:
+    # Marked before it is read: a write during the reading changes the mark, and the file is read again.
+    mark = None if ca_file is None else _mark_of(ca_file)
+    try:
+        return mark, ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        words = "it is no certificate in PEM form" if isinstance(error, ssl.SSLError) else error.strerror
+        raise CentralUnavailable(f"the CA file {ca_file} cannot be used: {words}", sent=False) from error
+
+
+def _mark_of(ca_file: str) -> Mark | None:
+    """Return a mark that changes whenever the file does; None without a file."""
+    try:
+        found = Path(ca_file).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 class Connections:
@@ -202,3 +273,35 @@ async def _sent_once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHand
         if request.method == "GET":
             raise
         raise aiohttp.ClientConnectionError(str(error) or type(error).__name__) from error
+
+
+def line_words(error: BaseException, host: str) -> str:
+    """Describe a fault in one sentence for people. `host`: central's name or address."""
+    words = BROKE
+    match error:
+        case TimeoutError():
+            words = f"{host} does not answer in time"
+        case aiohttp.ClientConnectorCertificateError():
+            words = _certificate(error.certificate_error, host)
+        case aiohttp.ClientConnectorError():
+            words = _system(error.os_error, host)
+        case aiohttp.ClientPayloadError():
+            words = "the answer was cut off in the middle"
+        case aiohttp.ClientResponseError():
+            words = f"what answers at {host} does not speak HTTP as it should"
+        case OSError() if error.errno:
+            words = _system(error, host)
+        case aiohttp.ClientError() if error.__cause__ is not None:
+            words = line_words(error.__cause__, host)
+    return words
+
+
+def _system(error: OSError, host: str) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _certificate(error, host)
+    return connection_words(error, host)
+
+
+def _certificate(cause: BaseException, host: str) -> str:
+    said = cause.verify_message if isinstance(cause, ssl.SSLCertVerificationError) else ""
+    return f"{host} does not prove that it is central: {said or 'its certificate does not fit its name'}"

@@ -1,24 +1,43 @@
-"""Central's lists: the type of their pages, and the reader of a whole list."""
+"""Central's lists: their pages, the reader of a whole list, and the proof that a walk over it was complete.
+
+Records that a walk finds are always stored. Records that it lacks are removed only if the walk was complete.
+Pages are as large as central accepts and serves in time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from hashlib import blake2b
 from itertools import pairwise
+from typing import Final, TypeVar
 
 from pydantic import JsonValue
 
-from gateway.central.client.answers import CentralFailed, CentralSlow, TooLarge
+from gateway.central.client.answers import CentralBusy, CentralDenied, CentralFailed, CentralSlow, TooLarge
 from gateway.central.client.client import CentralClient
-from gateway.central.client.list_proof import Tally
-from gateway.central.client.page_size import PageSize, in_a_size_that_comes, is_by_size
 from gateway.central.client.values import record_id, whole_of
+from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import JsonObject, Lookup
 
 _MOST_PAGES = 20_000
 _IdOf = Callable[[JsonObject], int | None]
+
+LARGE_SHARE: Final = 0.2
+"""A removal of more than this share of a list is large."""
+
+NARROWEST: Final = 25
+"""The interface's default, which every list accepts."""
+
+WIDE: Final = (500, 250, 100, NARROWEST)
+MODEST: Final = (100, 50, NARROWEST)
+"""For short lists, where larger pages gain little."""
+
+_FIRST_REST = 4
+_LONGEST_REST = 64
+
+_Page = TypeVar("_Page")
 
 
 class NoList(CentralFailed):
@@ -116,6 +135,189 @@ class PageMemory:
     def end_walk(self, *, keep: bool) -> None:
         """End a walk; without `keep` all pages are forgotten."""
         self._met, self._walked = (self._walked if keep else {}), {}
+
+
+class Tally:
+    """Totals of one walk over a list, and the check that its pages agree.
+
+    Attributes:
+        ids: the ids of the records that came.
+        without_id: how many records came without a usable id.
+    """
+
+    def __init__(self, resource: str) -> None:
+        self._resource = resource
+        self._received = 0
+        self.without_id = 0
+        self._counts: set[int | None] = set()
+        self._fault = ""
+        self.ids: set[int] = set()
+
+    def take(self, ids: Sequence[int | None], count: int | None) -> tuple[int, ...]:
+        """Count a page; return its ids that are new.
+
+        `ids`: the id of every record, None for one without a usable id. `count`: the list's length, as the page says.
+        """
+        self._counts.add(count)
+        self._received += len(ids)
+        known = [found for found in ids if found is not None]
+        self.without_id += len(ids) - len(known)
+        fresh = tuple(found for found in dict.fromkeys(known) if found not in self.ids)
+        self.ids.update(fresh)
+        return fresh
+
+    @property
+    def count(self) -> int | None:
+        """Number of records that the pages state; None when they state none, or different ones."""
+        return next(iter(self._counts)) if len(self._counts) == 1 else None
+
+    def fault(self, reason: str) -> None:
+        """Note why the walk could not be brought to its end."""
+        self._fault = reason
+
+    @property
+    def reached_end(self) -> bool:
+        """True when the walk came to the end of the list, even if the list is not believed."""
+        return not self._fault
+
+    @property
+    def problem(self) -> str:
+        """Reason why this walk does not prove the whole list; "" when it does."""
+        count = next(iter(self._counts), None)
+        reasons = (
+            (bool(self._fault), self._fault),
+            (self.without_id > 0, f"{self.without_id} records without a usable id"),
+            (len(self._counts) != 1, "the count changed from page to page"),
+            (count is None, "no count"),
+            (count != self._received, f"the count says {count}, but {self._received} came"),
+            (self._received != len(self.ids), f"{self._received - len(self.ids)} records came twice"),
+        )
+        return next((f"{self._resource}: {reason}" for wrong, reason in reasons if wrong), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Verdict on cards that a complete walk did not find.
+
+    Attributes:
+        due: the cards that may be removed now.
+        waiting: the cards that stay until the next complete walk misses them too.
+    """
+
+    due: frozenset[int] = frozenset()
+    waiting: frozenset[int] = frozenset()
+
+
+def is_large(*, known: int, missing: int) -> bool:
+    """Return whether the list has shrunk so much that the list itself is probably wrong."""
+    return missing > known * LARGE_SHARE
+
+
+def judge_removal(*, many: bool, missing: frozenset[int], waited: frozenset[int]) -> Removal:
+    """Decide which missing cards may be removed now: if they are `many`, only those that the last walk missed too.
+
+    `waited` are those that the last walk missed.
+    """
+    if not many:
+        return Removal(due=missing)
+    return Removal(due=missing & waited, waiting=missing - waited)
+
+
+def waiting_text(waiting: frozenset[int]) -> str:
+    """Format the ids of cards that wait, for storage."""
+    return ",".join(map(str, sorted(waiting)))
+
+
+def read_waiting(text: str) -> frozenset[int]:
+    """Parse what `waiting_text` wrote; return no cards for any other text."""
+    numbers = text.split(",") if text else []
+    return frozenset(map(int, numbers)) if all(number.isdecimal() for number in numbers) else frozenset()
+
+
+class PageSize:
+    """The largest page that central serves, found by trial: failures make it smaller, successes later larger."""
+
+    def __init__(self, sizes: tuple[int, ...] = WIDE) -> None:
+        self._sizes = sizes
+        self.limit = sizes[0]
+        self._uncapped = 0
+        self._rest = _FIRST_REST
+        self._walks = 0
+        self._on_trial = False
+
+    def refused(self) -> bool:
+        """Choose a smaller size after a failure; return whether there is one."""
+        smaller = next((size for size in self._sizes if size < self.limit), None)
+        if smaller is None:
+            return False
+        self._fall_back(smaller)
+        self._uncapped = 0
+        return True
+
+    def came(self, records: int, count: int | None) -> None:
+        """Note how many records the first page had. If fewer than asked for, that is central's limit for now."""
+        if count is not None and NARROWEST <= records < min(self.limit, count):
+            self._uncapped = self.limit
+            self._fall_back(records)
+
+    def walked(self) -> None:
+        """Note that a whole list came. After several in a row, try a larger size; after each failed trial, later.
+
+        The larger size is the next one of the sizes, or the one that central cut short, because asking for more than
+        central gives costs nothing.
+        """
+        self._on_trial = False
+        if self.limit >= self._uncapped:
+            self._uncapped = 0
+        larger = self._uncapped or next((size for size in reversed(self._sizes) if size > self.limit), None)
+        if larger is None:
+            return
+        self._walks += 1
+        if self._walks >= self._rest:
+            self._walks = 0
+            self._on_trial = True
+            self.limit = larger
+
+    def _fall_back(self, limit: int) -> None:
+        if self._on_trial:
+            self._rest = min(2 * self._rest, _LONGEST_REST)
+            self._on_trial = False
+        self.limit = limit
+        self._walks = 0
+
+
+async def in_a_size_that_comes(client: CentralClient, size: PageSize, ask: Callable[[int], Awaitable[_Page]]) -> _Page:
+    """Call `ask` with smaller and smaller page sizes until a page comes.
+
+    If no size helps, the size is not the reason, and the last error is raised.
+    """
+    widest = size.limit
+    while True:
+        try:
+            return await ask(size.limit)
+        except CentralDenied:
+            raise
+        except (CentralRefused, CentralUnavailable) as error:
+            if not await is_by_size(client, error):
+                raise
+            if not size.refused():
+                size.limit = widest
+                raise
+
+
+async def is_by_size(client: CentralClient, error: CentralRefused | CentralUnavailable) -> bool:
+    """Return whether a smaller page may succeed after this error. After a slow answer, check that central runs."""
+    if isinstance(error, CentralBusy):
+        return False
+    if isinstance(error, CentralRefused | CentralFailed):
+        return True
+    if not isinstance(error, CentralSlow) or not error.sent:
+        return False
+    try:
+        await client.look()
+    except (CentralUnavailable, CentralRefused):  # the client has noted it
+        return False
+    return True
 
 
 @dataclass(slots=True, kw_only=True)

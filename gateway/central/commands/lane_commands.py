@@ -21,9 +21,7 @@ from pydantic import JsonValue
 
 from gateway.central.client.answers import JsonObject
 from gateway.central.client.client import CentralClient
-from gateway.central.client.list_proof import Tally
-from gateway.central.client.lists import ListReader
-from gateway.central.client.page_size import MODEST, PageSize
+from gateway.central.client.lists import MODEST, ListReader, PageSize, Tally
 from gateway.central.client.values import whole_of
 from gateway.domain.commands import Command, GateAction
 from gateway.domain.errors import CentralRefused, CentralUnavailable, CommandRefused, NotFoundError

@@ -8,12 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from gateway.central.client.list_proof import Tally, read_waiting, waiting_text
-from gateway.central.client.lists import ListReader, Page, PageMemory
-from gateway.central.client.page_size import PageSize
-from gateway.central.pull.absence_proof import ById, Found
+from gateway.central.client.lists import ListReader, Page, PageMemory, PageSize, Tally, read_waiting, waiting_text
+from gateway.central.pull.absence_proof import ById, Found, GoneCards, Missing
 from gateway.central.pull.field_map import CardMapper
-from gateway.central.pull.removed_cards import GoneCards, Missing
 from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND
 from gateway.domain.record_marks import is_still, lookup_of, marks_of

@@ -14,8 +14,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from gateway.central.client.client import CentralClient
-from gateway.central.client.list_proof import Tally
-from gateway.central.client.lists import Order, Page, read_page
+from gateway.central.client.lists import Order, Page, Tally, read_page
 from gateway.domain.writes import JsonObject, Lookup
 
 MOST_REQUESTS = 16

@@ -23,8 +23,8 @@ from gateway.central.client.pace import ReturnHold
 from gateway.central.push.batch_upload import BatchUpload, can_batch
 from gateway.central.push.delivered_record import names_lost_card
 from gateway.central.push.events import OutboxEvents
-from gateway.central.push.own_records import Look
 from gateway.central.push.requests import DeliveryRequest, answered_record, creates_among, delivery_request, given_id
+from gateway.central.push.restored_central import Look
 from gateway.central.push.search_attempts import Absent, Found
 from gateway.central.push.unknown_outcomes import UnknownCreate
 from gateway.central.push.upstream import Upstream

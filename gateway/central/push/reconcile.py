@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from gateway.central.client.list_proof import Tally
-from gateway.central.client.lists import ListReader, Order
-from gateway.central.client.page_size import PageSize
+from gateway.central.client.lists import ListReader, Order, PageSize, Tally
 from gateway.central.push.delivered_record import RecordState, record_state
 from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND

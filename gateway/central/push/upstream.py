@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from gateway.central.client.client import CentralClient
 from gateway.central.push.lost_records import LostRecords
 from gateway.central.push.newest_ids import NewestIds
-from gateway.central.push.own_records import OwnRecords
-from gateway.central.push.restored_central import RestoreDetector
+from gateway.central.push.restored_central import OwnRecords, RestoreDetector
 from gateway.central.push.search_attempts import ASK_AFTER, MAY_TAKE, SearchAttempts
 from gateway.central.push.unknown_outcomes import OutcomeSearch
 from gateway.central.site_cards import SiteCards

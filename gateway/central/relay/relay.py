@@ -13,8 +13,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from gateway.central.client.client import CentralClient
-from gateway.central.client.connections import impatient_socket
-from gateway.central.client.line_faults import line_words
+from gateway.central.client.connections import impatient_socket, line_words
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.relaying import Headers, NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
 

@@ -11,7 +11,7 @@ from gateway.store.engine.database import Database
 
 
 class ChainLinks:
-    """The chain links of segments in the store. The leaves of deleted segments are in `gateway.recording.leaf_log`."""
+    """The chain links of segments in the store. The leaves of deleted segments are in `gateway.recording.chain`."""
 
     def __init__(self, *, database: Database) -> None:
         self._database = database

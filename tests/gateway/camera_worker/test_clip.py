@@ -7,12 +7,12 @@ from hostile_camera import film, joined, on_time
 
 from drivers.rtsp.formats import entry_of
 from drivers.rtsp.frames import Entry
-from gateway.camera_worker.access_units import access_units, picture_times
 from gateway.camera_worker.clip import cut_clip
 from gateway.camera_worker.cut_orders import BadRequest, MediaMissing
 from gateway.camera_worker.pre_roll import ToDisk
 from gateway.camera_worker.segmenter import Segmenter
 from gateway.camera_worker.thumbnail import take_thumbnail
+from gateway.camera_worker.transport_stream import access_units, picture_times
 from gateway.domain.footage import CutClip, GapReason, TakeThumbnail
 from gateway.runtime.clock import Stamp
 

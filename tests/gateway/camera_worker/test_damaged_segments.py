@@ -8,10 +8,16 @@ from hypothesis import strategies as st
 from drivers.contract import ProtocolViolation
 from drivers.rtsp import formats
 from drivers.rtsp.frames import TICKS_PER_SECOND, AudioCodec, AudioFormat, EncodedAudio, EncodedFrame, VideoCodec
-from gateway.camera_worker.access_units import access_units, picture_times
 from gateway.camera_worker.salvage import whole_frames
-from gateway.camera_worker.sound_stream import announces_sound, sound_name, sound_ticks, video_type
-from gateway.camera_worker.transport_stream import TransportMuxer
+from gateway.camera_worker.transport_stream import (
+    TransportMuxer,
+    access_units,
+    announces_sound,
+    picture_times,
+    sound_name,
+    sound_ticks,
+    video_type,
+)
 
 START = b"\x00\x00\x00\x01"
 SETS = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hostile_camera import HostileCamera, Script, film, joined
 
-from gateway.camera_worker.timeline import LONGEST_SLEW_MICROS
+from gateway.camera_worker.segmenter import LONGEST_SLEW_MICROS
 from gateway.domain.footage import GapReason, WorkerCamera
 
 pytestmark = pytest.mark.long("seventeen real cameras in real time-outs")

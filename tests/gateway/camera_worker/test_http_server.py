@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from waiting import until
 
-from gateway.camera_worker.http_server import Answer, HttpServer, Request
+from gateway.camera_worker.server import Answer, HttpServer, Request
 from gateway.runtime.unix_sockets import listen
 
 

@@ -9,7 +9,7 @@ from hostile_camera import HostileCamera, Script, film
 from waiting import until
 
 from drivers.rtsp import formats
-from gateway.camera_worker import live_stream
+from gateway.camera_worker import worker as workers
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.camera_worker.worker import CameraWorker
@@ -66,7 +66,7 @@ async def test_without_a_stream_of_their_own_viewers_get_what_is_recorded(start)
 
 
 async def test_a_second_stream_is_read_while_somebody_watches_and_never_recorded(start, monkeypatch):
-    monkeypatch.setattr(live_stream, "LINGER_SECONDS", 1.0)
+    monkeypatch.setattr(workers, "LINGER_SECONDS", 1.0)
     async with HostileCamera(Script(film=HIGH)) as main, HostileCamera(Script(film=LOW)) as low:
         worker, reports = await start(camera(main, low))
         feed = worker.live(1)
@@ -88,7 +88,7 @@ async def test_a_second_stream_is_read_while_somebody_watches_and_never_recorded
 
 
 async def test_what_a_second_stream_taught_is_known_to_its_next_viewers(start, monkeypatch):
-    monkeypatch.setattr(live_stream, "LINGER_SECONDS", 1.0)
+    monkeypatch.setattr(workers, "LINGER_SECONDS", 1.0)
     asked = Script(film=LOW, answers=lambda request: "close" if request.method == "OPTIONS" else None)
     async with HostileCamera(Script(film=HIGH)) as main, HostileCamera(asked) as low:
         worker, _ = await start(camera(main, low))

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from drivers.rtsp import formats, h264
 from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, Entry, VideoCodec
-from gateway.camera_worker.access_units import access_units
 from gateway.camera_worker.salvage import salvage, whole_frames
-from gateway.camera_worker.transport_stream import TransportMuxer
+from gateway.camera_worker.transport_stream import TransportMuxer, access_units
 from gateway.domain.footage import parse_segment_path
 from gateway.runtime.clock import ClockOffset
 

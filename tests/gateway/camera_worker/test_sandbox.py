@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(not landlock.version(), reason="the kernel has n
 TRIES = """
 import json, os, signal, socket, sqlite3, subprocess, sys
 from pathlib import Path
-from gateway.camera_worker.sandbox import confine_worker
+from gateway.camera_worker.process import confine_worker
 
 data = Path(sys.argv[1])
 confine_worker(media=data / "media", turn=data / "run" / "connections.turn")

@@ -12,8 +12,7 @@ from hostile_camera import HostileCamera, Script, film, sound
 from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, VideoCodec
 from gateway.camera_worker.aac import AacEncoder
 from gateway.camera_worker.salvage import whole_frames
-from gateway.camera_worker.sound_stream import announces_sound, sound_name
-from gateway.camera_worker.transport_stream import TransportMuxer
+from gateway.camera_worker.transport_stream import TransportMuxer, announces_sound, sound_name
 from gateway.domain.footage import GapReason, WorkerCamera
 
 AAC, MU, A, NONE, REFUSED = range(1, 6)

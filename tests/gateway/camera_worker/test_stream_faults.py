@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.camera_worker.stream_faults import QUIET_SECONDS, StreamFaults
+from gateway.camera_worker.recorder import QUIET_SECONDS, StreamFaults
 from gateway.domain.footage import StreamFault
 
 AGAIN = (StreamFault.TIMES_JUMP, StreamFault.PACKETS_LOST, StreamFault.LEAVES_OUT, StreamFault.FALLS_BEHIND)

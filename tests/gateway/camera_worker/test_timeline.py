@@ -1,7 +1,7 @@
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from gateway.camera_worker.timeline import EASY_DRIFT_MICROS, LONGEST_SLEW_MICROS, Timeline
+from gateway.camera_worker.segmenter import EASY_DRIFT_MICROS, LONGEST_SLEW_MICROS, Timeline
 
 START = 1_800_000_000_000_000
 

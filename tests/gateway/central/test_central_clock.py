@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.central.client.clock import ClockOffset, offset_from
+from gateway.central.client.state import ClockOffset, offset_from
 from gateway.runtime.clock import Stamp
 
 DATE = "Sat, 31 Jan 2026 12:00:00 GMT"

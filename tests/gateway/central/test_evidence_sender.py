@@ -18,7 +18,7 @@ from gateway.domain.errors import CameraUnavailable, CentralUnavailable
 from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Evidence, KeptAs
 from gateway.domain.passages import Moment
-from gateway.recording.lost_evidence import LostEvidence
+from gateway.recording.evidence_files import LostEvidence
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter

@@ -16,7 +16,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.evidence import Evidence, KeptAs
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.domain.writes import CARD_CREATE, CARD_DELETE, CARD_UPDATE, ENTRY_CREATE
-from gateway.recording.lost_evidence import LostEvidence
+from gateway.recording.evidence_files import LostEvidence
 from gateway.runtime.clock import SystemClock
 from gateway.store import Entry, EventFilter
 from simulation.far_ends.central import CentralAccount, Chances, Faults

@@ -16,9 +16,7 @@ import pytest
 from set_machine import PushedClock, SetClock
 
 from gateway.central.client.answers import CentralBusy, CentralFailed
-from gateway.central.client.list_proof import Tally
-from gateway.central.client.lists import ListReader
-from gateway.central.client.page_size import PageSize
+from gateway.central.client.lists import ListReader, PageSize, Tally
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.record_marks import lookup_of
 

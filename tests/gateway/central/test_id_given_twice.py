@@ -20,7 +20,7 @@ from gateway.domain.writes import (
     DEVICE_CREATE,
     ENTRY_CREATE,
 )
-from gateway.recording.lost_evidence import LostEvidence
+from gateway.recording.evidence_files import LostEvidence
 from gateway.runtime.clock import SystemClock
 from gateway.store import Delivery, Entry, EventFilter
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.central.client.answers import DEEPEST, Unkept, Unreadable, read_object
 from gateway.central.client.connections import BODY_LIMIT
-from gateway.central.client.json_body import DEEPEST, Unkept, Unreadable, read_object
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),

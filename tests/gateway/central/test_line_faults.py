@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 from free_ports import free_port
 
-from gateway.central.client.line_faults import line_words
+from gateway.central.client.connections import line_words
 from gateway.domain.errors import CentralUnavailable
 
 _LIBRARY = ("Errno", "ContentLength", "ssl:default", "Can not write", "Connect call", "aiohttp", "object", "None")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.central.client.answers import CentralFailed
-from gateway.central.client.list_proof import Removal, Tally, judge_removal, read_waiting, waiting_text
-from gateway.central.client.lists import page_of
+from gateway.central.client.lists import Removal, Tally, judge_removal, page_of, read_waiting, waiting_text
 
 
 def take(tally, answer):

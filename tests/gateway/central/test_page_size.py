@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.central.client.page_size import MODEST, PageSize
+from gateway.central.client.lists import MODEST, PageSize
 
 
 def walks_until_more(size):

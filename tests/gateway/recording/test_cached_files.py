@@ -10,7 +10,7 @@ import pytest
 from waiting import until
 
 from gateway.domain.errors import CameraUnavailable
-from gateway.recording.cached_files import CachedFiles, FileJobs
+from gateway.recording.clips import CachedFiles, FileJobs
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.domain.footage import SegmentFinished, segment_path
 from gateway.domain.footage_chain import GENESIS, leaf_of, link_of, walked
-from gateway.recording import leaf_log
+from gateway.recording import chain as chains
 from gateway.recording.chain import FootageChain
 from gateway.recording.index import FootageIndex, utc_hour
 from gateway.store import Choice, Segment
@@ -118,15 +118,15 @@ async def test_any_two_links_are_proven_of_one_chain_whatever_was_deleted_betwee
 async def test_a_deletion_done_twice_changes_nothing(store, index, media, put):
     await store.segments.add([put(n) for n in range(5)])
     gone = await store.segments.discard(Choice(at_least=10**9))
-    leaf_log.keep(media, gone[:3])  # as before a power cut
+    chains.keep_leaves(media, gone[:3])  # as before a power cut
     await index.delete(gone)
-    leaves = leaf_log.leaves(media, 7, 1, 9)
+    leaves = chains.kept_leaves(media, 7, 1, 9)
     assert leaves == {one.place.number: leaf_of(path=one.path, sha256=one.sha256) for one in gone}
 
 
 def test_leaves_lie_in_files_of_bounded_number(tmp_path, put, monkeypatch):
-    monkeypatch.setattr(leaf_log, "LEAVES_PER_FILE", 10)
-    monkeypatch.setattr(leaf_log, "MOST_FILES", 3)
+    monkeypatch.setattr(chains, "LEAVES_PER_FILE", 10)
+    monkeypatch.setattr(chains, "MOST_FILES", 3)
     from gateway.domain.footage import GapReason
     from gateway.domain.footage_chain import Place
 
@@ -140,8 +140,8 @@ def test_leaves_lie_in_files_of_bounded_number(tmp_path, put, monkeypatch):
         )  # fmt: skip
 
     for number in sorted(numbers[:30]) + sorted(numbers[30:]):
-        leaf_log.keep(tmp_path, [segment(number)])
+        chains.keep_leaves(tmp_path, [segment(number)])
     assert len(list(tmp_path.glob("chain/7/*.leaves"))) == 3
-    kept = leaf_log.leaves(tmp_path, 7, 0, 100)
+    kept = chains.kept_leaves(tmp_path, 7, 0, 100)
     assert all(kept[number] == leaf_of(path=segment(number).path, sha256="ab" * 32) for number in kept)
     assert set(kept) >= set(range(51, 60))

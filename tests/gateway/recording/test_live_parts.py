@@ -13,7 +13,7 @@ from gateway.domain.errors import CameraUnavailable, GatewayError, NotFoundError
 from gateway.domain.footage import PartWritten, SegmentFinished, WantParts, segment_path
 from gateway.recording import live_hls
 from gateway.recording.live_hls import LiveHls, TooFarAhead
-from gateway.recording.live_playlist import Reload
+from gateway.recording.playlists import Reload
 
 PART = 400_000
 

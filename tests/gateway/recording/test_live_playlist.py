@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.domain.footage import GapReason
 from gateway.domain.footage_chain import GENESIS, Place
-from gateway.recording.live_playlist import FEWEST_SEGMENTS, fitting, listed, live_media, live_target
+from gateway.recording.playlists import FEWEST_SEGMENTS, fitting, listed, live_media, live_target
 from gateway.store import Segment
 
 START = 1_767_268_800_000_000

@@ -10,7 +10,7 @@ from hls_linter import lint_all, lint_media, lint_update, parse_media
 from waiting import until
 
 from gateway.domain.errors import CameraUnavailable
-from gateway.recording.live_playlist import Reload
+from gateway.recording.playlists import Reload
 
 
 async def reloaded(recording, text: str) -> str:

@@ -8,7 +8,7 @@ import threading
 import pytest
 from waiting import until
 
-from gateway.recording.media_folder import MediaFolder
+from gateway.recording.media_files import MediaFolder
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gateway.recording.segment_paths import SegmentPaths
+from gateway.recording.live_hls import SegmentPaths
 
 
 def test_what_was_found_is_known_for_a_while_and_bounded():

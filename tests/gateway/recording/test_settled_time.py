@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.recording.settled_time import SettledTime
+from gateway.recording.retention import SettledTime
 from gateway.runtime.clock import Stamp
 
 START = 1_800_000_000_000_000

@@ -14,7 +14,7 @@ from waiting import until
 DIES_AT_ONCE = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from gateway.recording.worker_process import WorkerProcess
+from gateway.recording.worker_pool import WorkerProcess
 
 async def main():
     async with WorkerProcess(name="w", socket=Path(sys.argv[1]), media=Path(sys.argv[1]).parent) as worker:

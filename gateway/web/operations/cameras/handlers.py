@@ -15,7 +15,7 @@ from gateway.domain.writes import CAMERA_UPDATE as WRITE_UPDATE
 from gateway.domain.writes import WaitingWrite
 from gateway.recording import CameraSnapshot
 from gateway.recording.live_hls import TooFarAhead
-from gateway.recording.live_playlist import Reload
+from gateway.recording.playlists import Reload
 from gateway.runtime.clock import iso_utc
 from gateway.site import Camera
 from gateway.store import KnownRecord

@@ -20,7 +20,7 @@ from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.forecast import StorageForecast
 from gateway.recording.live_hls import TooFarAhead
 from gateway.recording.live_parts import OpenPart
-from gateway.recording.live_playlist import Reload
+from gateway.recording.playlists import Reload
 from gateway.recording.viewing import Viewing
 from gateway.store import Segment, Store
 from tests.gateway.web.setups.site import START
