@@ -12,13 +12,12 @@ from gateway.site.trial_files import AtStart
 if TYPE_CHECKING:
     from gateway.app.central import CentralParts
     from gateway.app.device_registration import DeviceRegistration
-    from gateway.app.lane_control import LaneControl
     from gateway.app.machine_watch import MachineWatch
     from gateway.app.restartable import Restartable
     from gateway.app.run_records import RunRecords
     from gateway.app.running_field import RunningField
     from gateway.app.served_interface import ServedInterface
-    from gateway.app.systemd import Notify
+    from gateway.app.systemd import LaneControl, Notify
     from gateway.lanes import Lanes
     from gateway.lanes.incidents import Incidents
     from gateway.lines.site_lines import SiteLines

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from gateway.domain.accounts import is_guessable
 from gateway.domain.errors import ConfigError, GatewayError
-from gateway.domain.guessable import is_guessable
 from gateway.runtime.clock import Clock
 from gateway.site import FileAccount, Secrets
 from gateway.store.accounts.accounts import Accounts, FoundAccount

@@ -1,15 +1,18 @@
 """The wiring of the daemon: the parts that lanes need are built here, and run in one tree of owned tasks.
 
+`run` is the daemon's process: it opens the data folder, locks the lines, sets up logs, and runs the gateway.
 Everything else is in `gateway.app.services`, which is imported once the lanes are under control.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets as randomness
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
@@ -17,27 +20,39 @@ import structlog
 from gateway.app.contexts import LanesContext, RunContext
 from gateway.app.device_registration import DeviceRegistration
 from gateway.app.devices import build_field
-from gateway.app.lane_control import LaneControl
 from gateway.app.machine_watch import MachineWatch
 from gateway.app.run_records import RunRecords, recalled
 from gateway.app.running_field import RunningField
+from gateway.app.systemd import LaneControl, Notify
 from gateway.app.watchdog import Watchdog
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of
 from gateway.lanes.incidents import Incidents
 from gateway.runtime.clock import SystemClock, boot_id, offset_of
 from gateway.runtime.data_folder import DataFolder
+from gateway.runtime.logs import Logs
 from gateway.runtime.loop_watch import LoopWatch
 from gateway.runtime.machine_state import DATA_FOLDER, MEDIA_FOLDER
-from gateway.runtime.process_settings import collect_regularly, made_beside
-from gateway.runtime.release import RELEASED_AT
+from gateway.runtime.process_settings import (
+    collect_regularly,
+    give_memory_back,
+    made_beside,
+    set_aside,
+    write_no_core_dump,
+)
+from gateway.runtime.redaction import Redaction
 from gateway.runtime.supervision import Progress, Supervisor
-from gateway.runtime.trusted_time import TrustedTimeFile, read_trusted_time
-from gateway.site import Site
+from gateway.runtime.trusted_time import RELEASED_AT, TrustedTimeFile, read_trusted_time
+from gateway.site import Secrets, Site, doubtful, load_whole, secrets_folder
+from gateway.site.line_locks import LineLocks
+from gateway.site.trial_files import TrialFiles
 from gateway.store import DEFAULT_BYTES, GIGABYTE, RecordTimes, Store
 
 if TYPE_CHECKING:
     from gateway.app.services import Services
+    from gateway.web.families import Route
+    from gateway.web.status.snapshot import DemoCard
+
 
 log = structlog.get_logger(__name__)
 
@@ -182,3 +197,53 @@ def _store_of(site: Site, *, folder: DataFolder, clock: SystemClock) -> Store:
         boot=boot_id(),
         backlog_bytes=round(site.central.backlog_gigabytes * GIGABYTE) if site.central else DEFAULT_BYTES,
     )
+
+
+def run(
+    *, site_path: Path, data: Path, extra_routes: tuple[Route, ...] = (), demo_cards: tuple[DemoCard, ...] = ()
+) -> int:
+    """Run the gateway of a site until SIGTERM or SIGINT and return the exit status.
+
+    Raises GatewayError when it cannot start.
+
+    Args:
+        site_path: the site file.
+        data: the data folder.
+        extra_routes: further operations beside those of the catalogue.
+        demo_cards: cards that the page offers to present; one of `extra_routes` presents them.
+    """
+    os.umask(os.umask(0o077) | 0o027)  # no access for other users to databases, footage and keys
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # must not end the process before `Gateway.live` handles it
+    write_no_core_dump()
+    give_memory_back()
+    notify = Notify.take_from()
+    redaction = Redaction()
+    secrets = Secrets(folder=secrets_folder(site_path), report=redaction.hide)
+    files = TrialFiles(path=site_path, folder=data / "site-file")
+    loaded = load_whole(site_path, secrets=secrets, text=files.unconfirmed())
+    locked = LineLocks(links=loaded.site.links)
+    with DataFolder.open(data) as folder, locked as locks, Logs(redaction=redaction) as logs:
+        if folder.takes_nothing:
+            log.error("gateway_starts_without_recording", why=folder.takes_nothing)
+        for doubt in doubtful(loaded.site, site_path):
+            log.warning("site_file_doubtful", doubt=doubt)
+        start = files.at_start()
+        if start.notice:
+            log.warning("site_file_returned", why=start.notice)
+        context = RunContext(
+            loaded=loaded,
+            files=files,
+            folder=folder,
+            secrets=secrets,
+            notify=notify,
+            locks=locks,
+            start=start,
+            redaction=redaction,
+            log_tail=logs.tail,
+            extra_routes=extra_routes,
+            demo_cards=demo_cards,
+        )
+        gateway = Gateway(context)
+        set_aside()
+        asyncio.run(gateway.live())
+    return 0

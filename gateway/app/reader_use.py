@@ -12,9 +12,8 @@ import structlog
 
 from drivers.device import ReaderDevice
 from gateway.app.running_field import RunningField
-from gateway.domain.day_counts import DayCount, day_of
+from gateway.domain.day_counts import DayCount, SilentReader, day_of, regular_readers, silent_readers
 from gateway.domain.errors import StoreError
-from gateway.domain.silent_readers import SilentReader, regular_readers, silent_readers
 from gateway.lanes import Lanes
 from gateway.runtime.clock import Clock
 from gateway.site import Site

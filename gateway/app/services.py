@@ -6,18 +6,20 @@ They are imported and built once the lanes are under control, because that takes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterable
+from datetime import date, timedelta, tzinfo
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
+import structlog
+
+from drivers.bus.line_quality import LineQuality
 from gateway.app.central import central_parts
 from gateway.app.contexts import LanesContext, ServicesContext
-from gateway.app.day_counting import DayCounting
 from gateway.app.expiry import event_keeping, expiry_limits
 from gateway.app.file_accounts import FileAccounts
-from gateway.app.fleet import fleet_parts
-from gateway.app.parts import mirror_of, polled_lines, proof_packages_of, recording_of, webhooks_of
+from gateway.app.parts import fleet_parts, mirror_of, polled_lines, proof_packages_of, recording_of, webhooks_of
 from gateway.app.reader_use import ReaderTrials
 from gateway.app.restartable import Restartable
 from gateway.app.run_records import recall_acknowledged, recalled
@@ -26,19 +28,79 @@ from gateway.app.site_changes import SiteChanges, hindrances, reload_when_asked
 from gateway.app.site_state import SiteStateReader
 from gateway.app.systemd import Readiness
 from gateway.app.watchdog import feed_watchdog
+from gateway.domain.day_counts import LineTally, day_of
+from gateway.domain.errors import StoreError
 from gateway.lanes.access_rules import places_of
-from gateway.lines.line import PolledLine
+from gateway.lines.frames import PolledLine
 from gateway.lines.site_lines import SiteLines
 from gateway.problems.watch import BeginsFile, ProblemWatch
+from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Supervisor
 from gateway.site import Difference, Site
 from gateway.site.running_site import RunningSite, SiteContext
 from gateway.store import Entry
+from gateway.store.events.day_counts import DayCounts
 from gateway.support.bundle import SupportBundle, SupportContext
 from gateway.support.masking import Masking
 
 if TYPE_CHECKING:
     from gateway.web.app import Interface
+
+
+log = structlog.get_logger(__name__)
+
+_LOOK_SECONDS = 300.0
+"""The period of counting. Lines' counts since the last time are lost when the gateway stops."""
+_FIRST_LOOK_SECONDS = 10.0
+_BREATH_SECONDS = 0.05
+_KEPT_DAYS = 400
+
+
+class DayCounting:
+    """The daily counts, which the page shows as trends. Run `run` as a task."""
+
+    def __init__(
+        self,
+        *,
+        day_counts: DayCounts,
+        lines: Callable[[], Iterable[LineQuality]],
+        clock: Clock,
+        zone: Callable[[], tzinfo],
+    ) -> None:
+        """`zone` returns the site's time zone, in which days begin."""
+        self._day_counts = day_counts
+        self._lines = lines
+        self._clock = clock
+        self._zone = zone
+        self._tally = LineTally()
+        self._forgotten_on = ""
+
+    async def run(self) -> None:
+        """Count every five minutes, until cancelled."""
+        await asyncio.sleep(_FIRST_LOOK_SECONDS)
+        while True:
+            try:
+                await self.look()
+            except StoreError as error:
+                log.warning("days_not_counted", error=str(error))
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Count everything that is not counted yet; delete counts older than 400 days. Raises StoreError."""
+        zone, more = self._zone(), True
+        while more:
+            more = await self._day_counts.count_events(zone)
+            await asyncio.sleep(_BREATH_SECONDS)
+        today, lines = day_of(self._clock.wall().micros, zone), tuple(self._lines())
+        await self._day_counts.add(self._tally.since(lines, day=today))
+        self._tally.keep(lines)
+        if today != self._forgotten_on:
+            await self._day_counts.forget(before=_days_from(today, -_KEPT_DAYS), after=_days_from(today, 1))
+            self._forgotten_on = today
+
+
+def _days_from(day: str, days: int) -> str:
+    return (date.fromisoformat(day) + timedelta(days=days)).isoformat()
 
 
 class Services:

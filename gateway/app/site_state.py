@@ -13,12 +13,10 @@ from gateway.app.contexts import ServicesContext
 from gateway.app.reader_use import silent_now
 from gateway.app.restartable import Restartable
 from gateway.backup.last_backup import last_backup
+from gateway.domain.day_counts import SilentReader
 from gateway.domain.errors import ConfigError, StoreError
-from gateway.domain.silent_readers import SilentReader
 from gateway.domain.travels import TRAVEL_EVENTS, SlowGate, most_travels, slow_gates
-from gateway.problems.accounts import WeakAccounts, weak_accounts
-from gateway.problems.backups import LastBackup
-from gateway.problems.found import CrowdedListener, SiteState
+from gateway.problems.found import CrowdedListener, LastBackup, SiteState, WeakAccounts, weak_accounts
 from gateway.problems.lines import SiteLine
 from gateway.problems.machine import MachineState
 from gateway.site import Site

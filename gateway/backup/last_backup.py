@@ -13,10 +13,9 @@ from pydantic import TypeAdapter, ValidationError
 from gateway.backup.faults import kind_of
 from gateway.domain.errors import GatewayError
 from gateway.domain.problems import ProblemKind
-from gateway.problems.backups import LastBackup
-from gateway.runtime.beneath import Beneath
+from gateway.problems.found import LastBackup
+from gateway.runtime.beneath import Beneath, acting_as_owner
 from gateway.runtime.durable_files import sync_folder
-from gateway.runtime.owner_rights import acting_as_owner
 
 _NAME = "last-backup.json"
 _LARGEST = 10_000

@@ -13,9 +13,8 @@ from pathlib import Path
 from gateway.backup.archive import Manifest, unpack, unseal
 from gateway.backup.making import MEDIA, SEALED, Place
 from gateway.domain.errors import ConfigError, StoreError
-from gateway.runtime.beneath import Beneath, NoPlainFile
+from gateway.runtime.beneath import Beneath, NoPlainFile, acting_as_owner
 from gateway.runtime.data_folder import DataFolder, MediaCondition
-from gateway.runtime.owner_rights import acting_as_owner
 from gateway.store.engine.copies import check_copy, prepare_restored
 
 _SIDE_FILES = ("", "-wal", "-shm", "-journal", ".closed", ".boot")

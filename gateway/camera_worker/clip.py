@@ -38,8 +38,7 @@ from gateway.camera_worker.transport_stream import (
     sound_ticks,
     video_type,
 )
-from gateway.domain.clip_codec import fits
-from gateway.domain.footage import ClipCut, CutClip, parse_segment_path
+from gateway.domain.footage import ClipCut, CutClip, fits, parse_segment_path
 
 _CONTAINERS = frozenset({b"moov", b"trak", b"edts"})
 _BOX = struct.Struct(">I4s")

@@ -11,8 +11,8 @@ from gateway.central.client.client import CentralClient
 from gateway.central.client.state import CentralState
 from gateway.central.pull.pull import DownSync, Part, Progress, PullReport
 from gateway.central.runner import Sync
-from gateway.domain.central_status import CentralNotice, CentralStatus
 from gateway.domain.problems import ProblemKind
+from gateway.domain.server_lines import CentralNotice, CentralStatus
 from gateway.runtime.clock import WallTimes, iso_utc
 from gateway.texts import Words, text
 

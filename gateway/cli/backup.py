@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gateway.cli.prompts import prompt_for_secret
+from gateway.cli.printing import prompt_for_secret
 from gateway.cli.target import USUAL_DATA, Data
 from gateway.domain.errors import ConfigError
 from gateway.runtime.clock import SystemClock, iso_utc

@@ -13,9 +13,7 @@ from gateway.cli.printing import print_answers, print_json
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.credentials import Credential
 from gateway.domain.errors import ConfigError
-from gateway.domain.printed import Meaning, fields_of_bits, listed_aliases, meanings
-from gateway.domain.printed_number_search import Fit, explain
-from gateway.domain.reader_bits import MOST_BITS
+from gateway.domain.printed import MOST_BITS, Fit, Meaning, explain, fields_of_bits, listed_aliases, meanings
 from gateway.web.answers import CardAnswer, CardRecord, CardsAnswer
 
 cards = typer.Typer(

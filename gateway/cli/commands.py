@@ -58,7 +58,7 @@ NAMED = (
     Named(
         "certificate",
         "Show the certificate that `init` made for the site, or renew it. Phones then need nothing new.",
-        "gateway.cli.init.certificate:certificate",
+        "gateway.cli.init.files:certificate",
     ),
     Named(
         "check",
@@ -84,7 +84,7 @@ NAMED = (
     Named(
         "status",
         "Show the site in a few lines: lanes, devices, cameras, central. The exit status is 1 when a lane cannot work.",
-        "gateway.cli.status:status",
+        "gateway.cli.lanes:status",
     ),
     Named(
         "doctor",

@@ -157,7 +157,7 @@ def rollout(
 
     Example: edge-gateway fleet rollout holidays.toml north.gate-1 south.gate-1 --credentials operator.nk
     """
-    from gateway.fleet.rollout import read_edits  # noqa: PLC0415  # as below
+    from gateway.fleet.operator import read_edits  # noqa: PLC0415  # as below
 
     if wrong := [name for name in gateways if name.count(".") != 1]:
         raise ConfigError(f"{wrong[0]}: a gateway is named SITE.GATEWAY")
@@ -298,8 +298,8 @@ async def _fetch(
     output: Path | None,
     wanted: dict[str, Any],
 ) -> None:
-    from gateway.fleet.fetch import Fetch  # noqa: PLC0415  # as below
     from gateway.fleet.names import FleetName  # noqa: PLC0415  # as below
+    from gateway.fleet.operator import Fetch  # noqa: PLC0415  # as below
     from gateway.fleet.signed_commands import Action  # noqa: PLC0415  # as below
 
     server, credentials, ca_file, key = place
@@ -333,7 +333,7 @@ async def _command(
 
 
 async def _rollout(place: tuple[str, Path | None, Path | None], names: list[str], wanted: Any) -> None:
-    from gateway.fleet.rollout import Rollout  # noqa: PLC0415  # as below
+    from gateway.fleet.operator import Rollout  # noqa: PLC0415  # as below
 
     async with line_to(*place) as line:
         await Rollout(line=line, told=typer.echo, clock=SystemClock(), **wanted).run(list(dict.fromkeys(names)))

@@ -29,7 +29,7 @@ def run(
     """
     do_without_rich()
     gc.disable()  # modules leave no garbage, and collecting during their import would take a fifth of its time
-    from gateway.app import run as daemon  # noqa: PLC0415  # the whole daemon; other commands start faster without it
+    from gateway.app import gateway as daemon  # noqa: PLC0415  # the whole daemon; other commands start faster without it
 
     gc.freeze()  # else the next collection looks at all that was imported
     gc.enable()

@@ -7,8 +7,8 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from gateway.cli.client import Gateway
-from gateway.domain.central_status import CentralStatus
 from gateway.domain.errors import ConfigError
+from gateway.domain.server_lines import CentralStatus
 from gateway.runtime.clock import iso_utc
 from gateway.web.answers import AnswerPart, OutboxBooks
 

@@ -12,8 +12,8 @@ from gateway.cli.client import Gateway
 from gateway.cli.printing import print_value
 from gateway.cli.site_now import SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
-from gateway.domain.central_status import CentralStatus
 from gateway.domain.errors import GatewayError
+from gateway.domain.server_lines import CentralStatus
 from gateway.web.answers import BooksAnswer, SyncAnswer
 
 app = typer.Typer(

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import typer
 
-from gateway.cli.prompts import prompt_for_secret
+from gateway.cli.printing import prompt_for_secret
 from gateway.domain.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -1,12 +1,19 @@
-"""Types that the gateway and its camera workers share: segments, clips, gaps and camera health.
+"""Types that the gateway and its camera workers share: segments, their chain, clips, gaps and camera health.
 
 These models are what the two processes exchange: JSON over HTTP on a Unix socket. Paths are relative to the media
 folder. The path of a finished segment holds its camera, wall start and duration, so that a file whose report was lost
 can still be adopted: `<camera_id>/<yyyymmddhh>/<start micros>_<duration micros>.ts`.
+
+In a camera's chain, each link proves its own segment and all earlier ones. A leaf is the SHA-256 of a segment's path
+(camera, start and duration as recorded) and of the SHA-256 of its bytes. A link is the SHA-256 of the link before it
+and the leaf. Links are numbered from 1 in the order in which segments became known, which is nearly that of time. From
+one link of a camera, anybody can prove a later one with the leaves between them, even if their footage was deleted. All
+values are 64 hexadecimal digits. Pure.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,6 +41,9 @@ _SEGMENT_PATH = re.compile(r"^(\d+)/(\d{10})/(\d{1,17})_(\d{1,12})\.ts$")
 
 _EARLIEST_MICROS = 1_577_836_800_000_000
 """The beginning of 2020; a clock that shows an earlier time was never set."""
+
+GENESIS = "0" * 64
+"""The link before a camera's first segment."""
 
 
 class _Wire(BaseModel):
@@ -406,3 +416,70 @@ def as_found(segment: SegmentFinished, offset: ClockOffset) -> SegmentFinished:
     if offset.trusted or not offset.boot_id or monotonic < 0:
         return segment
     return segment.model_copy(update={"boot_id": offset.boot_id, "monotonic": monotonic})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Place of a segment in its camera's chain.
+
+    Attributes:
+        number: the number of its link, counted from 1 for each camera.
+        previous: the link before its own.
+    """
+
+    number: int
+    previous: str
+
+
+def leaf_of(*, path: str, sha256: str) -> str:
+    """Hash a segment for its link: its path in the media folder and the SHA-256 of its bytes."""
+    return hashlib.sha256(f"edge-gateway segment\n{path}\n{sha256}\n".encode("ascii")).hexdigest()
+
+
+def link_of(previous: str, leaf: str) -> str:
+    """Compute the link after `previous`."""
+    return hashlib.sha256(bytes.fromhex(previous) + bytes.fromhex(leaf)).hexdigest()
+
+
+def walked(link: str, leaves: Iterable[str]) -> str:
+    """Compute the link after adding `leaves` to `link` in order."""
+    for leaf in leaves:
+        link = link_of(link, leaf)
+    return link
+
+
+def fits(pieces: Iterable[tuple[str, int]]) -> list[bool]:
+    """Return for each piece of footage whether the clip contains it. A piece is a codec and a duration in the clip.
+
+    An unknown codec ("") counts as that of the piece before. If two codecs fill the same time, the first is chosen.
+    """
+    kinds: list[str] = []
+    filled: dict[str, int] = {}
+    told = list(pieces)
+    kind = next((codec for codec, _ in told if codec), "")
+    for codec, lasts in told:
+        kind = codec or kind
+        kinds.append(kind)
+        filled[kind] = filled.get(kind, 0) + max(0, lasts)
+    held = max(filled, key=filled.__getitem__, default="")
+    return [kind == held for kind in kinds]
+
+
+def of_clip(edges: Sequence[Edge], begin: int, end: int) -> list[bool]:
+    """Return for each segment, in order of start, whether the clip of `[begin, end)` (wall micros) contains it."""
+    return fits(
+        (edge.format[0].partition(".")[0], min(edge.ended_at, end) - max(edge.started_at, begin)) for edge in edges
+    )
+
+
+def left_out(edges: Sequence[Edge], begin: int, end: int) -> list[Missing]:
+    """Return the spans of `[begin, end)` (wall micros) whose footage is not in the clip, oldest first."""
+    found: list[Missing] = []
+    for edge, is_held in zip(edges, of_clip(edges, begin, end), strict=True):
+        since, until = max(edge.started_at, begin), min(edge.ended_at, end)
+        if is_held or until <= since:
+            continue
+        if found and abs(since - found[-1].end) <= TOUCHING_MICROS:
+            since = found.pop().begin
+        found.append(Missing(since, until, GapReason.CODEC))
+    return found

@@ -3,6 +3,9 @@
 One card has many numbers: 26 bits of facility 1 and number 11572 are also printed as 77108, facility 213 and number
 2000 also as 0013961168. Only a number that cannot mean another card becomes an alias. The others are offered: by the
 warnings of a card, and by `edge-gateway cards explain`.
+
+Readers are wired and set up in many ways: bits may come inverted, last bit first, last byte first, or with additional
+bits before and behind. Cards are stored as they are; each reader's changes are undone before a card is looked up.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
 from gateway.domain.credentials import (
@@ -29,6 +33,10 @@ from gateway.domain.wiegand import FORMATS, H10301, Format, formats_of
 _LONG_DIGITS: Final = 10
 _MOST_DIGITS: Final = 18
 _READ_AS: Final = re.compile(r"0x([0-9A-F]+) of ([0-9]{1,3}) bits")
+
+MOST_BITS = 256
+
+_SHIFTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,3 +214,88 @@ def _digits(text: str) -> Iterator[Meaning]:
 
 def _split(layout: Format, whole: int) -> tuple[int, int]:
     return whole >> layout.number_bits, whole & (1 << layout.number_bits) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderBits:
+    """Steps that undo a reader's changes, in this order.
+
+    Attributes:
+        skip_first: number of additional bits before the card's own.
+        skip_last: number of additional bits behind the card's own.
+        inverted: whether ones and zeros are exchanged.
+        last_bit_first: whether the bits come in the opposite order.
+        last_byte_first: whether the bytes come in the opposite order; the card's bits must be whole bytes.
+    """
+
+    skip_first: int = 0
+    skip_last: int = 0
+    inverted: bool = False
+    last_bit_first: bool = False
+    last_byte_first: bool = False
+
+    def undo(self, bit_length: int, bits: int) -> tuple[int, int]:
+        """Return length and bits as on the card; unchanged if there are too few bits, or no whole bytes to reverse."""
+        length = bit_length - self.skip_first - self.skip_last
+        if length <= 0 or (self.last_byte_first and length % 8):
+            return bit_length, bits
+        mask = (1 << length) - 1
+        bits = bits >> self.skip_last & mask
+        if self.inverted:
+            bits ^= mask
+        if self.last_bit_first:
+            bits = int(f"{bits:0{length}b}"[::-1], 2)
+        if self.last_byte_first:
+            bits = int.from_bytes(bits.to_bytes(length // 8, "big"), "little")
+        return length, bits
+
+    def setting(self) -> str:
+        """Return the setting for the site file; "" when nothing must be undone."""
+        words = [f"{name} = {value}" for name in ("skip_first", "skip_last") if (value := getattr(self, name))]
+        words += [f"{name} = true" for name in ("inverted", "last_bit_first", "last_byte_first") if getattr(self, name)]
+        return f"bits = {{ {', '.join(words)} }}" if words else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A meaning that matches the reading after the reader's changes are undone."""
+
+    meaning: Meaning
+    way: ReaderBits
+    bit_length: int
+    bits: int
+
+
+def explain(printed: str, bit_length: int, bits: int) -> tuple[Fit, ...]:
+    """Return the ways in which the printed number fits the reading with the fewest corrections of its bits.
+
+    `bit_length` and `bits` are the reading as the reader sent it.
+    """
+    said = tuple(meanings(printed))
+    fits = (
+        Fit(meaning, way, *turned)
+        for way in sorted(_ways(bit_length), key=_turns)
+        for turned in (way.undo(bit_length, bits),)
+        for meaning in said
+        if meaning.fits(*turned)
+    )
+    plainest: dict[tuple[str, Format | None, int], Fit] = {}
+    for fit in fits:
+        plainest.setdefault((fit.meaning.said, fit.meaning.layout, _turns(fit.way)), fit)
+    least = min((_turns(fit.way) for fit in plainest.values()), default=0)
+    return tuple(fit for fit in plainest.values() if _turns(fit.way) == least)
+
+
+def _ways(bit_length: int) -> Iterator[ReaderBits]:
+    yes_or_no = (False, True)
+    for first, last in product(range(_SHIFTS), repeat=2):
+        length = bit_length - first - last
+        if first + last >= _SHIFTS or length < 1:
+            continue
+        for inverted, bitwise, bytewise in product(yes_or_no, yes_or_no, yes_or_no):
+            if not bytewise or length % 8 == 0:
+                yield ReaderBits(first, last, inverted, bitwise, bytewise)
+
+
+def _turns(way: ReaderBits) -> int:
+    return way.skip_first + way.skip_last + way.inverted + way.last_bit_first + way.last_byte_first

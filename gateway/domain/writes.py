@@ -2,6 +2,11 @@
 
 Each enters the outbox. While central answers, it is sent at once and the record changes with the answer. Otherwise the
 record changes at the site at once, and the write waits.
+
+By source ids central tells the records of this box from those of the site's other boxes. A source id has the site's own
+id in its lower 32 bits and the number of the box above them. A box that replaces another begins with the same ids, but
+with another box number. That number has 20 bits at most, so that a source id fits the 53 bits that every JSON reader
+takes exactly.
 """
 
 from __future__ import annotations
@@ -30,6 +35,8 @@ _NOT_IN_A_CREATE = frozenset({"id", "reason", "incident"})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST_PROVISIONAL_ID = 2_000_000_000
 """Ids from here on are made at the site; central's are below."""
+
+_ID_BITS = 32
 
 
 class Effect(Enum):
@@ -286,3 +293,13 @@ def _moment(text: str) -> int | None:
         return None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return (aware - _EPOCH) // timedelta(milliseconds=1)
+
+
+def source_id(box: int, site_id: int) -> int:
+    """Return the `source_id` of the record with this site id, made by this box."""
+    return box << _ID_BITS | site_id
+
+
+def site_id_in(source: int) -> int:
+    """Return the site's own id from a `source_id`."""
+    return source & ((1 << _ID_BITS) - 1)

@@ -2,28 +2,29 @@
 
 A command is carried out by a task of its own, which a lost line does not end. Replies end with the line; whoever asks
 again with the same id gets the first result.
+
+Notices on changed cards come down here too; the line to central fetches those cards.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 import structlog
 from nats.aio.msg import Msg
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from gateway.domain.commands import FINAL_STATES, Command, CommandState, GateAction
 from gateway.domain.errors import CameraUnavailable, CommandRefused, ConfigError, NotFoundError, StoreError
-from gateway.fleet.cards_down import NoticeTaker
 from gateway.fleet.line import FleetAway, FleetLine, FleetRefused
 from gateway.fleet.names import FleetName
-from gateway.fleet.nonces import LATE, Nonces, is_seal_of, seal_of
 from gateway.fleet.offered_files import FileMaker, OfferedFiles
 from gateway.fleet.signed_commands import (
+    LATE,
     LONGEST_SECONDS,
     OF_FILES,
     OF_LANES,
@@ -33,8 +34,11 @@ from gateway.fleet.signed_commands import (
     AskPart,
     FleetCommand,
     Nonce,
+    Nonces,
     Reply,
     SiteEdit,
+    is_seal_of,
+    seal_of,
     sender_of,
     why_not_allowed,
 )
@@ -93,6 +97,58 @@ class Part:
 
     number: int
     content: bytes
+
+
+class Notice(BaseModel):
+    """A notice. `number` counts up by one, so that a lost one shows; without ids it says that notices come."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    ids: Annotated[tuple[Annotated[int, Field(gt=0, lt=2**53)], ...], Field(max_length=5000)] = ()
+    number: int | None = None
+
+
+class NoticeTaker(Protocol):
+    """The line to central, which fetches noticed cards."""
+
+    def take(self, card_ids: Collection[int], *, number: int | None) -> None:
+        """Take a notice."""
+        ...
+
+    def lost(self) -> None:
+        """Note that notices may be missed from now on."""
+        ...
+
+
+@dataclass(kw_only=True)
+class CardsDown:
+    """The receiver of card notices. `taker` returns the line to central, None at a site without central."""
+
+    name: str = field(default="cards", init=False)
+    fleet_name: FleetName
+    taker: Callable[[], NoticeTaker | None]
+
+    async def run(self, line: FleetLine, works: Callable[[], None]) -> None:
+        """Take notices until cancelled. They do not count as coming any more when the line is lost."""
+        try:
+            async with line.listening(self.fleet_name.cards, self._take):
+                works()
+                await asyncio.Event().wait()
+        finally:
+            if (taker := self.taker()) is not None:
+                taker.lost()
+
+    async def _take(self, message: Msg) -> None:
+        taker = self.taker()
+        try:
+            notice = Notice.model_validate_json(message.data)
+        except ValidationError:
+            log.warning("card_notice_unreadable", subject=message.subject)
+            if taker is not None:
+                taker.lost()
+            return
+        if taker is not None:
+            taker.take(notice.ids, number=notice.number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

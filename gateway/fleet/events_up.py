@@ -17,8 +17,7 @@ from typing import Final
 import structlog
 
 from gateway.fleet.line import FleetLine
-from gateway.fleet.messages import Outgoing, Stored
-from gateway.fleet.names import STREAM, FleetName, number_in
+from gateway.fleet.names import STREAM, FleetName, Outgoing, Stored, number_in
 from gateway.runtime.clock import Clock
 from gateway.store import Changes, Consumer, ListName, ReadCursor
 from gateway.store.events.events import Events

@@ -19,7 +19,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from gateway.domain.errors import GatewayError
-from gateway.fleet.messages import Extent, Kept, Outgoing, Stored
+from gateway.fleet.names import Extent, Kept, Outgoing, Stored
 from gateway.runtime.supervision import heed_cancellation, heeding_cancellation
 
 ANSWER_SECONDS = 10.0

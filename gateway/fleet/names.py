@@ -1,8 +1,9 @@
-"""Names in the fleet: subjects, the stream of events, and the bucket of heartbeats. Pure."""
+"""Names in the fleet (subjects, the stream of events, the bucket of heartbeats), and messages of streams. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from gateway.store import ListName
 
@@ -83,3 +84,46 @@ class FleetName:
 def number_in(text: str) -> int | None:
     """Return the number that a message names, None for anything else: others may send what they like."""
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A message of a stream: its sequence number there, its message id, and its other headers."""
+
+    sequence: int
+    message_id: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A message as a stream keeps it: with its sequence number and message id there.
+
+    `at` is when the server took it (wall micros).
+    """
+
+    subject: str
+    data: bytes
+    at: int
+    sequence: int
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The extent of a stream. `created` names it: a stream that is made anew has another time."""
+
+    created: str
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message for a stream. With `after`, the stream takes it only if that is the subject's last sequence number."""
+
+    subject: str
+    data: bytes
+    message_id: str = ""
+    after: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)

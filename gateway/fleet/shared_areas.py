@@ -20,8 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from gateway.domain.shared_areas import GatewayCounts, HolderEntry, Write
 from gateway.fleet.line import ANSWER_SECONDS, STATUS, FleetAway, FleetLine, FleetRefused, kept
-from gateway.fleet.messages import Kept, Outgoing
-from gateway.fleet.names import AREAS_STREAM, FleetName
+from gateway.fleet.names import AREAS_STREAM, FleetName, Kept, Outgoing
 from gateway.lanes.shared_areas import SharedAreas
 
 log = structlog.get_logger(__name__)

@@ -11,12 +11,10 @@ from typing import Any, Self
 from pydantic import JsonValue, TypeAdapter
 
 from gateway.domain.server_lines import FleetStatus
-from gateway.fleet.cards_down import CardsDown
-from gateway.fleet.commands_down import CommandDesk, CommandsDown
+from gateway.fleet.commands_down import CardsDown, CommandDesk, CommandsDown
 from gateway.fleet.connection import FleetConnection, FleetServer
 from gateway.fleet.events_up import EventsUp
-from gateway.fleet.gateways_seen import GatewaysSeen
-from gateway.fleet.heartbeat import Heartbeat
+from gateway.fleet.heartbeat import GatewaysSeen, Heartbeat
 from gateway.fleet.names import FleetName
 from gateway.fleet.shared_areas import SharedAreasLine
 from gateway.lanes import Lanes

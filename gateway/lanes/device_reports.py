@@ -26,7 +26,7 @@ from drivers.contract import (
 from drivers.device import CardReaderDevice
 from gateway.domain.credentials import Credential, plate_alias
 from gateway.domain.events import EventKind
-from gateway.domain.reader_bits import ReaderBits
+from gateway.domain.printed import ReaderBits
 from gateway.lanes.machine import messages as m
 from gateway.lanes.runner import LaneRunner
 from gateway.lanes.snapshots import DeviceSnapshot, PointSnapshot

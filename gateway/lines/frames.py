@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
+from drivers.bus.bus import Bus
 from drivers.bus.line_quality import Failure
 from drivers.bus.recent import Turn
+from drivers.modbus.frames import Framing
+from drivers.modbus.profile import UnitProfile
 from drivers.modbus.words import reply_words, request_words, stray_words
 from gateway.domain.errors import NotFoundError
-from gateway.lines.line import PolledLine
 from gateway.runtime.clock import Clock
 
 MOST_FRAMES = 200
@@ -46,6 +48,36 @@ class Frame:
     milliseconds: float
     sent: str
     received: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModbusUnit:
+    """A Modbus device of the site: its address, the framing of its line, and its profile."""
+
+    unit: int
+    framing: Framing
+    profile: UnitProfile
+
+
+@dataclass(frozen=True, slots=True)
+class PolledLine:
+    """A line with polled units.
+
+    Attributes:
+        bus: the bus that owns the line.
+        framing: the framing of its Modbus devices; None when it has none.
+        names: the names of the site's devices, by unit address.
+        card_units: the addresses of units whose answers hold numbers of cards or tags, which nobody may see.
+        is_moving: returns whether a gate on the line moves now; its polls are fast then, and nothing may delay them.
+        devices: its Modbus devices, by device id.
+    """
+
+    bus: Bus
+    framing: Framing | None
+    names: Mapping[int, tuple[str, ...]]
+    card_units: frozenset[int]
+    is_moving: Callable[[], bool]
+    devices: Mapping[int, ModbusUnit] = field(default_factory=dict)
 
 
 class LineFrames:

@@ -14,7 +14,7 @@ from drivers.bus.bus import Bus
 from drivers.contract import DeadlinePassed, LineDown
 from drivers.modbus.scan import Sighting, sight
 from gateway.domain.errors import CommandRefused, NotFoundError
-from gateway.lines.line import PolledLine
+from gateway.lines.frames import PolledLine
 from gateway.runtime.clock import Clock
 
 LOWEST_UNIT, HIGHEST_UNIT = 1, 247

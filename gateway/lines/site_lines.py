@@ -11,8 +11,7 @@ from drivers.modbus.scan import answer_seconds
 from drivers.modbus.survey import UnitValues, read_unit
 from drivers.modbus.unit_requests import ModbusRequests
 from gateway.domain.errors import CommandRefused, NotFoundError
-from gateway.lines.frames import LineFrames
-from gateway.lines.line import PolledLine
+from gateway.lines.frames import LineFrames, PolledLine
 from gateway.lines.scans import LineScans
 from gateway.runtime.clock import Clock
 

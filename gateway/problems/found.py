@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from drivers.listening.places import Crowd
-from gateway.domain.central_status import CentralStatus
+from gateway.domain.day_counts import SilentReader
 from gateway.domain.events import EventKind
+from gateway.domain.footage import CameraCondition, StreamFault
 from gateway.domain.problems import ProblemKind
-from gateway.domain.server_lines import BrokerStatus, ConnectionState, FleetStatus
-from gateway.domain.silent_readers import SilentReader
+from gateway.domain.server_lines import BrokerStatus, CentralStatus, ConnectionState, FleetStatus
 from gateway.domain.travels import SlowGate
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
-from gateway.problems.accounts import WeakAccounts, problems_of_accounts
 from gateway.problems.advice import steps_of_device
-from gateway.problems.backups import LastBackup, problems_of_backups
-from gateway.problems.cameras import problem_of_worker, problems_of_camera
 from gateway.problems.lines import SiteLine, cause_of, is_garbled, problem_of_line, problems_beside
 from gateway.problems.machine import MachineState, problems_of_machine, size
-from gateway.problems.problem import Part, Problem, Verdict, gateway_problem
+from gateway.problems.problem import Part, Problem, Verdict, gateway_problem, listed
 from gateway.recording import CameraSnapshot, RestartingWorker
 from gateway.recording.forecast import StorageForecast
 from gateway.runtime.machine_state import DATA_FOLDER, MEDIA_FOLDER
+from gateway.store.accounts.accounts import StoredAccount
 from gateway.texts import Text, Words, text
 
 _OSDP = "osdp-reader"
@@ -36,6 +34,28 @@ _HOUR = 3600
 _CERTIFICATE_SECONDS = 14 * 24 * _HOUR
 _NEARLY_FULL = 0.05
 
+_KINDS = {
+    CameraCondition.STARTING: ProblemKind.CAMERA_NEVER_SEEN,
+    CameraCondition.UNREACHABLE: ProblemKind.CAMERA_UNREACHABLE,
+    CameraCondition.REFUSED: ProblemKind.CAMERA_REFUSED,
+    CameraCondition.UNSUPPORTED: ProblemKind.CAMERA_UNSUPPORTED,
+    CameraCondition.STALLED: ProblemKind.CAMERA_STALLED,
+    CameraCondition.DISK_FAILED: ProblemKind.CAMERA_DISK_FAILED,
+}
+_STREAM_KINDS = {
+    StreamFault.NO_ENTRY_POINTS: ProblemKind.CAMERA_NO_ENTRY_POINTS,
+    StreamFault.TIMES_JUMP: ProblemKind.CAMERA_CLOCK_JUMPS,
+    StreamFault.OFF_PACE: ProblemKind.CAMERA_OFF_PACE,
+    StreamFault.PACKETS_LOST: ProblemKind.CAMERA_PICTURES_MISSING,
+    StreamFault.LEAVES_OUT: ProblemKind.CAMERA_PICTURES_MISSING,
+    StreamFault.FALLS_BEHIND: ProblemKind.CAMERA_PICTURES_MISSING,
+}
+
+_WEIGHTY = frozenset({"*", "can_control_devices", "can_edit_settings", "can_edit_access_cards"})
+"""Permissions with which an account can open gates, change the site or let people in."""
+
+_HOUR_MICROS = 3600 * 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class CrowdedListener:
@@ -43,6 +63,84 @@ class CrowdedListener:
 
     name: Words
     crowd: Crowd
+
+
+@dataclass(frozen=True, slots=True)
+class WeakAccounts:
+    """Names of accounts that are easily taken over, sorted.
+
+    Attributes:
+        single_factor: accounts that may open gates or change the site and have no second factor.
+        guessable: accounts that are known to have a common or default password.
+    """
+
+    single_factor: tuple[str, ...] = ()
+    guessable: tuple[str, ...] = ()
+
+
+def weak_accounts(stored: Iterable[StoredAccount], *, guessable: Mapping[str, str]) -> WeakAccounts:
+    """Return the accounts that are easily taken over.
+
+    Args:
+        stored: the accounts of the register.
+        guessable: the password hashes that were found to be of guessable passwords, by the account's name; one that is
+            no longer the account's hash does not count.
+    """
+    enabled = [account for account in stored if not account.disabled]
+    hashes = {account.username: account.password_hash for account in enabled}
+    return WeakAccounts(
+        single_factor=tuple(
+            sorted(one.username for one in enabled if not one.totp_secret and one.permissions & _WEIGHTY)
+        ),
+        guessable=tuple(sorted(name for name, hashed in guessable.items() if hashes.get(name) == hashed)),
+    )
+
+
+def problems_of_accounts(weak: WeakAccounts) -> Iterator[Problem]:
+    """Yield one problem for all accounts of each kind. With another account it is a new problem to acknowledge."""
+    if names := weak.guessable:
+        said = text("problem.account_guessable.text", names=listed(names))
+        yield gateway_problem(ProblemKind.ACCOUNT_GUESSABLE, said, str(listed(names)))
+    if names := weak.single_factor:
+        said = text("problem.account_single_factor.text", names=listed(names))
+        yield gateway_problem(ProblemKind.ACCOUNT_SINGLE_FACTOR, said, str(listed(names)))
+
+
+@dataclass(frozen=True, slots=True)
+class LastBackup:
+    """The last backup to the place that the site file names.
+
+    Attributes:
+        good_at: when the last good one was finished (wall micros), 0 for none yet.
+        failing_since: when the first one failed after that (wall micros), 0 if the last one was good.
+        kind: the kind of problem of the last failure, None if the last one was good.
+        why: the last failure in one sentence, "" if the last one was good.
+    """
+
+    good_at: int = 0
+    failing_since: int = 0
+    kind: ProblemKind | None = None
+    why: str = ""
+
+
+def problems_of_backups(last: LastBackup | None, *, now: int, overdue_hours: float) -> Iterator[Problem]:
+    """Yield the problem that the last backup failed, or that no good one came for long.
+
+    Args:
+        last: None if no backup was tried yet; then none is expected.
+        now: the time, trusted or not: a box without a time server needs backups too.
+        overdue_hours: the age from which the last good backup is too old; 0 for never.
+    """
+    if last is None:
+        return
+    if last.kind is not None:
+        yield gateway_problem(last.kind, text("problem.backup_failed.text", why=last.why), since=last.failing_since)
+        return
+    hours = (now - last.good_at) / _HOUR_MICROS
+    if overdue_hours and hours > overdue_hours:
+        age = text("span.hours", count=round(hours)) if hours < 48 else text("span.days", count=round(hours / 24))
+        due = last.good_at + int(overdue_hours * _HOUR_MICROS)
+        yield gateway_problem(ProblemKind.BACKUP_OVERDUE, text("problem.backup_overdue.text", span=age), since=due)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,6 +217,46 @@ def verdict(site: SiteState) -> Verdict:
     problems = {problem.key: problem for problem in _problems(site)}  # a lane may report a problem twice
     worst_first = sorted(problems.values(), key=lambda problem: (not problem.lanes, -problem.severity))
     return Verdict(problems=tuple(worst_first), lanes=len(site.lanes))
+
+
+def problems_of_camera(camera: CameraSnapshot) -> Iterator[Problem]:
+    """Yield the problem that the camera does not record, or the problems of its stream."""
+    if (kind := _KINDS.get(camera.condition)) is not None:
+        said = text("problem.camera", camera=camera.name, why=camera.detail or camera.condition.value)
+        yield _problem(kind, camera, said, since=camera.since)
+    for fault in camera.faults:
+        yield _problem(_STREAM_KINDS[fault], camera, _of_stream(fault, camera), subject=fault.value)
+
+
+def _of_stream(fault: StreamFault, camera: CameraSnapshot) -> Text:
+    match fault:
+        case StreamFault.NO_ENTRY_POINTS:
+            return text("problem.camera_no_entry_points.text", camera=camera.name)
+        case StreamFault.TIMES_JUMP:
+            return text("problem.camera_clock_jumps.text", camera=camera.name)
+        case StreamFault.OFF_PACE:
+            return text("problem.camera_off_pace.text", camera=camera.name, pace=round(camera.pace, 2))
+        case _:
+            return text(f"problem.camera_pictures_missing.{fault}", camera=camera.name)
+
+
+def problem_of_worker(worker: RestartingWorker, cameras: Iterable[CameraSnapshot]) -> Problem:
+    """Return the problem of a camera worker that stops repeatedly."""
+    named = ", ".join(camera.name for camera in cameras if camera.camera_id in worker.cameras)
+    said = text("problem.worker_restarting.text", worker=worker.name, why=worker.reason, cameras=named)
+    return gateway_problem(ProblemKind.WORKER_RESTARTING, said, worker.name)
+
+
+def _problem(kind: ProblemKind, camera: CameraSnapshot, text: Text, *, subject: str = "", since: int = 0) -> Problem:
+    return Problem(
+        kind=kind,
+        part=Part.CAMERA,
+        id=str(camera.camera_id),
+        name=camera.name,
+        text=text,
+        subject=subject,
+        since=since,
+    )
 
 
 def _problems(site: SiteState) -> Iterator[Problem]:

@@ -1,19 +1,19 @@
 """Proof packages: an event with its decision and its footage in one signed file that can be verified anywhere."""
 
-from gateway.proof_package.links import ProofBroken, chain_ends, check_chain
-from gateway.proof_package.manifest import (
+from gateway.proof_package.package import (
     MOST_BETWEEN,
     MOST_CLIPS,
+    Clip,
     ClipEntry,
     EventEntry,
     GapEntry,
     Manifest,
     MissingEntry,
     SegmentEntry,
+    write_package,
 )
-from gateway.proof_package.package import Clip, write_package
 from gateway.proof_package.seal import SiteKey, fingerprint_of
-from gateway.proof_package.verify import Verified, verify
+from gateway.proof_package.verify import ProofBroken, Verified, chain_ends, check_chain, verify
 
 __all__ = [
     "MOST_BETWEEN",

@@ -11,17 +11,18 @@ from typing import Self
 
 from gateway.domain.errors import CameraUnavailable, NotFoundError
 from gateway.domain.events import RecordedEvent
-from gateway.domain.footage_chain import leaf_of, link_of
+from gateway.domain.footage import leaf_of, link_of
 from gateway.domain.passages import CameraEvent
-from gateway.proof_package.manifest import (
+from gateway.proof_package.package import (
     MOST_BETWEEN,
     MOST_CLIPS,
+    Clip,
     EventEntry,
     GapEntry,
     MissingEntry,
     SegmentEntry,
+    write_package,
 )
-from gateway.proof_package.package import Clip, write_package
 from gateway.proof_package.seal import SiteKey
 from gateway.recording import Recording
 from gateway.runtime.clock import Clock, iso_utc

@@ -18,7 +18,7 @@ from pathlib import Path
 import structlog
 
 from gateway.domain.errors import StoreError
-from gateway.domain.footage_chain import leaf_of
+from gateway.domain.footage import leaf_of
 from gateway.runtime.durable_files import sync_folder
 from gateway.store import Segment
 from gateway.store.footage.chain_links import ChainLinks

@@ -19,9 +19,8 @@ from itertools import compress
 from pathlib import Path
 
 from drivers.rtsp.frames import Entry
-from gateway.domain.clip_codec import of_clip
 from gateway.domain.errors import CameraUnavailable, NotFoundError
-from gateway.domain.footage import CutClip, Missing, TakeThumbnail, continues
+from gateway.domain.footage import CutClip, Missing, TakeThumbnail, continues, of_clip
 from gateway.domain.passages import CameraEvent
 from gateway.recording import media_files, readiness
 from gateway.recording.readiness import Coverage

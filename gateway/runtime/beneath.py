@@ -1,7 +1,7 @@
 """Files beneath a folder in which another user may write: no link leads out of it.
 
 Each part of a name is opened by the descriptor of the folder before it, without following (openat(2), O_NOFOLLOW), so
-that nothing can be exchanged between a look and its use.
+that nothing can be exchanged between a look and its use. Root works there with the rights of the folder's owner.
 """
 
 from __future__ import annotations
@@ -144,3 +144,26 @@ def _is_there(parent: int, name: str) -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+@contextmanager
+def acting_as_owner(folder: Path) -> Iterator[None]:
+    """Act as the owner of a folder if run as root. A folder that is not there yet is nobody's.
+
+    The owner cannot use files of root, and what the owner put in a file's place gives root's rights to nobody: a link
+    leads no further than the owner could go. The rights are those of the whole process.
+    """
+    owner = folder.stat() if folder.exists() else None
+    if os.geteuid() != 0 or owner is None or owner.st_uid == 0:
+        yield
+        return
+    groups, group = os.getgroups(), os.getegid()
+    os.setgroups([])
+    os.setegid(owner.st_gid)
+    os.seteuid(owner.st_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(group)
+        os.setgroups(groups)

@@ -13,8 +13,8 @@ from types import TracebackType
 from typing import Self
 
 from gateway.domain.errors import ConfigError, StoreError
+from gateway.runtime.beneath import acting_as_owner
 from gateway.runtime.durable_files import sync_folder
-from gateway.runtime.owner_rights import acting_as_owner
 
 _MODE = 0o750
 _PROBE_BYTES = 64 * 1024

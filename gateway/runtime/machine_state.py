@@ -1,4 +1,7 @@
-"""The state of this machine's disks and memory, from files of the kernel. Reading may hang: call it in a thread."""
+"""The state of this machine's disks and memory, from files of the kernel. Reading may hang: call it in a thread.
+
+The same files tell the number, the memory and the written bytes of this process and its descendants.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,15 @@ _WORN_FROM = 9
 _PRE_END = {2: "80 % of its reserve is used up", 3: "its reserve is used up"}
 _NO_LIMIT = 1 << 60
 """Limits from here on mean no limit: some kernels show a huge number for that."""
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_NAMES = {
+    "gateway.camera_worker": "camera worker",
+    "gateway.camera_worker.cutter": "clip cutter",
+    "drivers.osdp.line_process": "OSDP line",
+    "gateway.web.spreadsheet_process": "spreadsheet process",
+}
+"""The names of child processes by the module that they run; others count as "other"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,3 +165,55 @@ def _text(path: Path) -> str:
         return path.read_text("ascii", "replace")
     except OSError:
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFigures:
+    """One process: its kind, its resident memory, and what it wrote to the disk, in bytes."""
+
+    name: str
+    resident: int
+    written: int
+
+
+def processes(proc: Path = Path("/proc")) -> tuple[ProcessFigures, ...]:
+    """Read the figures of this process and all its descendants. Blocks on files of the kernel: call it in a thread.
+
+    The kernel adds the written bytes of an ended child to its parent's. A process that ends meanwhile is left out.
+    """
+    return tuple(_below(os.getpid(), "gateway", proc))
+
+
+def _below(pid: int, name: str, proc: Path) -> Iterator[ProcessFigures]:
+    folder = proc / str(pid)
+    with contextlib.suppress(OSError, ValueError):  # it has ended, or the kernel does not show these figures
+        yield ProcessFigures(name, _resident(folder), _written(folder))
+    for child in _children(folder):
+        yield from _below(child, _name(proc / str(child)), proc)
+
+
+def _children(folder: Path) -> Iterator[int]:
+    """Yield the children that any thread of a process started."""
+    with contextlib.suppress(OSError):
+        for thread in (folder / "task").iterdir():
+            with contextlib.suppress(OSError):  # the thread has ended, or the kernel does not list children
+                yield from map(int, (thread / "children").read_text("ascii").split())
+
+
+def _resident(folder: Path) -> int:
+    return int((folder / "statm").read_text("ascii").split()[1]) * _PAGE_BYTES
+
+
+def _written(folder: Path) -> int:
+    """Return the bytes that the process sent to the disk, without writes that were cancelled (proc(5), `io`)."""
+    lines = (folder / "io").read_text("ascii").splitlines()
+    figures = {name: int(value) for name, _, value in (line.partition(":") for line in lines)}
+    return max(0, figures["write_bytes"] - figures["cancelled_write_bytes"])
+
+
+def _name(folder: Path) -> str:
+    try:
+        words = (folder / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+    except OSError:
+        return "other"
+    return next((_NAMES[word] for word in words if word in _NAMES), "other")

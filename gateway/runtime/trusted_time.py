@@ -6,7 +6,9 @@ import asyncio
 import json
 import os
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import structlog
 
@@ -19,6 +21,11 @@ _NAME = "trusted-time.json"
 _LOOK_SECONDS = 10.0
 _KEEP_SECONDS = 60.0
 _DRIFT_MICROS = 100_000
+
+RELEASED: Final = datetime(2026, 11, 28, tzinfo=UTC)
+"""The day on which this release was made, set with the version. It cannot be earlier on a box that runs it."""
+RELEASED_AT: Final = int(RELEASED.timestamp()) * 1_000_000
+"""The same in wall micros."""
 
 
 def read_trusted_time(folder: Path) -> TrustedTime | None:

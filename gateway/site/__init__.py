@@ -1,26 +1,25 @@
 """The site file. `load` reads and checks it; `check` checks a site that was read already."""
 
-from gateway.site.access_sections import AreaSection
 from gateway.site.api_section import ApiSection, TlsSection
-from gateway.site.cameras import Camera
-from gateway.site.central_sections import CentralSection
+from gateway.site.central_sections import CentralSection, FleetSection, MqttSection, is_jwt_file, is_seed
 from gateway.site.difference import Change, Difference, difference
 from gateway.site.fault import Fault
 from gateway.site.faults import SiteFaults, check
 from gateway.site.file_accounts import FileAccount
-from gateway.site.fleet_section import FleetSection, is_jwt_file, is_seed
-from gateway.site.footage_sections import StorageSection
 from gateway.site.load import (
+    LoadedSite,
     doubtful,
     find_profile,
     load,
+    load_whole,
     profile_folders,
     secrets_beside,
     secrets_folder,
     unproven,
 )
-from gateway.site.loaded import LoadedSite, load_whole
 from gateway.site.models import (
+    AreaSection,
+    Camera,
     EventsSection,
     InputSection,
     LaneInput,
@@ -30,8 +29,8 @@ from gateway.site.models import (
     PolicySection,
     Site,
     SiteSection,
+    StorageSection,
 )
-from gateway.site.mqtt_section import MqttSection
 from gateway.site.roles import ROLES, Role, RoleSpec
 from gateway.site.secrets import NewSecret, Secrets
 

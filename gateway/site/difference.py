@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 from drivers.device import Device
 from drivers.settings import NamesSecret, Section
 from gateway.site.fields import marked
-from gateway.site.loaded import LoadedSite, secrets_of
+from gateway.site.load import LoadedSite, secrets_of
 from gateway.site.models import LaneSection, PointRef, Site
 from gateway.site.roles import Role
 

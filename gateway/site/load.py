@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import ssl
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from drivers.device import GateDevice
+from drivers.device import Device, GateDevice
 from drivers.osdp.section import OsdpReaderDevice, key_of
 from drivers.profile_file import SHIPPED_PROFILES
 from drivers.settings import NamesSecret
 from gateway.domain.errors import ConfigError
+from gateway.site.central_sections import is_jwt_file, is_seed
 from gateway.site.certificates import serving_context
 from gateway.site.doubts import doubts
 from gateway.site.fault import Fault, moved, names_in, with_names
 from gateway.site.faults import SiteFaults, check, faults_of
 from gateway.site.fields import NamesAuthorities, marked
-from gateway.site.file_accounts import account_faults
-from gateway.site.fleet_section import is_jwt_file, is_seed
+from gateway.site.file_accounts import FileAccount, account_faults, accounts_of
 from gateway.site.formats import format_fault, former_places, outdated, understood
 from gateway.site.models import Site
 from gateway.site.profile_faults import profile_faults
@@ -202,3 +204,60 @@ def _certificate_doubts(site: Site) -> Iterator[str]:
         serving_context(site.api.tls)
     except ConfigError as error:
         yield f"{error}; until this is fixed the interface is not served"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSite:
+    """A valid site file.
+
+    Attributes:
+        site: the content of the file.
+        text: the bytes of the file.
+        profiles: a digest of each profile in use, by its name.
+        secrets: a digest of each secret in use, by its name; never written to disk.
+        accounts: the accounts that a file of an older format holds, for the register.
+    """
+
+    site: Site
+    text: bytes = field(default=b"", repr=False)
+    profiles: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    accounts: tuple[FileAccount, ...] = ()
+
+
+def load_whole(path: Path, *, secrets: Secrets, text: bytes | None = None) -> LoadedSite:
+    """Load a site file, or `text` instead of the file's own, with digests. Blocks on the disk. Raises SiteFaults."""
+    if text is None:
+        try:
+            text = path.read_bytes()
+        except OSError as error:
+            raise SiteFaults(path, (Fault("", f"cannot be read: {error.strerror}"),)) from error
+    site = load(path, secrets=secrets, text=text)
+    return LoadedSite(
+        site=site,
+        text=text,
+        profiles=dict(_profiles(site, path)),
+        secrets=dict(_digests(site, secrets)),
+        accounts=accounts_of(text),
+    )
+
+
+def secrets_of(device: Device) -> tuple[str, ...]:
+    """Return the names of a device's secrets."""
+    return tuple(name for _, name, _ in marked(device, NamesSecret))
+
+
+def _profiles(site: Site, path: Path) -> Iterator[tuple[str, str]]:
+    folders = profile_folders(site, path)
+    for name in sorted({device.profile_name for device in site.devices} - {""}):
+        found = find_profile(name, folders)
+        if found is not None:
+            yield name, hashlib.sha256(found.read_bytes()).hexdigest()
+
+
+def _digests(site: Site, secrets: Secrets) -> Iterator[tuple[str, str]]:
+    for name in sorted({name for _, name, _ in marked(site, NamesSecret)}):
+        try:
+            yield name, hashlib.sha256(secrets.get(name, may_be_empty=True).encode()).hexdigest()
+        except ConfigError:
+            continue  # it was there when the file was checked; the part that needs it reports the error

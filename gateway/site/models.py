@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from datetime import date, time
+from ipaddress import ip_address
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from drivers.device import LineKind, NamedLine
 from drivers.kinds import AnyDevice
-from drivers.settings import Name, RecordId, Section, Slug
-from gateway.site.access_sections import AreaSection, HolidaySection, LadderSection, ScheduleSection
-from gateway.site.addresses import Endpoint, Network, kind_of_line, line_of, networks
+from drivers.settings import DevicePassword, Name, RecordId, SecretName, Section, Slug
+from gateway.domain.access import Stance
+from gateway.domain.presence import AntiPassback, Apart
+from gateway.domain.schedules import Day
+from gateway.site.addresses import (
+    PLACE,
+    Endpoint,
+    Network,
+    endpoint_of,
+    kind_of_line,
+    line_of,
+    listening_host,
+    networks,
+)
 from gateway.site.api_section import ApiSection
 from gateway.site.backup_section import BackupSection
-from gateway.site.cameras import Camera
-from gateway.site.central_sections import CentralSection
+from gateway.site.central_sections import CentralSection, FleetSection, MqttSection
 from gateway.site.fields import NamesAuthorities
-from gateway.site.fleet_section import FleetSection
-from gateway.site.footage_sections import LiveSection, RtspSection, StorageSection
-from gateway.site.mqtt_section import MqttSection
 from gateway.site.roles import ROLES, Role, RoleSpec
 
 if TYPE_CHECKING:
     from drivers.link import LinkSpec
+
+
+_HOUR = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
+
+_RTSP = ("rtsp", "rtsps")
+_WHEP = ("whep", "wheps")
 
 
 class WebhooksSection(Section):
@@ -198,6 +215,63 @@ class LaneInput:
         return f"inputs[{self.row}]"
 
 
+def _written_hour(value: object) -> object:
+    """Refuse anything but a time of day; pydantic would accept a bare number as seconds."""
+    if isinstance(value, time) or (isinstance(value, str) and _HOUR.fullmatch(value)):
+        return value
+    raise ValueError("must be a time of day from 00:00 to 23:59 with two digits each, as '06:00'")
+
+
+def _end_of_day(value: object) -> object:
+    return "00:00" if value == "24:00" else value
+
+
+class WindowSection(Section):
+    """Hours on some days. An end that is not after the start is on the next day."""
+
+    days: Annotated[tuple[Day, ...], Field(min_length=1, description="mon … sun, and holiday")]
+    start: Annotated[time, BeforeValidator(_written_hour)]
+    end: Annotated[time, BeforeValidator(_written_hour), BeforeValidator(_end_of_day)]
+
+
+class ScheduleSection(Section):
+    """`[[schedules]]`: when something is allowed, in the site's time zone. `id` is what central's cards call it."""
+
+    id: Name
+    windows: tuple[WindowSection, ...] = ()
+
+
+class HolidaySection(Section):
+    """`[[holidays]]`: a day on which only windows for holidays begin."""
+
+    date: date
+    name: str = Field(default="", max_length=120)
+
+
+class AreaSection(Section):
+    """`[[areas]]`: a part of the site whose vehicles are counted."""
+
+    id: Slug
+    name: Name
+    limit: int | None = Field(default=None, ge=1, description="how many may be inside; none: no limit")
+    anti_passback: AntiPassback = AntiPassback.OFF
+    anti_passback_minutes: float = Field(default=10, gt=0, le=10_080, description="for anti_passback = 'timed'")
+    first_person: bool = Field(default=False, description="nobody enters before a card that may open it, each day")
+    shared: bool = Field(default=False, description="all gateways of the fleet's site share it; needs `[fleet]`")
+    apart: Apart = Field(
+        default=Apart.LOCAL, description="who enters while the other gateways cannot be asked, if it is shared"
+    )
+
+
+class LadderSection(Section):
+    """`[lanes.doubt]`: refuse (`secure`), decide with what there is (`usual`) or let pass (`open`), for each doubt."""
+
+    stale_cards: Stance = Stance.USUAL
+    clock: Stance = Stance.USUAL
+    records: Stance = Stance.USUAL
+    no_cards: Stance = Stance.SECURE
+
+
 class LaneSection(Section):
     """`[[lanes]]`: one way for vehicles, with its gate, readers, loops and cameras."""
 
@@ -279,6 +353,136 @@ class LaneSection(Section):
     def devices(self) -> tuple[int, ...]:
         """The ids of the lane's gate, readers, and devices with its points (without limit switches), the gate first."""
         return tuple(dict.fromkeys((self.gate, *self.readers, *(one.ref.device for one in self.ordered_inputs))))
+
+
+class Camera(Section):
+    """`[[cameras]]`: a video source. Credentials are named, never written in the URL.
+
+    `rtsp://` or `rtsps://`, or `whep://` (over HTTP) and `wheps://` (over HTTPS) of a WebRTC camera.
+    """
+
+    id: RecordId
+    name: Name
+    url: str = Field(description="`{username}` and `{password}` stand for an account that its path or query holds")
+    live_url: str | None = Field(default=None, description="a smaller H.264 stream of the same camera, for live view")
+    username: str | None = None
+    password: DevicePassword | None = None
+    token: SecretName | None = Field(default=None, description="what a WebRTC camera asks for in place of an account")
+    transport: Literal["tcp", "udp"] = "tcp"
+    audio: Literal["off", "on"] = Field(default="off", description="record its sound too: AAC as it is, G.711 as AAC")
+    record: Literal["continuous", "events"] = Field(default="continuous", description="events: only what they pin")
+    pre_roll_seconds: int = Field(default=60, ge=5, le=600, description="held in memory for events to pin")
+
+    @field_validator("url", "live_url")
+    @classmethod
+    def _video(cls, value: str | None) -> str | None:
+        if value is not None:
+            endpoint_of(value, schemes=(*_RTSP, *_WHEP), has_places=True)
+        return value
+
+    @model_validator(mode="after")
+    def _one_account(self) -> Self:
+        places = {place for url in self._urls() for place in PLACE.findall(url)}
+        if (self.username is None) != (self.password is None) and places != {"password"}:
+            raise ValueError("'username' and 'password' go together")
+        if self.password is None and places:
+            raise ValueError("'url' has a place for the account, so 'username' and 'password' are needed")
+        if self.token is not None and not all(_scheme(url) in _WHEP for url in self._urls()):
+            raise ValueError("only what is at whep:// or wheps:// takes a 'token'")
+        if self.token is not None and self.username is not None:
+            raise ValueError("either 'token', or 'username' and 'password'")
+        if self.audio == "on" and _scheme(self.url) in _WHEP:
+            raise ValueError("'audio' is recorded from rtsp:// and rtsps:// alone: WebRTC sends it in another form")
+        if self.live_url == self.url:
+            raise ValueError("'live_url' is 'url' itself; leave it out, and what is recorded is shown live")
+        if self.live_url is not None and self.live_endpoint().host != self.endpoint().host:
+            raise ValueError("'live_url' must be on the camera of 'url': its account goes there too")
+        return self
+
+    def endpoint(self) -> Endpoint:
+        """Return host and port of the camera's stream."""
+        return endpoint_of(self.url, schemes=(*_RTSP, *_WHEP), has_places=True)
+
+    def live_endpoint(self) -> Endpoint:
+        """Return host and port of the stream for live view: of `live_url`, else of `url`."""
+        return endpoint_of(self.live_url or self.url, schemes=(*_RTSP, *_WHEP), has_places=True)
+
+    def _urls(self) -> tuple[str, ...]:
+        return (self.url,) if self.live_url is None else (self.url, self.live_url)
+
+
+def _scheme(url: str) -> str:
+    return url.partition(":")[0]
+
+
+class StorageSection(Section):
+    """`[storage]`: limits of what is kept."""
+
+    media_gigabytes: float = Field(default=20, gt=0)
+    free_floor_gigabytes: float = Field(default=1, ge=0)
+    continuous_days: int = Field(default=30, ge=1, le=3650, description="footage of no event is deleted after so long")
+    transaction_days: int = Field(default=90, ge=1, le=3650, description="footage of events, and never before")
+    incident_days: int = Field(default=365, ge=1, le=3650, description="footage of events that warn or alarm")
+    evidence_megabytes: int = Field(default=200, ge=1, le=10_000, description="largest file that may be uploaded")
+    evidence_per_event: int = Field(default=20, ge=0, le=1000, description="files uploaded to one camera event")
+
+    @model_validator(mode="after")
+    def _events_for_longer(self) -> Self:
+        ladder = ("continuous_days", "transaction_days", "incident_days")
+        for shorter, longer in pairwise(ladder):
+            if getattr(self, longer) < getattr(self, shorter):
+                raise ValueError(
+                    f"'{longer}' is {getattr(self, longer)}, less than the {getattr(self, shorter)} of '{shorter}': "
+                    "footage of events goes last"
+                )
+        return self
+
+
+class LiveSection(Section):
+    """`[live]`: live views of cameras. `addresses` are the machine's own; empty: offer all of them to viewers."""
+
+    addresses: tuple[str, ...] = ()
+    viewers_per_camera: int = Field(default=8, ge=0, le=100)
+    viewers: int = Field(default=24, ge=0, le=1000)
+    ice_servers: tuple[str, ...] = Field(
+        default=(), description="STUN servers that viewers are told of: stun:host:port"
+    )
+
+    @field_validator("addresses")
+    @classmethod
+    def _own(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for address in value:
+            try:
+                ip_address(address)
+            except ValueError as error:
+                raise ValueError(f"{address!r} is not an IP address; write one like '192.168.1.10'") from error
+        return value
+
+    @field_validator("ice_servers")
+    @classmethod
+    def _stun(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for server in value:
+            if not re.fullmatch(r"stuns?:[A-Za-z0-9.\-\[\]:]+", server):
+                raise ValueError(f"{server!r} is not a STUN server; write one like 'stun:192.168.1.10:3478'")
+        return value
+
+
+class RtspSection(Section):
+    """`[rtsp]`: cameras served on to the site's other equipment, at `rtsp://<host>:<port>/camera/<id>`.
+
+    Cameras are recorded 24 to a process: the first 24 are served at `port`, the next at the port after it, and so
+    on. Without this section nothing is served.
+    """
+
+    host: str = Field(default="0.0.0.0", min_length=1, max_length=253)  # noqa: S104  # other equipment is what it is for
+    port: int = Field(default=8554, ge=1, le=65_000)
+    username: Name
+    password: SecretName
+
+    @field_validator("host")
+    @classmethod
+    def _listening(cls, value: str) -> str:
+        return listening_host(value)
 
 
 class Site(Section):

@@ -10,8 +10,7 @@ from drivers.osdp.section import OsdpReaderDevice
 from drivers.serial_line.card_lines import Form
 from drivers.serial_line.section import SerialReaderDevice
 from gateway.domain.credentials import Card, Credential
-from gateway.domain.printed import fields_of_bits, meanings
-from gateway.domain.reader_bits import MOST_BITS
+from gateway.domain.printed import MOST_BITS, fields_of_bits, meanings
 from gateway.domain.wiegand import FORMATS
 from gateway.site.models import Site
 

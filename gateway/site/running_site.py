@@ -16,8 +16,7 @@ import structlog
 from gateway.domain.errors import ConfigError
 from gateway.site.difference import Change, Difference, difference
 from gateway.site.faults import SiteFaults
-from gateway.site.load import doubtful
-from gateway.site.loaded import LoadedSite, load_whole
+from gateway.site.load import LoadedSite, doubtful, load_whole
 from gateway.site.models import Site
 from gateway.site.secrets import Secrets
 from gateway.site.trial_files import TrialFiles

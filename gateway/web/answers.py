@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from gateway.domain.central_status import CentralStatus
 from gateway.domain.credentials import CardStatus
 from gateway.domain.events import Category, EventKind, Severity
+from gateway.domain.server_lines import CentralStatus
 
 Status = Literal["online", "offline", "unknown"]
 

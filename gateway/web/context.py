@@ -11,8 +11,7 @@ from typing import Protocol
 from zoneinfo import ZoneInfo
 
 from gateway.domain.announcements import Places
-from gateway.domain.central_status import CentralStatus
-from gateway.domain.fleet_seen import FleetSeen
+from gateway.domain.server_lines import CentralStatus, FleetSeen
 from gateway.domain.writes import JsonObject, RecordWriter
 from gateway.lanes import Lanes
 from gateway.lanes.access_rules import places_of

@@ -11,8 +11,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import Webhook
 from gateway.store.webhooks import Webhooks
-from gateway.webhooks.client import ReceiverClient
-from gateway.webhooks.signing import headers, standard_key_fault
+from gateway.webhooks.client import ReceiverClient, headers, standard_key_fault
 
 MOST_WEBHOOKS = 32
 

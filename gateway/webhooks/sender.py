@@ -19,9 +19,8 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Supervisor
 from gateway.store import Message, Webhook
 from gateway.store.webhooks import Webhooks
-from gateway.webhooks.client import ReceiverClient
+from gateway.webhooks.client import ReceiverClient, headers
 from gateway.webhooks.retry_policy import LONGEST_WAIT, Answer, Fate, judge
-from gateway.webhooks.signing import headers
 
 log = structlog.get_logger(__name__)
 

@@ -13,7 +13,7 @@ import aiohttp
 from aiohttp import web
 from pydantic import ValidationError
 
-from gateway.app.run import run
+from gateway.app.gateway import run
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Route

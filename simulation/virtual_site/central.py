@@ -15,7 +15,7 @@ from gateway.central.push.outbox import OutboxSender, SendRound
 from gateway.central.push.upstream import upstream
 from gateway.central.site_cards import SiteCards
 from gateway.domain.credentials import CardStatus
-from gateway.domain.source_ids import site_id_in
+from gateway.domain.writes import site_id_in
 from gateway.lanes import Lanes
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import Store

@@ -25,7 +25,7 @@ from pathlib import Path
 from simulation.demo.scene import FieldReady
 
 _MAINS = {
-    "gateway": ("gateway.cli", "gateway.app.run"),
+    "gateway": ("gateway.cli", "gateway.app.gateway"),
     "simulation.demo.gateway": ("simulation.demo.gateway",),
     "simulation.demo.field": ("simulation.demo.field", "drivers.rtsp.server.testcard"),
 }

@@ -208,7 +208,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         2,
         "the date of a fleet command's nonce is believed without its proof",
-        "gateway/fleet/nonces.py",
+        "gateway/fleet/signed_commands.py",
         "if not hmac.compare_digest(seal.encode(), self._seal(said).encode()):",
         "if False:",
         tests=("tests/gateway/fleet/test_nonces.py",),
@@ -216,7 +216,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         2,
         "a fleet command's nonce counts twice",
-        "gateway/fleet/nonces.py",
+        "gateway/fleet/signed_commands.py",
         "if nonce in self._used:",
         "if False:",
         tests=("tests/gateway/fleet/test_nonces.py",),
@@ -276,7 +276,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         2,
         "a change of many sites' files goes on though a changed gateway is not well",
-        "gateway/fleet/rollout.py",
+        "gateway/fleet/operator.py",
         "if why := self._why_not_well(seen.get(name), before.get(name)):",
         'if why := "":',
         tests=("tests/gateway/fleet/test_rollout_health.py",),
@@ -284,7 +284,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         2,
         "a change of many sites' files goes on at once",
-        "gateway/fleet/rollout.py",
+        "gateway/fleet/operator.py",
         "if waited >= self.healthy_seconds:",
         "if True:",
         tests=("tests/gateway/fleet/test_rollout_health.py",),
@@ -341,7 +341,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         3,
         "collected records written outside the transaction of their place",
-        "gateway/fleet/database.py",
+        "gateway/fleet/collector.py",
         "            async with self._connection.transaction():\n                for table in SENT:\n"
         "                    await self._write(table, [row for row in rows if row.table == table])\n",
         "            for table in SENT:\n"
@@ -352,7 +352,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         3,
         "the place of collected records written after their transaction",
-        "gateway/fleet/database.py",
+        "gateway/fleet/collector.py",
         "                await self._connection.execute(_MOVE, stream",
         "            await self._connection.execute(_MOVE, stream",
         tests=("tests/gateway/fleet/test_tables.py",),

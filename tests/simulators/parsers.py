@@ -72,13 +72,12 @@ from gateway.central.client.answers import Unreadable, judge, read_object
 from gateway.central.client.values import record_id
 from gateway.central.pull.field_map import CardFieldMap, CardMapper
 from gateway.domain.errors import ConfigError, GatewayError, StoreError
-from gateway.fleet.cards_down import Notice
+from gateway.fleet.commands_down import Notice
 from gateway.fleet.signed_commands import SENDER, FleetCommand, sender_of, signed
 from gateway.fleet.signed_commands import SIGNATURE as FLEET_SIGNATURE
 from gateway.mqtt.packets import Answers, MalformedPacket
-from gateway.proof_package.links import ProofBroken
-from gateway.proof_package.manifest import MANIFEST, PUBLIC_KEY, SIGNATURE
-from gateway.proof_package.verify import verify
+from gateway.proof_package.package import MANIFEST, PUBLIC_KEY, SIGNATURE
+from gateway.proof_package.verify import ProofBroken, verify
 from gateway.site.load import load
 from gateway.site.secrets import Secrets
 from gateway.web.catalogue import OPERATIONS

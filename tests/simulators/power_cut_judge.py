@@ -20,7 +20,7 @@ from recorded_disk import Mark
 from gateway.camera_worker.segment_file import PART_SUFFIX
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.footage_chain import GENESIS, walked
+from gateway.domain.footage import GENESIS, walked
 from gateway.domain.writes import CAMERA_CREATE
 from gateway.runtime.data_folder import MediaCondition
 from gateway.runtime.trusted_time import read_trusted_time

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gateway.domain.events import EventKind
-from gateway.domain.source_ids import site_id_in
+from gateway.domain.writes import site_id_in
 from simulation.demo.scene import BAD_CARDS, GOOD_CARDS
 
 pytestmark = pytest.mark.long("a gateway and its field as processes, with a camera; ffmpeg")

@@ -13,7 +13,7 @@ from gateway.central.pull.absence_proof import ById, Found, GoneCards, Missing
 from gateway.central.pull.field_map import CardMapper
 from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND
-from gateway.domain.record_marks import is_still, lookup_of, marks_of
+from gateway.domain.record_match import is_still, lookup_of, marks_of
 from gateway.domain.writes import JsonObject
 from gateway.store import CardRecord
 from gateway.store.cards.cards import CardChanges

@@ -17,7 +17,7 @@ from gateway.central.pull.cards import CardPull, CardsPulled, OnProgress
 from gateway.central.push.upstream import Upstream
 from gateway.domain.errors import CentralRefused
 from gateway.domain.events import Event, EventKind
-from gateway.domain.record_marks import lookup_of
+from gateway.domain.record_match import lookup_of
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
 from gateway.runtime.clock import Stamp
 from gateway.store import Changes, Entry

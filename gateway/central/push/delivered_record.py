@@ -11,7 +11,7 @@ from gateway.central.client.not_found import NOT_FOUND, doubt
 from gateway.central.push.requests import answered_record
 from gateway.domain.conflicts import READS
 from gateway.domain.errors import CentralRefused
-from gateway.domain.record_marks import CREATES, is_still
+from gateway.domain.record_match import CREATES, is_still
 from gateway.domain.writes import CARD_CREATE, ENTRY_CREATE, JsonObject
 
 

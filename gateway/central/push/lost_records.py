@@ -22,7 +22,7 @@ from gateway.central.client.values import whole_of
 from gateway.central.push.delivered_record import RecordState, record_state
 from gateway.central.push.requests import answered_record
 from gateway.domain.errors import CentralRefused
-from gateway.domain.record_marks import is_still, lookup_of, marks_of, names_source
+from gateway.domain.record_match import is_still, lookup_of, marks_of, names_source
 from gateway.domain.writes import JsonObject, alike
 from gateway.runtime.clock import Clock
 from gateway.store import Store

@@ -16,7 +16,7 @@ from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.record_marks import is_still, lookup_of, marks_of, names_source
+from gateway.domain.record_match import is_still, lookup_of, marks_of, names_source
 from gateway.domain.writes import JsonObject
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry

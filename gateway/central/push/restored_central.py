@@ -18,7 +18,7 @@ from gateway.central.push.lost_records import LostRecords
 from gateway.domain.conflicts import READS
 from gateway.domain.errors import CentralUnavailable
 from gateway.domain.events import Event, EventKind
-from gateway.domain.record_marks import is_still, lookup_of, marks_of
+from gateway.domain.record_match import is_still, lookup_of, marks_of
 from gateway.domain.writes import CAMERA_EVENT_CREATE, CARD_CREATE, JsonObject
 from gateway.runtime.clock import Clock
 from gateway.store import Entry, EventFilter, OutboxRow, Store

@@ -23,8 +23,7 @@ from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import delivery_request, given_id
 from gateway.central.push.search_attempts import Found, Outcome, SearchAttempts
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.domain.record_marks import is_still, marks_of
-from gateway.domain.record_match import RecordMatch, match_record
+from gateway.domain.record_match import RecordMatch, is_still, marks_of, match_record
 from gateway.domain.writes import Effect, JsonObject, Lookup, WriteOperation
 from gateway.runtime.clock import Clock
 from gateway.store import OutboxRow, Store

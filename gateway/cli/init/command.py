@@ -16,8 +16,7 @@ import typer
 
 from drivers.system_messages import system_words
 from gateway.cli.init import questions
-from gateway.cli.init.certificate import CERTIFICATE, KEY, USUAL_SITE, put_certificate
-from gateway.cli.init.files import SiteFolder, prepare_data
+from gateway.cli.init.files import CERTIFICATE, KEY, USUAL_SITE, SiteFolder, prepare_data, put_certificate
 from gateway.cli.site_fragment import Found, FoundLine, fragment
 from gateway.cli.target import USUAL_DATA, Data
 from gateway.cli.users.accounts import checked_password, hashed, new_password

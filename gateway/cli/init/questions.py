@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
-from gateway.cli.prompts import secret_line
+from gateway.cli.printing import secret_line
 from gateway.domain.errors import ConfigError
 from gateway.site.addresses import endpoint_of
 

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.printing import print_answers
-from gateway.cli.prompts import secret_line
+from gateway.cli.printing import print_answers, secret_line
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted
 from gateway.cli.users import keys, roles, second_factor
 from gateway.cli.users.register import made
+from gateway.domain.accounts import password_fault
 from gateway.domain.errors import ConfigError
 from gateway.web.register.changes import (
     AccountShown,
@@ -23,7 +23,6 @@ from gateway.web.register.changes import (
     SetRole,
     SignOut,
 )
-from gateway.web.register.passwords import password_fault
 
 Username = Annotated[str, typer.Argument(metavar="NAME", help="The account's name.", show_default=False)]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.domain.errors import ConfigError, GatewayError
+from gateway.runtime.beneath import acting_as_owner
 from gateway.runtime.clock import SystemClock
-from gateway.runtime.owner_rights import acting_as_owner
 from gateway.web.register.changes import REGISTER_PATH, Answer, Change
 
 if TYPE_CHECKING:

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hmac import compare_digest
-from typing import Final
+from typing import Final, NamedTuple
 
-from gateway.domain.access import places
-from gateway.domain.access.case import UNASKED, Case, Verdict, or_granted
 from gateway.domain.access.reasons import Decision, Reason, RuleResult
 from gateway.domain.access.rules import AccessRules, Conditions, Shown, Stance
 from gateway.domain.credentials import Card, CardStatus, Credential
-from gateway.domain.grants import LaneGrants, listed_id
+from gateway.domain.grants import Grant, LaneGrants, listed_id
 from gateway.domain.plates import PlateMatch, nearest
-from gateway.domain.presence import AntiPassback, Presence
+from gateway.domain.presence import OUTSIDE, AntiPassback, Apart, Presence
 
 _STATUS_REASONS: Final = {
     CardStatus.SUSPENDED: Reason.SUSPENDED,
@@ -30,6 +28,175 @@ _NOBODY: Final = Presence()
 _ALL_WELL: Final = Conditions()
 _NOTHING: Final = Shown()
 _NO_GRANTS: Final = LaneGrants()
+
+_APART = "the other gateways cannot be asked"
+
+
+class Case(NamedTuple):
+    """A card, and everything that the rules need to judge it. Times are wall micros UTC.
+
+    Attributes:
+        now: the moment of the decision, never earlier than a moment that is known to be past.
+        at_least: the earliest moment that it can be while the clock is not trusted. A validity counts as over only if
+            it ended by then.
+        grants: the grants of the card's user at this lane, the longest first.
+    """
+
+    card: Card
+    credential: Credential
+    now: int
+    at_least: int
+    rules: AccessRules
+    presence: Presence
+    conditions: Conditions
+    shown: Shown
+    grants: tuple[Grant, ...] = ()
+
+    @property
+    def asks_time(self) -> bool:
+        """True if rules about time are applied: the clock is trusted, or the lane's stance does not ignore time."""
+        return self.conditions.clock_trusted or self.rules.ladder.clock is not Stance.OPEN
+
+    def moment(self, micros: int) -> str:
+        """Write an instant in the site's zone, for people."""
+        return self.rules.calendar.local(micros).strftime("%Y-%m-%d %H:%M")
+
+
+class Verdict(NamedTuple):
+    """Result of one rule: its finding, the reason if it failed, and a notice for people if it passed.
+
+    `grant`: the number of the grant without which it would have failed.
+    """
+
+    seen: str
+    reason: Reason | None = None
+    notice: Reason | None = None
+    grant: int | None = None
+
+
+UNASKED = Verdict("not asked: the time is not certain")
+
+
+def or_granted(case: Case, own: Verdict) -> Verdict:
+    """Return the card's own verdict, or if that failed, a pass by a valid grant of its user.
+
+    The finding names the grant, also one that no longer counts.
+    """
+    if own.reason is None or not case.grants:
+        return own
+    valid = next((grant for grant in case.grants if not _why_not(case, grant)), None)
+    if valid is not None:
+        return Verdict(f"{own.seen}, but {valid.shown} lets it pass", grant=valid.number)
+    longest = case.grants[0]
+    return Verdict(f"{own.seen}; {longest.shown} {_why_not(case, longest)}", own.reason)
+
+
+def _why_not(case: Case, grant: Grant) -> str:
+    """Return why a grant does not count now, "" when it does. An untrusted clock counts as for a card's dates."""
+    if grant.valid_until is None or not case.asks_time:
+        return ""
+    if not case.conditions.clock_trusted and case.rules.ladder.clock is Stance.SECURE:
+        return "cannot be judged: the time is not certain"
+    return f"ended {case.moment(grant.valid_until)}" if case.at_least >= grant.valid_until else ""
+
+
+def zone(case: Case) -> Verdict:
+    """Check that the card is for this lane, or for every lane."""
+    card, rules = case.card, case.rules
+    if not card.zones or not rules.zones:
+        return Verdict("any")
+    if rules.lane_id in card.zones or not rules.zones.isdisjoint(card.zones):
+        return Verdict("allowed")
+    return or_granted(case, Verdict(f"only {', '.join(card.zones)}", Reason.WRONG_ZONE))
+
+
+def first_person(case: Case) -> Verdict:
+    """Check that a person who may open the area has entered today, if the area requires that."""
+    area = case.rules.areas.get(case.rules.way.enters)
+    if area is None or not area.first_person:
+        return Verdict("not asked for")
+    if case.card.first_person:
+        return Verdict("may open")
+    opened, calendar = case.presence.opened_at(area.area_id), case.rules.calendar
+    if not case.asks_time:
+        return UNASKED
+    if opened is not None and calendar.local(opened).date() == calendar.local(case.now).date():
+        return Verdict("opened today")
+    return Verdict(f"{area.area_id} is not opened", Reason.FIRST_PERSON_AWAITED)
+
+
+def shared_area(case: Case) -> Verdict | None:
+    """Check the rule of a shared area while the other gateways cannot be asked; None if the way touches none.
+
+    The rule is for vehicles that enter. Whoever is inside may leave.
+    """
+    entered, left = (case.rules.areas.get(area_id) for area_id in (case.rules.way.enters, case.rules.way.leaves))
+    if entered is not None and entered.shared:
+        if not case.conditions.apart:
+            return Verdict("the other gateways can be asked")
+        match entered.apart:
+            case Apart.ALLOW:
+                return Verdict(f"{_APART}: all are let in")
+            case Apart.DENY:
+                return Verdict(f"{_APART}: nobody is let in", Reason.AREA_APART)
+            case Apart.LOCAL:
+                return Verdict(f"{_APART}: local knowledge alone")
+    if left is not None and left.shared:
+        seen = f"{_APART}: whoever is inside may leave" if case.conditions.apart else "the other gateways can be asked"
+        return Verdict(seen)
+    return None
+
+
+def anti_passback(case: Case) -> Verdict:
+    """Check anti-passback. A holder whose place is unknown may pass once: the first time, or after a reset."""
+    way, holder = case.rules.way, case.rules.holder(case.card)
+    twin = next((one for one in case.shown.coming if one.holder == holder and one.way.enters == way.enters), None)
+    if twin is not None and way.enters != OUTSIDE:
+        return _passed_back(case, way.enters, f"on its way in at {twin.lane_id}")
+    seen = case.presence.whereabouts(holder)
+    if not way or seen is None:
+        return Verdict("not known where" if way else "leads nowhere else")
+    where = f"last seen {f'entering {seen.area_id}' if seen.area_id else 'leaving'} at {case.moment(seen.since)}"
+    if way.enters != OUTSIDE and seen.area_id == way.enters:
+        return _passed_back(case, way.enters, where, since=seen.since)
+    if way.leaves not in (OUTSIDE, seen.area_id):
+        return _passed_back(case, way.leaves, where, since=seen.since)
+    return Verdict("in order")
+
+
+def _passed_back(case: Case, area_id: str, where: str, *, since: int | None = None) -> Verdict:
+    area = case.rules.areas.get(area_id)
+    since = case.now if since is None else since
+    if _is_not_asked(case, area_id):
+        return Verdict(f"not asked: {where}, as far as is known here")
+    match area.anti_passback if area is not None else AntiPassback.OFF:
+        case AntiPassback.HARD:
+            return Verdict(where, Reason.ANTI_PASSBACK)
+        case AntiPassback.SOFT:
+            return Verdict(where, notice=Reason.ANTI_PASSBACK)
+        case AntiPassback.TIMED if area is not None and case.asks_time and case.now - since < area.minutes * 60_000_000:
+            return Verdict(f"{where}, within {area.minutes:g} minutes", Reason.ANTI_PASSBACK)
+        case _:
+            return Verdict(where)
+
+
+def room(case: Case) -> Verdict:
+    """Check the area's limit. Vehicles on their way in count as inside, lest two lanes admit one too many."""
+    area = case.rules.areas.get(case.rules.way.enters)
+    if area is None or area.limit is None:
+        return Verdict("no limit")
+    if _is_not_asked(case, area.area_id):
+        return Verdict("not asked")
+    inside = case.presence.count(area.area_id)
+    coming = sum(one.way.enters == area.area_id for one in case.shown.coming)
+    seen = f"{inside} of {area.limit}" + (f", {coming} on their way in" if coming else "")
+    return Verdict(seen, Reason.AREA_FULL if inside + coming >= area.limit else None)
+
+
+def _is_not_asked(case: Case, area_id: str) -> bool:
+    """Return whether presence does not count now: only the other gateways know it, and the area's rule is not LOCAL."""
+    area = case.rules.areas.get(area_id)
+    return area is not None and area.shared and case.conditions.apart and area.apart is not Apart.LOCAL
 
 
 def _clock(case: Case) -> Verdict:
@@ -293,12 +460,12 @@ _RULES: Final[tuple[tuple[str, Callable[[Case], Verdict | None]], ...]] = (
     ("PIN", _pin),
     ("clock", _clock),
     ("validity", _validity),
-    ("zone", places.zone),
+    ("zone", zone),
     ("lane hours", _lane_hours),
     ("schedule", _schedule),
-    ("shared area", places.shared_area),
-    ("first person", places.first_person),
-    ("anti-passback", places.anti_passback),
-    ("room", places.room),
+    ("shared area", shared_area),
+    ("first person", first_person),
+    ("anti-passback", anti_passback),
+    ("room", room),
     ("second credential", _second),
 )

@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from gateway.domain.errors import StoreError
-from gateway.runtime.owner_rights import acting_as_owner
+from gateway.runtime.beneath import acting_as_owner
 from gateway.store.engine.faults import refused
 from gateway.store.engine.migrations import FAMILIES, after_salvage, migrate, migrations, refuse_newer
 from gateway.store.engine.recovery import closed_mark, ids_note, noted_ids, reached_ids, read_only

@@ -12,10 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.domain.parking import LONGEST_STAY, EntryStatus
-from gateway.domain.passages import Passage, PassageOutcome
-from gateway.domain.source_ids import source_id
-from gateway.domain.writes import JsonObject
+from gateway.domain.passages import LONGEST_STAY, EntryStatus, Passage, PassageOutcome
+from gateway.domain.writes import JsonObject, source_id
 from gateway.runtime.clock import iso_utc
 from gateway.store.outbox.rows import insert_outbox
 

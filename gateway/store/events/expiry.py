@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.domain.events import EventKind
-from gateway.domain.parking import LONGEST_STAY
+from gateway.domain.passages import LONGEST_STAY
 from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database
 from gateway.store.events.read_cursors import ListName

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivers.plate_text import plain_plate
-from gateway.domain.parking import LONGEST_STAY, EntryStatus, ParkingEntry
+from gateway.domain.passages import LONGEST_STAY, EntryStatus, ParkingEntry
 from gateway.store.engine.database import Database, is_id
 from gateway.store.engine.text_search import search_in
 

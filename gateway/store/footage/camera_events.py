@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.domain.passages import CameraEvent
-from gateway.domain.source_ids import source_id
-from gateway.domain.writes import JsonObject
+from gateway.domain.writes import JsonObject, source_id
 from gateway.runtime.clock import iso_utc
 from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database, is_id

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from gateway.domain.footage import Edge, GapReason, continues, parse_segment_path
-from gateway.domain.footage_chain import GENESIS, leaf_of, link_of
+from gateway.domain.footage import GENESIS, Edge, GapReason, continues, leaf_of, link_of, parse_segment_path
 from gateway.store.engine.database import Database
 
 

@@ -13,9 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from gateway.domain.clip_codec import left_out
 from gateway.domain.events import EventKind
-from gateway.domain.footage import GapReason, Missing, missing_between
+from gateway.domain.footage import GapReason, Missing, left_out, missing_between
 from gateway.domain.passages import CameraEvent
 from gateway.store.engine.faults import refused
 from gateway.store.footage.segment_rows import COLUMNS, Segment, segment_of

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivers.rtsp.frames import Entry
-from gateway.domain.footage import Edge, GapReason
-from gateway.domain.footage_chain import Place
+from gateway.domain.footage import Edge, GapReason, Place
 
 COLUMNS = (
     "id, camera_id, path, started_at, duration, size, clock_trusted, gap, codec, width, height, frames, sha256, number,"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pydantic import TypeAdapter
 
 from gateway.domain.conflicts import READS, Settled, laid_over
-from gateway.domain.record_marks import marks_of
+from gateway.domain.record_match import marks_of
 from gateway.domain.writes import (
     WRITES,
     Effect,

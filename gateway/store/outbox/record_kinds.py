@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 from pydantic import JsonValue, TypeAdapter
 
 from drivers.plate_text import plain_plate
-from gateway.domain.parking import EntryStatus
+from gateway.domain.passages import EntryStatus
 from gateway.domain.presence import card_holder
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
 from gateway.runtime.clock import iso_utc

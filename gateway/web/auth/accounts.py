@@ -8,8 +8,8 @@ from collections.abc import Mapping, MutableMapping
 
 import structlog
 
+from gateway.domain.accounts import is_guessable
 from gateway.domain.errors import StoreError
-from gateway.domain.guessable import is_guessable
 from gateway.store import StoredAccount
 from gateway.store.accounts.accounts import Accounts
 from gateway.web.auth.password_hashes import NOBODYS_HASH, HashNotComputed, hash_password, verify_password

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from aiohttp import web
 
-from gateway.domain.central_status import CentralStatus
+from gateway.domain.server_lines import CentralStatus
 from gateway.runtime.clock import Clock
 from gateway.web.http.errors import RequestRefused
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from aiohttp import web
 from pydantic import Field
 
+from gateway.domain.accounts import LONGEST_PASSWORD
 from gateway.web.answers import Answer, LoginAnswer
 from gateway.web.auth.callers import COOKIE, Caller, Carrier, from_foreign_page, set_session_cookie
 from gateway.web.families import Family, operation
@@ -15,7 +16,6 @@ from gateway.web.http.bodies import Body
 from gateway.web.http.envelope import success
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import HALF_SIGNED_IN, OPEN
-from gateway.web.register.passwords import LONGEST_PASSWORD
 
 
 class LoginBody(Body):

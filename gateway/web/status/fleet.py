@@ -8,7 +8,7 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import NotFoundError
-from gateway.domain.fleet_seen import GatewaySeen
+from gateway.domain.server_lines import GatewaySeen
 from gateway.web.answers import Answer
 from gateway.web.families import Family, operation
 from gateway.web.operation import OPEN, VIEW_DEVICES

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from gateway.domain.accounts import LONGEST_PASSWORD, password_fault
 from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
@@ -26,7 +27,6 @@ from gateway.web.register.changes import (
     SignOut,
 )
 from gateway.web.register.changes import Answer as RegisterAnswer
-from gateway.web.register.passwords import LONGEST_PASSWORD, password_fault
 
 
 class AccountWanted(Body):

@@ -13,12 +13,11 @@ from typing import Annotated
 from pydantic import PlainSerializer
 
 from gateway.domain.access import Decision, Reason, words_of
-from gateway.domain.central_status import CentralStatus
 from gateway.domain.events import EventKind, RecordedEvent, Severity
 from gateway.domain.footage import Extent, Missing, extent_of
 from gateway.domain.passages import CameraEvent
 from gateway.domain.printed import enrolment
-from gateway.domain.server_lines import BrokerStatus, FleetStatus
+from gateway.domain.server_lines import BrokerStatus, CentralStatus, FleetStatus
 from gateway.domain.wall_time import WallMicros
 from gateway.lanes.snapshots import AreaSnapshot, DeviceSnapshot, LaneSnapshot
 from gateway.problems.problem import Part, Problem

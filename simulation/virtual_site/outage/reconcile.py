@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from gateway.domain.source_ids import site_id_in
-from gateway.domain.writes import alike
+from gateway.domain.writes import alike, site_id_in
 from gateway.store import Books
 from simulation.far_ends.central.answers import JsonObject
 from simulation.far_ends.central.record_counts import RecordCounts

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from zoneinfo import ZoneInfo
 
 from drivers.bus.line_quality import Failure, LineAnswers
-from gateway.app.day_counting import DayCounting
+from gateway.app.services import DayCounting
 from gateway.domain.day_counts import Measure
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Stamp

@@ -12,7 +12,7 @@ from gateway.backup.faults import FolderRefuses, PlaceFailed, PlaceRefuses, Plac
 from gateway.backup.last_backup import last_backup, noted
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.domain.problems import ProblemKind as K
-from gateway.problems.backups import LastBackup
+from gateway.problems.found import LastBackup
 from gateway.store.engine.faults import DiskFull
 
 

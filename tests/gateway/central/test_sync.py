@@ -11,7 +11,7 @@ from wired import down_sync, outbox_sender, sync_loop
 from gateway.central.central_link import CentralLink
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
-from gateway.domain.source_ids import site_id_in
+from gateway.domain.writes import site_id_in
 from gateway.runtime.clock import SystemClock, WallTimes
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter

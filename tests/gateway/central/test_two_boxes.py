@@ -15,7 +15,7 @@ from wired import outbox_sender
 from gateway.central.push.outbox import OutboxSender
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment, Passage, PassageOutcome
-from gateway.domain.record_marks import is_still, marks_of
+from gateway.domain.record_match import is_still, marks_of
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, Store

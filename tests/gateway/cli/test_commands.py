@@ -84,7 +84,7 @@ def test_wrong_usage_is_status_2(tmp_path):
 def daemon(monkeypatch):
     """Sets what runs instead of the daemon, in this process."""
     monkeypatch.setattr("gateway.cli.run.do_without_rich", lambda: None)  # others of this process need it
-    return lambda instead: monkeypatch.setattr("gateway.app.run.run", instead)
+    return lambda instead: monkeypatch.setattr("gateway.app.gateway.run", instead)
 
 
 @pytest.mark.parametrize("options", [(), ("--debug",)])

@@ -2,8 +2,7 @@
 
 import pytest
 
-from gateway.domain.clip_codec import left_out, of_clip
-from gateway.domain.footage import Edge, GapReason, Missing
+from gateway.domain.footage import Edge, GapReason, Missing, left_out, of_clip
 
 S = 1_000_000
 

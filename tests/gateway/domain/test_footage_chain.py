@@ -3,7 +3,7 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.footage_chain import GENESIS, leaf_of, link_of, walked
+from gateway.domain.footage import GENESIS, leaf_of, link_of, walked
 
 hashes = st.binary(min_size=32, max_size=32).map(bytes.hex)
 

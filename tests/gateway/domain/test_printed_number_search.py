@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.credentials import uid_alias
-from gateway.domain.printed import layout_named, listed_aliases, meanings
-from gateway.domain.printed_number_search import explain
-from gateway.domain.reader_bits import ReaderBits
+from gateway.domain.printed import ReaderBits, explain, layout_named, listed_aliases, meanings
 from gateway.domain.wiegand import CORPORATE_1000, FORMATS, H10301, H10302, H10304
 
 ONE = H10301.build(1, 11572)

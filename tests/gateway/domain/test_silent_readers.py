@@ -6,8 +6,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from gateway.domain.day_counts import DayCount, Measure
-from gateway.domain.silent_readers import SilentReader, regular_readers, silent_readers
+from gateway.domain.day_counts import DayCount, Measure, SilentReader, regular_readers, silent_readers
 
 TODAY = date(2026, 11, 30)  # a Monday
 READER, OTHER = 102, 104

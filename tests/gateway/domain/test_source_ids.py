@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.domain.source_ids import site_id_in, source_id
+from gateway.domain.writes import site_id_in, source_id
 
 LAST_BOX, LAST_ID = 2**20 - 1, 2**32 - 1
 

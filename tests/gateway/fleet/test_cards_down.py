@@ -9,7 +9,7 @@ from fleet_scene import NAME, connection
 from waiting import until
 
 from gateway.domain.server_lines import ConnectionState
-from gateway.fleet.cards_down import CardsDown
+from gateway.fleet.commands_down import CardsDown
 
 
 class Central:

@@ -20,13 +20,10 @@ from postgres_server import PostgresServer, postgres_server
 from running_gateway import typed
 from waiting import until
 
-from gateway.fleet.collected import RefusedRow, row_of
-from gateway.fleet.collector import Collector
+from gateway.fleet.collector import Collector, DatabaseAway, RefusedRow, row_of
 from gateway.fleet.connection import FleetServer
-from gateway.fleet.database import DatabaseAway
 from gateway.fleet.line import FleetLine
-from gateway.fleet.messages import Kept, Outgoing
-from gateway.fleet.names import STREAM, FleetName
+from gateway.fleet.names import STREAM, FleetName, Kept, Outgoing
 from gateway.fleet.operator import prepare
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.runtime.supervision import Backoff

@@ -17,9 +17,8 @@ from gateway.domain.commands import CommandState
 from gateway.domain.errors import GatewayUnreachable
 from gateway.fleet.line import FleetLine
 from gateway.fleet.names import FleetName
-from gateway.fleet.nonces import LATE
 from gateway.fleet.operator import command
-from gateway.fleet.signed_commands import ASK_NONCE, Action, sender_of, signed
+from gateway.fleet.signed_commands import ASK_NONCE, LATE, Action, sender_of, signed
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Supervisor
 

@@ -14,10 +14,10 @@ from nats_server import nats_server
 from waiting import until
 
 from gateway.domain.server_lines import ConnectionState
-from gateway.fleet.cards_down import CardsDown
+from gateway.fleet.commands_down import CardsDown
 from gateway.fleet.connection import FleetServer, connected
 from gateway.fleet.line import FleetAway, FleetLine
-from gateway.fleet.messages import Outgoing
+from gateway.fleet.names import Outgoing
 
 
 class Idle:

@@ -17,8 +17,7 @@ from gateway.domain.passages import Moment
 from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.events_up import MOST_IN_FLIGHT
 from gateway.fleet.line import FleetLine
-from gateway.fleet.messages import Outgoing
-from gateway.fleet.names import STREAM, STREAM_SUBJECTS, FleetName
+from gateway.fleet.names import STREAM, STREAM_SUBJECTS, FleetName, Outgoing
 from gateway.runtime.clock import SystemClock
 from gateway.store import Consumer, Entry, ReadCursor
 

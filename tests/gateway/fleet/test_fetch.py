@@ -24,8 +24,8 @@ from gateway.domain.errors import GatewayError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.fleet.connection import FleetServer, connected
-from gateway.fleet.fetch import Fetch
 from gateway.fleet.offered_files import PART_BYTES
+from gateway.fleet.operator import Fetch
 from gateway.fleet.signed_commands import Action, AskPart, FileOffer, signed
 from gateway.proof_package import verify
 from gateway.runtime.clock import SystemClock

@@ -6,7 +6,7 @@ import pytest
 from set_machine import SetClock
 
 from gateway.domain.errors import CommandRefused
-from gateway.fleet.nonces import LATE, Nonces, is_seal_of, seal_of
+from gateway.fleet.signed_commands import LATE, Nonces, is_seal_of, seal_of
 
 LONGEST = 60.0
 

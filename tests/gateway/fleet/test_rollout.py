@@ -15,8 +15,7 @@ from waiting import until
 
 from gateway.domain.errors import ConfigError
 from gateway.fleet.line import FleetLine
-from gateway.fleet.operator import gateways, prepare
-from gateway.fleet.rollout import read_edits
+from gateway.fleet.operator import gateways, prepare, read_edits
 
 pytestmark = pytest.mark.long("several running gateways and a real NATS server")
 

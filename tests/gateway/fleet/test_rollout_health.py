@@ -16,7 +16,7 @@ from gateway.domain.errors import ConfigError, GatewayError
 from gateway.fleet.heartbeat import AWAY_SECONDS, Beat, ProblemTold
 from gateway.fleet.line import FleetLine
 from gateway.fleet.names import FleetName
-from gateway.fleet.rollout import Rollout, read_edits
+from gateway.fleet.operator import Rollout, read_edits
 from gateway.fleet.signed_commands import Reply
 from gateway.runtime.clock import Stamp, SystemClock
 

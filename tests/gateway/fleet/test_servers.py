@@ -24,11 +24,9 @@ from waiting import until
 from gateway.domain.errors import GatewayError, GatewayUnreachable
 from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.connection import FleetServer, connected
-from gateway.fleet.fetch import Fetch
 from gateway.fleet.line import FleetAway, FleetLine, FleetRefused
-from gateway.fleet.messages import Outgoing
-from gateway.fleet.names import BUCKET, STREAM, STREAM_SUBJECTS
-from gateway.fleet.operator import command, gateways, prepare
+from gateway.fleet.names import BUCKET, STREAM, STREAM_SUBJECTS, Outgoing
+from gateway.fleet.operator import Fetch, command, gateways, prepare
 from gateway.fleet.signed_commands import Action
 from gateway.lanes.claims import Outcome
 from gateway.runtime.clock import SystemClock

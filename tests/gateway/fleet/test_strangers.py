@@ -16,9 +16,8 @@ from shared_area_scene import Member
 from waiting import until
 
 from gateway.domain.server_lines import ConnectionState
-from gateway.fleet.cards_down import CardsDown
-from gateway.fleet.gateways_seen import GatewaysSeen
-from gateway.fleet.heartbeat import Heartbeat
+from gateway.fleet.commands_down import CardsDown
+from gateway.fleet.heartbeat import GatewaysSeen, Heartbeat
 from gateway.fleet.names import AREAS_BUCKET, BUCKET, STREAM
 from gateway.lanes.claims import Outcome
 from gateway.problems.problem import Verdict

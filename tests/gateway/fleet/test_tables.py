@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 import pytest
 from fleet_scene import NAME
 
-from gateway.fleet.collected import RefusedRow, Row, row_of
-from gateway.fleet.database import DatabaseAway, Tables
-from gateway.fleet.messages import Extent, Kept
-from gateway.fleet.names import STREAM
+from gateway.fleet.collector import DatabaseAway, RefusedRow, Row, Tables, row_of
+from gateway.fleet.names import STREAM, Extent, Kept
 
 asyncpg = pytest.importorskip("asyncpg", reason="asyncpg is missing: `make check` installs what tests need")
 

@@ -16,8 +16,7 @@ from drivers.link import LinkSpec
 from drivers.modbus.frames import Read, Table
 from drivers.modbus.unit_requests import ModbusRequests
 from gateway.domain.errors import NotFoundError
-from gateway.lines.frames import LineFrames
-from gateway.lines.line import PolledLine
+from gateway.lines.frames import LineFrames, PolledLine
 from gateway.runtime.clock import SystemClock
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.line_devices import Misbehaviour

@@ -16,7 +16,7 @@ from drivers.link import LinkSpec
 from drivers.modbus.frames import Read, Table
 from drivers.modbus.unit_requests import ModbusRequests
 from gateway.domain.errors import CommandRefused, NotFoundError
-from gateway.lines.line import PolledLine
+from gateway.lines.frames import PolledLine
 from gateway.lines.scans import DONE, LineScans
 from gateway.runtime.clock import SystemClock
 from simulation.far_ends.barrier import Barrier

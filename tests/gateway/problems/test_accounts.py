@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.domain.guessable import is_guessable
+from gateway.domain.accounts import is_guessable
 from gateway.domain.problems import ProblemKind as K
-from gateway.problems.accounts import WeakAccounts, problems_of_accounts, weak_accounts
+from gateway.problems.found import WeakAccounts, problems_of_accounts, weak_accounts
 from gateway.store.accounts.accounts import StoredAccount
 
 ADA = StoredAccount(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.domain.problems import ProblemKind as K
-from gateway.problems.backups import LastBackup, problems_of_backups
+from gateway.problems.found import LastBackup, problems_of_backups
 
 NOW = 1_772_323_200_000_000
 HOUR = 3_600_000_000

@@ -8,10 +8,10 @@ import pytest
 from idle_lane import GATE, IDLE
 
 from drivers.listening.places import Crowd
-from gateway.domain.central_status import CentralNotice, CentralStatus
 from gateway.domain.events import Severity
 from gateway.domain.footage import CameraCondition, StreamFault
 from gateway.domain.problems import ProblemKind as K
+from gateway.domain.server_lines import CentralNotice, CentralStatus
 from gateway.lanes.snapshots import NO_REFUSALS, DeviceSnapshot, LaneTrouble
 from gateway.problems.advice import meaning_of, steps_of, title_of
 from gateway.problems.found import CrowdedListener, SiteState, verdict

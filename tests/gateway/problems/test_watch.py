@@ -9,9 +9,9 @@ import pytest
 from set_machine import NOON, SetClock
 from waiting import until
 
-from gateway.domain.central_status import CentralStatus
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import EventKind, RecordedEvent
+from gateway.domain.server_lines import CentralStatus
 from gateway.problems.found import SiteState
 from gateway.problems.problem import Acknowledgement
 from gateway.problems.watch import BeginsFile, ProblemWatch

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.errors import StoreError
-from gateway.domain.footage_chain import leaf_of, link_of
+from gateway.domain.footage import leaf_of, link_of
 from gateway.proof_package import (
     Clip,
     EventEntry,

@@ -22,7 +22,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition, GapReason
 from gateway.recording.camera_workers import regrouped
-from gateway.site.footage_sections import RtspSection
+from gateway.site.models import RtspSection
 
 
 def test_no_camera_changes_its_group():

@@ -7,8 +7,7 @@ import random
 
 import pytest
 
-from gateway.domain.footage import SegmentFinished, segment_path
-from gateway.domain.footage_chain import GENESIS, leaf_of, link_of, walked
+from gateway.domain.footage import GENESIS, SegmentFinished, leaf_of, link_of, segment_path, walked
 from gateway.recording import chain as chains
 from gateway.recording.chain import FootageChain
 from gateway.recording.index import FootageIndex, utc_hour
@@ -127,8 +126,7 @@ async def test_a_deletion_done_twice_changes_nothing(store, index, media, put):
 def test_leaves_lie_in_files_of_bounded_number(tmp_path, put, monkeypatch):
     monkeypatch.setattr(chains, "LEAVES_PER_FILE", 10)
     monkeypatch.setattr(chains, "MOST_FILES", 3)
-    from gateway.domain.footage import GapReason
-    from gateway.domain.footage_chain import Place
+    from gateway.domain.footage import GapReason, Place
 
     numbers = list(range(1, 60))
     random.Random(1).shuffle(numbers)

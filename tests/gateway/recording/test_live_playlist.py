@@ -7,8 +7,7 @@ from hls_linter import lint_media, lint_update, parse_media
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.footage import GapReason
-from gateway.domain.footage_chain import GENESIS, Place
+from gateway.domain.footage import GENESIS, GapReason, Place
 from gateway.recording.playlists import FEWEST_SEGMENTS, fitting, listed, live_media, live_target
 from gateway.store import Segment
 

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from gateway.runtime.journal import Journal, datagram, is_journal
+from gateway.runtime.logs import Journal, datagram, is_journal
 
 
 def fields(data: bytes) -> dict[str, str]:
@@ -78,7 +78,7 @@ def test_the_program_writes_to_the_journal_and_to_its_stream_when_there_is_none(
         "import os, sys, structlog\n"
         "from pathlib import Path\n"
         "import gateway.runtime.logs as logs\n"
-        "from gateway.runtime.journal import Journal\n"
+        "from gateway.runtime.logs import Journal\n"
         "from gateway.runtime.redaction import Redaction\n"
         f"logs.Journal = lambda: Journal(Path({str(tmp_path / 'journal')!r}))\n"
         "told = os.fstat(2)\n"

@@ -21,7 +21,7 @@ from gateway.runtime.process_settings import collect_regularly
 RUNNING = """
 import gc, signal, sys
 from pathlib import Path
-from gateway.app.run import run
+from gateway.app.gateway import run
 
 def tell(*_):
     print(gc.get_freeze_count(), len(gc.get_objects()), flush=True)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from gateway.runtime.process_tree import processes
+from gateway.runtime.machine_state import processes
 
 
 def test_a_child_is_counted_while_it_runs_and_what_it_wrote_for_ever(tmp_path):

@@ -7,7 +7,7 @@ from datetime import time
 import pytest
 from pydantic import ValidationError
 
-from gateway.domain.reader_bits import ReaderBits
+from gateway.domain.printed import ReaderBits
 from gateway.site import Site, check
 from gateway.site.faults import faults_of
 

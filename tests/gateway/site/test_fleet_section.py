@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from gateway.site import FleetSection, Secrets, Site, SiteFaults, check, difference, load
-from gateway.site.loaded import LoadedSite
+from gateway.site.load import LoadedSite
 
 KEY = "UCBAYD5ZQ2ZED3Z7GYBXSRESAVAGGUNFRUKYFHV4YLTI3CJB5L3NIX3D"
 FLEET = {"urls": ["tls://fleet.example.com"], "site": "north", "gateway": "gate-1", "credentials": "fleet"}

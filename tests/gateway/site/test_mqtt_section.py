@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from gateway.site import MqttSection, Site, check, difference, doubtful
-from gateway.site.loaded import LoadedSite
+from gateway.site.load import LoadedSite
 
 MQTT = {"url": "mqtts://broker.example.com", "site": "north", "gateway": "gate-1", "username": "gate", "password": "p"}
 

@@ -9,7 +9,7 @@ from contextlib import closing
 
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Passage, PassageOutcome
-from gateway.domain.source_ids import site_id_in
+from gateway.domain.writes import site_id_in
 from gateway.store import Entry
 
 NOON = 1_767_268_800_000_000

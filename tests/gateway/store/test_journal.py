@@ -9,7 +9,7 @@ import pytest
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.events import EventKind
 from gateway.domain.passages import Passage, PassageOutcome
-from gateway.domain.source_ids import site_id_in
+from gateway.domain.writes import site_id_in
 from gateway.store import Entry, EventFilter, Recorded
 
 

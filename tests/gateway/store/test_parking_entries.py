@@ -6,11 +6,9 @@ import json
 
 import pytest
 
-from gateway.domain.parking import LONGEST_STAY, EntryStatus
-from gateway.domain.passages import Passage, PassageOutcome
+from gateway.domain.passages import LONGEST_STAY, EntryStatus, Passage, PassageOutcome
 from gateway.domain.presence import Movement, Way
-from gateway.domain.source_ids import site_id_in
-from gateway.domain.writes import ENTRY_CREATE, ENTRY_UPDATE
+from gateway.domain.writes import ENTRY_CREATE, ENTRY_UPDATE, site_id_in
 from gateway.store import Entry, EntryFilter
 
 HOUR = 3_600_000_000

@@ -9,8 +9,8 @@ import pytest_asyncio
 from page_visitor import sign_in
 from playwright.async_api import expect
 
-from gateway.domain.central_status import CentralNotice
 from gateway.domain.problems import ProblemKind
+from gateway.domain.server_lines import CentralNotice
 from gateway.domain.writes import CARD_CREATE, CARD_UPDATE
 
 SINCE = 1_767_225_600_000_000

@@ -13,8 +13,7 @@ from wired import outbox_sender
 from gateway.central.client.client import CentralClient
 from gateway.central.client.session import GatewayAccount
 from gateway.domain.events import Event, EventKind
-from gateway.domain.parking import LONGEST_STAY
-from gateway.domain.passages import Passage, PassageOutcome
+from gateway.domain.passages import LONGEST_STAY, Passage, PassageOutcome
 from gateway.domain.presence import Movement, Way
 from gateway.runtime.clock import SystemClock
 from gateway.store import Entry

@@ -12,14 +12,11 @@ from nats_server import nats_server
 from playwright.async_api import expect
 from waiting import until
 
-from gateway.domain.fleet_seen import FleetSeen
-from gateway.domain.server_lines import ConnectionState
+from gateway.domain.server_lines import ConnectionState, FleetSeen
 from gateway.fleet.connection import FleetServer, connected
-from gateway.fleet.gateways_seen import GatewaysSeen
-from gateway.fleet.heartbeat import Beat, ProblemTold
+from gateway.fleet.heartbeat import Beat, GatewaysSeen, ProblemTold
 from gateway.fleet.line import FleetLine
-from gateway.fleet.messages import Outgoing
-from gateway.fleet.names import FleetName
+from gateway.fleet.names import FleetName, Outgoing
 from gateway.fleet.operator import prepare
 from gateway.runtime.clock import SystemClock
 from tests.gateway.web.setups.site import fleet_seen

@@ -16,7 +16,7 @@ from drivers.link import LinkSpec
 from drivers.modbus.frames import Read, Table
 from drivers.modbus.unit_requests import ModbusRequests
 from gateway.domain.problems import ProblemKind
-from gateway.lines.line import PolledLine
+from gateway.lines.frames import PolledLine
 from gateway.problems.lines import SiteLine
 from gateway.problems.problem import Part, Problem
 from simulation.far_ends.barrier import Barrier

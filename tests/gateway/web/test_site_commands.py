@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 from drivers.contract import GatePosition
 from gateway.cli import lanes
 from gateway.cli.app import Invocation, app
-from gateway.domain.central_status import CentralNotice
 from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
+from gateway.domain.server_lines import CentralNotice
 from gateway.lanes.snapshots import CommandSnapshot, LaneTrouble
 from gateway.problems.problem import Part, Problem
 

@@ -9,8 +9,7 @@ import pytest
 
 from gateway.domain.errors import ReceiverRefused
 from gateway.webhooks import client as client_module
-from gateway.webhooks.client import ReceiverClient
-from gateway.webhooks.receivers import check_address, check_url
+from gateway.webhooks.client import ReceiverClient, check_address, check_url
 
 BODY = b'{"id": "msg_1"}'
 LAN = (ip_network("192.168.1.0/24"),)

@@ -10,7 +10,7 @@ from typing import Final
 from aiohttp import web
 
 from gateway.domain.errors import NotFoundError
-from gateway.domain.parking import ParkingEntry
+from gateway.domain.passages import ParkingEntry
 from gateway.domain.writes import (
     ENTRY_CREATE,
     ENTRY_UPDATE,

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from gateway.domain.parking import EntryStatus
+from gateway.domain.passages import EntryStatus
 from gateway.web.answers import Answer, CursorListed
 from gateway.web.http.bodies import Body, Cursored, Id, Plain, Text, WriteBody
 

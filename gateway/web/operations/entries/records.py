@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from gateway.domain.parking import ParkingEntry
+from gateway.domain.passages import ParkingEntry
 from gateway.runtime.clock import iso_utc
 from gateway.store import EntryTotals
 from gateway.web.operations.entries.models import EntryTotalsRecord

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, Metric, ProcessCollector, gener
 from prometheus_client.registry import Collector
 
 from gateway.domain.errors import StoreError
-from gateway.runtime.process_tree import processes
+from gateway.runtime.machine_state import processes
 from gateway.store import Books, Webhook
 from gateway.web.families import Family, operation
 from gateway.web.operation import VIEW_DEVICES

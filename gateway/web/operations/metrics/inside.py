@@ -11,7 +11,7 @@ from gateway.domain.commands import FINAL_STATES, GateAction
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes.figures import LaneFigures
 from gateway.runtime.loop_watch import LoopWatch
-from gateway.runtime.process_tree import ProcessFigures
+from gateway.runtime.machine_state import ProcessFigures
 from gateway.store import Store
 from gateway.web.operations.metrics.samples import counter, gauge, histogram
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from gateway.domain.central_status import CentralStatus
+from gateway.domain.server_lines import CentralStatus
 from tests.gateway.web.setups.site import START
 
 CENTRAL_STATUS = CentralStatus(

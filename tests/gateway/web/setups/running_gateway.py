@@ -22,14 +22,13 @@ from gateway.central.client.client import CentralClient
 from gateway.central.pull.field_map import CardFieldMap, map_card
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.fleet_seen import FleetSeen
 from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import Moment
-from gateway.domain.server_lines import BrokerStatus, ConnectionState, FleetStatus
+from gateway.domain.server_lines import BrokerStatus, ConnectionState, FleetSeen, FleetStatus
 from gateway.lanes.incidents import Incidents
 from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
-from gateway.lines.line import PolledLine
+from gateway.lines.frames import PolledLine
 from gateway.lines.site_lines import SiteLines
 from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.domain.fleet_seen import FleetSeen, GatewaySeen, ProblemSeen
-from gateway.domain.server_lines import BrokerStatus, ConnectionState
+from gateway.domain.server_lines import BrokerStatus, ConnectionState, FleetSeen, GatewaySeen, ProblemSeen
 from gateway.runtime.clock import SystemClock
 from gateway.site.central_sections import CentralSection
 from gateway.site.models import Site
