@@ -84,7 +84,7 @@ class FileAccounts:
 
     async def _hashed(self, account: FileAccount, known: str | None) -> FoundAccount | None:
         """Return the account with its known hash if the password is the same; None if there is no password."""
-        from gateway.web.auth.password_hashes import hash_password, verify_password  # noqa: PLC0415  # seldom needed
+        from gateway.web.auth.accounts import hash_password, verify_password  # noqa: PLC0415  # seldom needed
 
         name = account.username
         try:

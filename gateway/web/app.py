@@ -20,7 +20,7 @@ from gateway.web.families import Route
 from gateway.web.http.addresses import HOST_NAMES, PUBLIC_URL, TRUSTED_PROXIES, is_trusted, served_names
 from gateway.web.http.server import BOUNDS, assembled
 from gateway.web.local_commands import LocalCommands
-from gateway.web.operations.description import Description
+from gateway.web.openapi import Description
 from gateway.web.relayed.ids import RelayedIds
 from gateway.web.relayed.relay import Relay, Relayed
 from gateway.web.status.live import Live

@@ -11,38 +11,31 @@ from gateway.web.legacy.access import LegacyAccess
 from gateway.web.legacy.devices import LegacyDevices
 from gateway.web.legacy.video import LegacyVideo
 from gateway.web.legacy.webhooks import LegacyWebhooks
-from gateway.web.operations.camera_events.handlers import CameraEventsFamily
-from gateway.web.operations.cameras.handlers import Cameras
-from gateway.web.operations.cameras.whep import Whep
-from gateway.web.operations.cards.handlers import CardsFamily
-from gateway.web.operations.description import Description
+from gateway.web.openapi import Description
+from gateway.web.operations.camera_events import CameraEventsFamily
+from gateway.web.operations.cameras import Cameras
+from gateway.web.operations.cards import CardsFamily
 from gateway.web.operations.devices import Devices
-from gateway.web.operations.entries.handlers import EntriesFamily
+from gateway.web.operations.entries import EntriesFamily
 from gateway.web.operations.events import EventsFamily
 from gateway.web.operations.evidence import EvidenceFamily
 from gateway.web.operations.health import Health
-from gateway.web.operations.metrics.handler import Metrics
+from gateway.web.operations.metrics import Metrics
 from gateway.web.operations.session import Auth
+from gateway.web.operations.whep import Whep
 from gateway.web.status.card_desk import StatusCards
 from gateway.web.status.commissioning import StatusCommissioning
+from gateway.web.status.downloads import StatusIncidents, StatusProofs, StatusSupport
 from gateway.web.status.event_history import EventHistory
-from gateway.web.status.fleet import StatusFleet
-from gateway.web.status.gate_travels import StatusTravels
-from gateway.web.status.incidents import StatusIncidents
 from gateway.web.status.lane_view import StatusLane
 from gateway.web.status.lines import StatusLines
+from gateway.web.status.lines_up import StatusFleet, StatusWebhooks
 from gateway.web.status.live import Live
-from gateway.web.status.orders import StatusOrders
-from gateway.web.status.outbox import StatusOutbox
-from gateway.web.status.page import StatusPage
-from gateway.web.status.problems import StatusProblems
-from gateway.web.status.proof_packages import StatusProofs
-from gateway.web.status.settings import StatusSettings
-from gateway.web.status.settings_accounts import StatusAccounts
-from gateway.web.status.support import StatusSupport
-from gateway.web.status.sync import StatusSync
-from gateway.web.status.trends import StatusTrends
-from gateway.web.status.webhooks import StatusWebhooks
+from gateway.web.status.orders import StatusOrders, StatusProblems
+from gateway.web.status.outbox import StatusOutbox, StatusSync
+from gateway.web.status.page_files import StatusPage
+from gateway.web.status.settings import StatusAccounts, StatusSettings
+from gateway.web.status.trends import StatusTravels, StatusTrends
 
 _LEGACY: tuple[type[Family], ...] = (LegacyAccess, LegacyDevices, LegacyVideo, LegacyWebhooks)
 _PAGE: tuple[type[Family], ...] = (

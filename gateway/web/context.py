@@ -31,11 +31,10 @@ from gateway.store import OutboxRow, Store, Webhook
 from gateway.support.bundle import SupportBundle
 from gateway.web.auth.authentication import Authentication
 from gateway.web.auth.central_sign_in import CentralAccounts
+from gateway.web.auth.viewers import OpenViews
 from gateway.web.http.dates import Moments
-from gateway.web.operations.cameras.open_views import OpenViews
 from gateway.web.spreadsheets import Spreadsheets
-from gateway.web.status.event_states import EventStates
-from gateway.web.status.snapshot import DemoCard
+from gateway.web.status.snapshot import DemoCard, EventStates
 
 
 class Acknowledge(Protocol):

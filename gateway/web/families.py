@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from gateway.web.auth.callers import Caller
 from gateway.web.http.bodies import SentChange, path_id, read_body, read_change, read_query
-from gateway.web.http.envelope import from_json_text
+from gateway.web.http.errors import from_json_text
 from gateway.web.operation import Operation
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from gateway.runtime.unix_sockets import peer_user
 from gateway.site.running_site import Outcome, Reloaded, RunningSite
 from gateway.web.auth.admission import local_caller
 from gateway.web.http.bodies import read_body, read_bytes
-from gateway.web.http.envelope import from_json_text
-from gateway.web.http.errors import RequestRefused
+from gateway.web.http.errors import RequestRefused, from_json_text
 from gateway.web.register.changes import (
     CHANGE,
     REGISTER_PATH,

@@ -1,17 +1,24 @@
-"""The interface as OpenAPI 3.1, made from the catalogue and from the models that validate requests."""
+"""The interface as OpenAPI 3.1, made from the catalogue and the models that validate requests; and its operation."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
+from functools import cache
 
+from aiohttp import web
 from pydantic import BaseModel, JsonValue
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, models_json_schema
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, core_schema, to_json
 
 from gateway.domain.events import EventKind
-from gateway.web.operation import FORM, JSON, MULTIPART, Operation
+from gateway.web.context import InterfaceContext
+from gateway.web.families import Family, operation
+from gateway.web.http.files import unless_known
+from gateway.web.operation import FORM, JSON, MULTIPART, OPEN, Operation
 from gateway.web.relayed.rows import RelayedFields, RelayedRefusal, RelayedUpload, SamlResponseForm
 
 
@@ -293,3 +300,27 @@ def _ref(name: str) -> JsonValue:
 def _identity(item: Operation) -> str:
     words = re.findall(r"[A-Za-z0-9]+", item.path)
     return "_".join((item.method.lower(), *words))
+
+
+@cache
+def _description(operations: tuple[Operation, ...], release: str) -> tuple[bytes, str]:
+    """Return the JSON text and its ETag. Blocks for about 0.3 s the first time, then answers from the cache."""
+    text = to_json(described(operations, release=release))
+    return text, hashlib.sha256(text).hexdigest()[:32]
+
+
+class Description(Family):
+    """The handler of `GET /openapi.json`. The text is made at the first request, and holds nothing about the site."""
+
+    def __init__(self, context: InterfaceContext, operations: tuple[Operation, ...]) -> None:
+        super().__init__(context)
+        self._operations = operations
+        self._one = asyncio.Lock()
+
+    @operation("GET", "/openapi.json", OPEN, head=True, purpose="This interface as OpenAPI 3.1")
+    async def _get(self, request: web.Request) -> web.StreamResponse:
+        async with self._one:
+            text, tag = await asyncio.to_thread(_description, self._operations, self.context.release)
+        answer = web.Response(body=text, content_type="application/json", charset="utf-8")
+        answer.headers["Cache-Control"] = "no-cache"
+        return unless_known(request, answer, tag=tag)

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from pydantic import BaseModel, ConfigDict
 
 from gateway.cli.users.register import made
-from gateway.web.auth.password_hashes import hash_password
+from gateway.web.auth.accounts import hash_password
 from gateway.web.register.changes import AddAccount, Look
 from simulation.far_ends.central.accounts import CentralAccount, RoleForm
 from simulation.far_ends.central.seed import card_number

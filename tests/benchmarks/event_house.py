@@ -24,7 +24,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.site.models import Site
 from gateway.store import Session, Store
 from gateway.web.app import Interface
-from gateway.web.auth.password_hashes import hash_password
+from gateway.web.auth.accounts import hash_password
 from gateway.web.context import InterfaceContext
 from gateway.web.http.server import serve
 

@@ -16,7 +16,7 @@ from processes import children_of
 
 from gateway.domain.credentials import Card
 from gateway.store import CardRecord, Store
-from gateway.web.operations.cards.handlers import COLUMNS, card_rows
+from gateway.web.operations.cards import COLUMNS, card_rows
 from gateway.web.spreadsheets import Spreadsheets
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(600)]

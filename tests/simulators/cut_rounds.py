@@ -27,8 +27,7 @@ from cut_lines import HoldingConverter, HoldingPort, NoNamespacesError, cut_netw
 from lanes_at_work import lanes_at_work
 
 from drivers.bus.wire import Direction
-from drivers.modbus.frames import decode_request
-from drivers.modbus.messages import Write
+from drivers.modbus.frames import Write, decode_request
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused
 from gateway.domain.events import EventKind

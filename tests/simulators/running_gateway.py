@@ -23,7 +23,7 @@ from forked import Forked, done
 
 from gateway.cli import main
 from gateway.cli.users.register import made
-from gateway.web.auth.password_hashes import hash_password
+from gateway.web.auth.accounts import hash_password
 from gateway.web.register.changes import AddAccount
 
 PROGRAM = Path(sys.executable).with_name("edge-gateway")

@@ -141,7 +141,7 @@ def sign_out(username: Username, data: Data = USUAL_DATA) -> None:
 
 def hashed(password: str) -> str:
     """Return the argon2id hash of a password, which is stored in its place."""
-    from gateway.web.auth.password_hashes import hash_password  # noqa: PLC0415  # other commands start faster without it
+    from gateway.web.auth.accounts import hash_password  # noqa: PLC0415  # other commands start faster without it
 
     return hash_password(password)
 

@@ -20,11 +20,12 @@ from gateway.web.auth.viewers import Viewers
 from gateway.web.families import Route
 from gateway.web.http.addresses import refuse_foreign_host
 from gateway.web.http.bodies import path_id
-from gateway.web.http.envelope import as_json, failure
 from gateway.web.http.errors import (
     Refusal,
     RequestRefused,
+    as_json,
     authentication_required,
+    failure,
     permission_missing,
     refusal_of,
     second_factor_missing,

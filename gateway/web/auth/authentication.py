@@ -15,14 +15,12 @@ from gateway.site.models import Site
 from gateway.store import Store
 from gateway.web.auth.accounts import Roster
 from gateway.web.auth.api_keys import ApiKeys
-from gateway.web.auth.central_sessions import CentralSessions
 from gateway.web.auth.central_sign_in import CentralAccounts, CentralSignIn
-from gateway.web.auth.link_makers import LinkMakers
 from gateway.web.auth.second_factor import SecondFactor
-from gateway.web.auth.sessions import MemorySessions, Sessions
+from gateway.web.auth.sessions import CentralSessions, MemorySessions, Sessions
 from gateway.web.auth.sign_in import SignIn
 from gateway.web.auth.view_tokens import ViewTokens
-from gateway.web.auth.viewers import Viewers
+from gateway.web.auth.viewers import LinkMakers, Viewers
 from gateway.web.register.register import Register
 
 log = structlog.get_logger(__name__)

@@ -5,6 +5,7 @@ While the disk takes no writes, some are kept in memory, so that a technician ca
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections import OrderedDict
 from dataclasses import replace
@@ -18,7 +19,7 @@ from gateway.store import Session
 from gateway.store.accounts.sessions import Sessions as StoredSessions
 from gateway.web.auth.accounts import Roster
 from gateway.web.auth.callers import NOBODY, Caller, Carrier, carried
-from gateway.web.auth.central_sessions import CentralSessions
+from gateway.web.auth.central_sign_in import CentralAccounts
 
 log = structlog.get_logger(__name__)
 
@@ -28,6 +29,9 @@ _PENDING_MINUTES = 10
 _MOST_USED = 4096
 _LONGEST_TOKEN = 256
 MOST_IN_MEMORY = 64
+
+MOST_KEPT = 1024
+_LAST_SECONDS = 2.0
 
 
 class MemorySessions:
@@ -99,6 +103,59 @@ class MemorySessions:
         except StoreError:
             return  # it stays here, and is tried again at its next use
         self._in_memory.pop(token, None)
+
+
+class CentralSessions:
+    """Central's token for each session whose account signed in at central.
+
+    No token outlives the process: after a restart, a session is good only for what the gateway itself answers.
+    """
+
+    def __init__(self, *, central: CentralAccounts | None) -> None:
+        """`central`: None where accounts of central may not sign in."""
+        self._central = central
+        self._tokens: OrderedDict[str, str] = OrderedDict()
+
+    def token_of(self, caller: Caller) -> str | None:
+        """Return the token of the caller's own session at central.
+
+        None for an account of the site, and for an account of central (`caller.central`) that has to sign in again: it
+        signed in while central was offline, the gateway was restarted since, or central ended that session.
+        """
+        return self._tokens.get(caller.token) if caller.central and not caller.mfa_pending else None
+
+    def pending(self, caller: Caller) -> str | None:
+        """Return central's token of a session whose second factor is still to be proven there."""
+        return self._tokens.get(caller.token) if caller.central and caller.mfa_pending else None
+
+    def sessions(self) -> tuple[str, ...]:
+        """Return the tokens of the gateway's sessions that have a session at central."""
+        return tuple(self._tokens)
+
+    def lost(self, caller: Caller) -> None:
+        """Forget a session that central has ended. Its caller has to sign in again."""
+        self._tokens.pop(caller.token, None)
+
+    async def keep(self, session: str, token: str) -> None:
+        """Remember central's token for a session of the gateway; end the oldest when there are too many."""
+        self._tokens[session] = token
+        if len(self._tokens) > MOST_KEPT:
+            await self.end(next(iter(self._tokens)))
+
+    async def end(self, session: str) -> None:
+        """End the session at central that belongs to this session of the gateway, if any. Takes at most 2 s."""
+        token = self._tokens.pop(session, None)
+        if token is not None and self._central is not None:
+            await self._central.sign_out(token)
+
+    async def end_all(self) -> None:
+        """End every session at central and forget their tokens, as the gateway stops. Takes at most 2 s."""
+        try:
+            async with asyncio.timeout(_LAST_SECONDS), asyncio.TaskGroup() as group:
+                for session in self.sessions():
+                    group.create_task(self.end(session))
+        except TimeoutError:
+            log.info("sessions_left_at_central")  # they end by central's own time
 
 
 class Sessions:

@@ -33,10 +33,9 @@ from gateway.store import Entry, Session, StoredAccount
 from gateway.store.events.journal import Journal
 from gateway.web.auth.accounts import Roster
 from gateway.web.auth.callers import Caller
-from gateway.web.auth.central_sessions import CentralSessions
 from gateway.web.auth.central_sign_in import CentralSignIn
 from gateway.web.auth.second_factor import Proof, SecondFactor, recovery_hash
-from gateway.web.auth.sessions import Sessions
+from gateway.web.auth.sessions import CentralSessions, Sessions
 from gateway.web.http.errors import RequestRefused
 
 log = structlog.get_logger(__name__)

@@ -26,12 +26,11 @@ from gateway.web.auth.view_tokens import TOKEN
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.families import Route
 from gateway.web.http.bodies import LARGEST_BODY
-from gateway.web.http.envelope import failure
+from gateway.web.http.errors import failure
 from gateway.web.operation import Operation
-from gateway.web.operations.cameras.whep import CORS, PREFIX
+from gateway.web.operations.whep import CORS, PREFIX
 from gateway.web.status.live import Live
-from gateway.web.status.page import VIEW_ADDRESSES, page
-from gateway.web.status.page_files import page_files
+from gateway.web.status.page_files import VIEW_ADDRESSES, page, page_files
 
 LOOK_SECONDS = 5.0
 """The period of looks for a replaced certificate."""

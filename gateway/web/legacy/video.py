@@ -25,8 +25,8 @@ from gateway.web.legacy.answers import (
     number_of,
 )
 from gateway.web.operation import VIEW_CAMERAS, VIEW_FOOTAGE, ViewKind
-from gateway.web.operations.cameras.handlers import LIVE_PREFIX, camera_status_word
-from gateway.web.operations.cameras.whep import PREFIX
+from gateway.web.operations.cameras import LIVE_PREFIX, camera_status_word
+from gateway.web.operations.whep import PREFIX
 
 
 class StreamQuery(BaseModel):

@@ -39,8 +39,7 @@ from gateway.web.http.bodies import (
     Yes,
 )
 from gateway.web.http.dates import refuse_late
-from gateway.web.http.envelope import success, success_listed
-from gateway.web.http.errors import RequestRefused
+from gateway.web.http.errors import RequestRefused, success, success_listed
 from gateway.web.operation import CONTROL_DEVICES, VIEW_DEVICES, needs
 from gateway.web.operations.records import Record, central_record, sync_state, text_of
 

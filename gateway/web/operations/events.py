@@ -15,7 +15,7 @@ from gateway.web.answers import EventAnswer, EventsAnswer
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import ById, Cursored, Id, Text
 from gateway.web.http.dates import asked_period
-from gateway.web.http.envelope import in_parts, joined_parts, success
+from gateway.web.http.errors import in_parts, joined_parts, success
 from gateway.web.operation import VIEW_EVENTS
 from gateway.web.operations.records import Record
 

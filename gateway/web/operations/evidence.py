@@ -21,7 +21,7 @@ from gateway.runtime.clock import Stamp, iso_utc
 from gateway.store import Entry, TooMany
 from gateway.web.answers import Answer
 from gateway.web.auth.callers import Caller
-from gateway.web.auth.link_makers import maker_of
+from gateway.web.auth.viewers import maker_of
 from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
 from gateway.web.http.addresses import address_of, public_origin

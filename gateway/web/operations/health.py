@@ -8,10 +8,10 @@ from gateway.domain.writes import JsonObject
 from gateway.web.answers import Answer, ProblemAnswer
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
-from gateway.web.http.envelope import as_json, success
+from gateway.web.http.errors import as_json, success
 from gateway.web.operation import OPEN, SIGNED_IN, Rule
 from gateway.web.problems import verdict_fields
-from gateway.web.status.page import PAGE_PATH
+from gateway.web.status.page_files import PAGE_PATH
 
 
 class RootAnswer(Answer):

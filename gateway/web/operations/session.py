@@ -13,8 +13,7 @@ from gateway.web.auth.callers import COOKIE, Caller, Carrier, from_foreign_page,
 from gateway.web.families import Family, operation
 from gateway.web.http.addresses import address_of
 from gateway.web.http.bodies import Body
-from gateway.web.http.envelope import success
-from gateway.web.http.errors import RequestRefused
+from gateway.web.http.errors import RequestRefused, success
 from gateway.web.operation import HALF_SIGNED_IN, OPEN
 
 

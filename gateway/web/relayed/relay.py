@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from gateway.domain.relaying import Headers, NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
 from gateway.web.auth.callers import Caller
-from gateway.web.auth.central_sessions import CentralSessions
+from gateway.web.auth.sessions import CentralSessions
 from gateway.web.families import Route
 from gateway.web.http.errors import AUTHENTICATION_REQUIRED, RequestRefused
 from gateway.web.operation import Operation

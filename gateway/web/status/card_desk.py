@@ -12,7 +12,7 @@ from gateway.store import EventFilter
 from gateway.web.answers import Answer, AnswerPart, WaitingRow
 from gateway.web.families import Family, operation
 from gateway.web.operation import VIEW_CARDS, VIEW_EVENTS
-from gateway.web.operations.cards.handlers import KIND
+from gateway.web.operations.cards import KIND
 from gateway.web.status.outbox import waiting_row
 from gateway.web.status.snapshot import read_of
 

@@ -1,4 +1,7 @@
-"""Orders that only the page offers: standing orders, a stop, and corrections of counts and anti-passback."""
+"""Orders that only the page offers: standing orders, a stop, corrections of counts and anti-passback.
+
+A problem of the site is acknowledged here, too.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,10 @@ from pydantic import Field
 
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import NotFoundError
+from gateway.domain.problems import ProblemKind
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.lanes.snapshots import LaneSnapshot
+from gateway.problems.problem import Part
 from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
@@ -19,6 +24,8 @@ from gateway.web.http.dates import refuse_late
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import CONTROL_DEVICES, EDIT_ENTRIES
 from gateway.web.operations.devices import CommandRecord, command_record
+
+_HOUR_SECONDS = 3600.0
 
 
 class LaneOrder(Body):
@@ -149,3 +156,38 @@ class StatusOrders(Family):
             raise RequestRefused(400, "'card_id' or 'everybody' is needed")
         await self.context.areas.forgive(wanted.card_id, source=f"user:{caller.username}")
         return ForgivenAnswer(passback=Forgiven(card_id=wanted.card_id, everybody=wanted.everybody))
+
+
+class ProblemNamed(Body):
+    """A problem, identified as in the list of problems. For `silent_hours`, nobody is called for it."""
+
+    kind: ProblemKind
+    part: Part
+    id: Annotated[str, Field(strict=True, max_length=200)] = ""
+    subject: Annotated[str, Field(strict=True, max_length=1000)] = ""
+    silent_hours: Annotated[float, Field(ge=0, le=168)] = 0.0
+
+
+class ProblemKey(AnswerPart):
+    """The identity of a problem in the list of problems."""
+
+    kind: ProblemKind
+    part: Part
+    id: str
+    subject: str
+
+
+class AcknowledgedAnswer(Answer):
+    """The problem that a person knows of now."""
+
+    problem: ProblemKey
+
+
+class StatusProblems(Family):
+    """The handler of `/status/problem/acknowledge`."""
+
+    @operation("POST", "/status/problem/acknowledge", CONTROL_DEVICES, "problem")
+    async def _acknowledge(self, named: ProblemNamed, caller: Caller) -> AcknowledgedAnswer:
+        key = (named.kind, named.part, named.id, named.subject)
+        self.context.acknowledge(key, by=caller.username, silent_seconds=named.silent_hours * _HOUR_SECONDS)
+        return AcknowledgedAnswer(problem=ProblemKey.model_validate(named))

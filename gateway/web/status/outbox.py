@@ -1,4 +1,7 @@
-"""The outbox for the page and the command: rows that wait for central, and actions on rows that central refused."""
+"""The outbox for the page and the command: rows that wait for central, and actions on rows that central refused.
+
+Synchronisation shows its state, and refreshes or compares when a technician asks for it.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,18 @@ from pydantic import BaseModel, Field
 from gateway.runtime.clock import iso_utc
 from gateway.store import OutboxRow
 from gateway.store.outbox.rows import body_object
-from gateway.web.answers import BooksAnswer, WaitingReason, WaitingRow, WaitingRowAnswer, WaitingRows
+from gateway.web.answers import BooksAnswer, SyncAnswer, WaitingReason, WaitingRow, WaitingRowAnswer, WaitingRows
 from gateway.web.auth.callers import Caller
+from gateway.web.context import Central
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import LARGEST_RECORD, Body, ById, Fields, Id, validated
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import EDIT_SETTINGS
-from gateway.web.operations.camera_events.models import ChangedCameraEvent, NewCameraEvent
-from gateway.web.operations.cameras.models import ChangedCamera, NewCamera
-from gateway.web.operations.cards.models import CardBody, LifecycleBody, NewCardBody
+from gateway.web.operations.camera_events import ChangedCameraEvent, NewCameraEvent
+from gateway.web.operations.cameras import ChangedCamera, NewCamera
+from gateway.web.operations.cards import CardBody, LifecycleBody, NewCardBody
 from gateway.web.operations.devices import DeviceConfigBody, NewDeviceBody
-from gateway.web.operations.entries.models import ChangedEntry, NewEntry
+from gateway.web.operations.entries import ChangedEntry, NewEntry
 from gateway.web.status.snapshot import outbox_books
 
 _MODELS: Mapping[tuple[str, str], type[BaseModel]] = MappingProxyType(
@@ -167,3 +171,36 @@ def waiting_row(row: OutboxRow) -> WaitingRow:
         error=row.error,
         fields={name: "****" if name == "pin" else value for name, value in body.items() if name != "id"},
     )
+
+
+class ReconcileDays(Body):
+    """The number of past days whose records are to be compared."""
+
+    days: Annotated[int, Field(strict=True, ge=1, le=400)] = 30
+
+
+class StatusSync(Family):
+    """The handlers of `/status/sync`, `/status/sync/refresh` and `/status/sync/reconcile`."""
+
+    @operation("POST", "/status/sync", EDIT_SETTINGS, "sync", reads=True)
+    async def _state(self, _: Body) -> SyncAnswer:
+        return SyncAnswer(sync=self._known().snapshot())
+
+    @operation("POST", "/status/sync/refresh", EDIT_SETTINGS, "sync")
+    async def _refresh(self, _: Body, caller: Caller) -> SyncAnswer:
+        """Request a refresh. Success means that it will be done, even after a restart; see `/status/sync`."""
+        central = self._known()
+        await central.refresh(by=f"user:{caller.username}")
+        return SyncAnswer(sync=central.snapshot())
+
+    @operation("POST", "/status/sync/reconcile", EDIT_SETTINGS, "sync")
+    async def _reconcile(self, wanted: ReconcileDays, caller: Caller) -> SyncAnswer:
+        """Request a comparison. Success means that it will be done, even after a restart; see `/status/sync`."""
+        central = self._known()
+        await central.reconcile(days=wanted.days, by=f"user:{caller.username}")
+        return SyncAnswer(sync=central.snapshot())
+
+    def _known(self) -> Central:
+        if self.context.central is None:
+            raise RequestRefused(409, "this site stands alone: its site file names no central service")
+        return self.context.central

@@ -1,4 +1,4 @@
-"""The page's files, read once and kept in memory, plain and compressed.
+"""The page's document, and its files, read once and kept in memory, plain and compressed.
 
 Its ES modules are served as one script, because a browser fetches no more than six files at a time.
 """
@@ -19,7 +19,12 @@ from pathlib import Path
 from aiohttp import web
 
 from gateway.texts import FOLDER
+from gateway.web.answers import Answer
+from gateway.web.auth.callers import Caller
+from gateway.web.families import Family, operation
 from gateway.web.http.files import takes_gzip, unless_known
+from gateway.web.operation import OPEN
+from gateway.web.status.snapshot import UserState, user_state
 
 STATIC = Path(__file__).parent / "static"
 DOCUMENT = "index.html"
@@ -37,6 +42,20 @@ _TYPES = {
     ".json": "application/json",
     ".svg": "image/svg+xml",
 }
+
+PAGE_PATH = "/status/"
+VIEW_ADDRESSES = (
+    "/status/events",
+    "/status/events/{id}",
+    "/status/lanes/{id}",
+    "/status/commissioning/{id}",
+    "/status/cards",
+    "/status/lines",
+    "/status/health",
+    "/status/settings",
+    "/status/wall",
+)
+"""Addresses of the page's views. Each answers with the same document; `views.js` then shows the view."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +121,29 @@ def _as_function(name: str, text: str) -> str:
     if (left := _MODULE_WORD.search(body)) is not None:
         raise ValueError(f"{name}.js: {left[0]}")
     return f"const {name}_js = await (async () => {{\n{body}\nreturn {{ {exported} }};\n}})();\n"
+
+
+async def page(request: web.Request) -> web.StreamResponse:
+    """Answer with the page's document."""
+    return page_files()[DOCUMENT].answer(request)
+
+
+class SessionAnswer(Answer):
+    """The signed-in account, or null."""
+
+    user: UserState | None
+    mfa_pending: bool
+
+
+class StatusPage(Family):
+    """The handlers of `/status/` and `/status/session`. The document is public: the site's data comes by the stream."""
+
+    @operation("GET", PAGE_PATH, OPEN, head=True)
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        return await page(request)
+
+    @operation("GET", "/status/session", OPEN, "user")
+    async def _session(self, caller: Caller) -> SessionAnswer:
+        """Answer with the account. The page asks this before it opens the stream."""
+        whole = caller.signed_in and not caller.mfa_pending
+        return SessionAnswer(user=user_state(caller) if whole else None, mfa_pending=caller.mfa_pending)

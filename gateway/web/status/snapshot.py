@@ -6,6 +6,7 @@ The page reads these fields by name, so that a renamed field must be renamed in 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -21,10 +22,11 @@ from gateway.domain.server_lines import BrokerStatus, CentralStatus, FleetStatus
 from gateway.domain.wall_time import WallMicros
 from gateway.lanes.snapshots import AreaSnapshot, DeviceSnapshot, LaneSnapshot
 from gateway.problems.problem import Part, Problem
-from gateway.recording import CameraSnapshot
+from gateway.recording import CameraSnapshot, Recording
 from gateway.recording.forecast import StorageForecast
 from gateway.runtime.clock import iso_utc
 from gateway.store import Books
+from gateway.store.footage.camera_events import CameraEvents
 from gateway.texts import Words
 from gateway.web.answers import OutboxBooks
 from gateway.web.auth.callers import Caller
@@ -308,3 +310,20 @@ def visible_events(events: tuple[EventState, ...], user: UserState) -> tuple[Eve
     if not user.view_events:
         return ()
     return events if user.view_footage else tuple(replace(event, footage=()) for event in events)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventStates:
+    """The conversion of stored events to the page's events, with the camera events that belong to them."""
+
+    camera_events: CameraEvents
+    recording: Recording
+
+    async def of(self, events: Sequence[RecordedEvent]) -> tuple[EventState, ...]:
+        """Return the page's form of these events, in the same order. Raises StoreError."""
+        footage: defaultdict[int, list[FootageState]] = defaultdict(list)
+        camera_events = await self.camera_events.of_events(tuple(event.id for event in events))
+        missing = await self.recording.missing(item for item in camera_events if item.ready)
+        for item in camera_events:
+            footage[item.event_id].append(footage_state(item, missing.get(item.id)))
+        return tuple(event_state(event, tuple(footage[event.id])) for event in events)

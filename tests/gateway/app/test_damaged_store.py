@@ -14,7 +14,7 @@ from waiting import until
 
 from gateway.domain.events import Event, EventKind
 from gateway.store import Entry, Store
-from gateway.web.auth.password_hashes import hash_password
+from gateway.web.auth.accounts import hash_password
 from simulation.far_ends.barrier import Wish
 
 EVENTS = 1000

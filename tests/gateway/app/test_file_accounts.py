@@ -18,7 +18,7 @@ from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock
 from gateway.site import FileAccount, Secrets
 from gateway.store import EventFilter, Store
-from gateway.web.auth import password_hashes
+from gateway.web.auth import accounts
 
 SECOND = "another long one"
 ACCOUNTS = """
@@ -160,7 +160,7 @@ async def test_while_the_disk_refuses_it_is_tried_again(taking, store, tmp_path,
 async def test_while_memory_is_short_it_is_tried_again(taking, store, monkeypatch):
     taken, _, _ = taking
     with monkeypatch.context() as patch:
-        patch.setattr(password_hashes, "HASHER", PasswordHasher(memory_cost=2**31))  # 2 TiB
+        patch.setattr(accounts, "HASHER", PasswordHasher(memory_cost=2**31))  # 2 TiB
         await taken.begin([ADA])
         assert await store.accounts.all() == ()
     await taken.begin([ADA])

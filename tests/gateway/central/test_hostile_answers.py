@@ -18,7 +18,7 @@ from set_machine import PushedClock, SetClock
 from gateway.central.client.answers import CentralBusy, CentralFailed
 from gateway.central.client.lists import ListReader, PageSize, Tally
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.domain.record_marks import lookup_of
+from gateway.domain.record_match import lookup_of
 
 MEGABYTE = 1024 * 1024
 SESSION = {"success": True, "session": "abc", "user": {"mfa_enabled": False}}

@@ -15,7 +15,7 @@ from wired import outbox_sender
 from gateway.central.push.requests import creates_among, delivery_request, given_id
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
-from gateway.domain.source_ids import site_id_in
+from gateway.domain.writes import site_id_in
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, EventFilter

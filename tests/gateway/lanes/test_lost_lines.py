@@ -17,7 +17,7 @@ from stopwatch import Stopwatch
 from waiting import until
 
 from drivers.contract import GatePosition, PointState
-from drivers.modbus.messages import Read, Refusal, Table, Values
+from drivers.modbus.frames import Read, Refusal, Table, Values
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import CommandRefused
 from gateway.domain.events import EventKind

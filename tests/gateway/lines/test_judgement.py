@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drivers.bus.line_quality import Counts, Failure, LineQuality, UnitQuality
-from gateway.lines.judgement import line_sentence, unit_sentence
+from gateway.web.status.lines import line_sentence, unit_sentence
 
 GOOD_HOUR = Counts((0, 900, 0, 0, 0, 0, 0, 0, 0, 0), {Failure.SILENT: 2})
 

@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import expect
 
-from gateway.web.auth.password_hashes import hash_password
+from gateway.web.auth.accounts import hash_password
 from gateway.web.register.changes import AddAccount, SetSecondFactor
 from simulation.far_ends.central.accounts import totp
 from tests.gateway.web.setups.browser import PATIENCE

@@ -15,7 +15,7 @@ from gateway.central.client.client import CentralClient
 from gateway.central.client.session import GatewayAccount
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock
-from gateway.web.auth.password_hashes import hash_password
+from gateway.web.auth.accounts import hash_password
 from gateway.web.catalogue import PUBLIC
 from gateway.web.register.changes import AddAccount, SetSecondFactor
 from simulation.far_ends.central import Central, CentralAccount, seed_site

@@ -17,7 +17,7 @@ from gateway.domain.passages import LONGEST_STAY, Passage, PassageOutcome
 from gateway.domain.presence import Movement, Way
 from gateway.runtime.clock import SystemClock
 from gateway.store import Entry
-from gateway.web.operations.entries.models import EntriesAnswer, EntryAnswer, EntryReportAnswer
+from gateway.web.operations.entries import EntriesAnswer, EntryAnswer, EntryReportAnswer
 from simulation.far_ends.central import Central, CentralAccount, Faults
 
 NOON = 1_768_323_600_000_000  # 2026-01-13 12:00 at Toronto

@@ -8,7 +8,7 @@ import json
 import pytest
 from aiohttp import web
 
-from gateway.web.http.envelope import success, success_listed
+from gateway.web.http.errors import success, success_listed
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from gateway.store.engine.text_search import teach_search
 from gateway.store.events.pages import EventFilter, read_page, read_ranges
 from gateway.store.events.rows import COLUMNS, JSON_TEXTS, RECORDED
 from gateway.web.answers import EventRecord
-from gateway.web.http.envelope import joined_parts, success
+from gateway.web.http.errors import joined_parts, success
 from gateway.web.operations.events import event_record
 
 FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999  # the years 1 to 9999

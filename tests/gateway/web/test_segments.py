@@ -9,7 +9,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from waiting import until
 
 from gateway.domain.errors import NotFoundError
-from gateway.web.http.segments import as_segment
+from gateway.web.http.files import as_segment
 
 
 @pytest.fixture

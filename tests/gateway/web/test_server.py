@@ -19,7 +19,7 @@ from drivers.listening.places import Places
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET
 from gateway.web.families import Route
-from gateway.web.http.envelope import success
+from gateway.web.http.errors import success
 from gateway.web.http.server import BOUNDS, PLACES, serve
 from gateway.web.operation import OPEN, Operation
 from gateway.web.status.page_files import STATIC

@@ -9,8 +9,8 @@ from argon2.exceptions import VerificationError
 
 from gateway.domain.events import EventKind
 from gateway.store import EventFilter, Session
+from gateway.web.auth import accounts
 from gateway.web.auth import accounts as accounts_module
-from gateway.web.auth import password_hashes
 from gateway.web.auth.accounts import Roster
 from tests.gateway.web.setups.site import SITE
 
@@ -250,7 +250,7 @@ async def test_a_storm_of_sign_ins_leaves_the_loop_free(gateway, monkeypatch):
 
 
 def test_the_hash_of_a_name_that_is_none_has_todays_cost():
-    assert not password_hashes.HASHER.check_needs_rehash(password_hashes.NOBODYS_HASH)
+    assert not accounts.HASHER.check_needs_rehash(accounts.NOBODYS_HASH)
 
 
 async def test_a_password_that_is_guessed_first_is_known_from_a_sign_in(gateway, cheap_hash):
@@ -276,7 +276,7 @@ class ShortOfMemory:
 
 async def test_a_password_that_cannot_be_checked_is_no_wrong_one(gateway, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(password_hashes, "HASHER", ShortOfMemory())
+        patch.setattr(accounts, "HASHER", ShortOfMemory())
         for _ in range(8):  # more than are free
             async with await login(gateway, {"username": "chief", "password": "chief"}) as answer:
                 assert answer.status == 503

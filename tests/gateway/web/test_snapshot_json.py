@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from drivers.contract import GatePosition, PointState
 from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, Phase
+from gateway.web.status.live import SnapshotJson
 from gateway.web.status.snapshot import GatewayState, Snapshot
-from gateway.web.status.snapshot_json import SnapshotJson
 from tests.gateway.web.test_live import after
 
 

@@ -19,7 +19,7 @@ from gateway.problems.problem import Part, Problem
 from gateway.store import CardRecord, Entry
 from gateway.web.families import Route
 from gateway.web.http.bodies import Body, read_body
-from gateway.web.http.envelope import success
+from gateway.web.http.errors import success
 from gateway.web.status.snapshot import DemoCard
 from simulation.demo.gateway import DEMO_PRESENT
 

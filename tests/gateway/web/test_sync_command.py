@@ -12,8 +12,8 @@ import pytest
 from forked import Forked
 from running_gateway import typed
 
-from gateway.domain.central_status import CentralNotice
 from gateway.domain.problems import ProblemKind
+from gateway.domain.server_lines import CentralNotice
 from gateway.domain.writes import CARD_UPDATE
 
 

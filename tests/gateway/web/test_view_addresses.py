@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from gateway.web.auth.password_hashes import hash_password
+from gateway.web.auth.accounts import hash_password
 from gateway.web.auth.view_tokens import LIFE_SECONDS
 from gateway.web.operation import ViewKind
 from gateway.web.register.changes import AddAccount, PutRole, RemoveKey

@@ -24,7 +24,7 @@ from gateway.camera_worker.live_feed import LiveFeed, LiveView
 from gateway.camera_worker.views import Views
 from gateway.domain.errors import NotFoundError, OfferUnanswered
 from gateway.domain.viewing import LiveViewing, OpenView, TrickleView
-from gateway.web.operations.cameras import open_views
+from gateway.web.auth import viewers
 from gateway.web.register.changes import AddAccount, PutRole, RemoveAccount, RemoveKey, SetDisabled
 from tests.gateway.web.setups.local import ask
 
@@ -197,7 +197,7 @@ async def test_a_token_lets_a_player_without_a_session_in(live):
 
 @pytest.mark.parametrize("by_token", [False, True])
 async def test_a_view_ends_with_the_session_that_opened_it(live, by_token, monkeypatch):
-    monkeypatch.setattr(open_views, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(viewers, "CHECK_SECONDS", 0.05)
     async with live() as site, Player() as player:
         stream = await site.stream()
         url, headers, user = (stream, {}, "") if by_token else (site.url, {}, "chief")
@@ -217,7 +217,7 @@ async def test_a_view_ends_with_the_session_that_opened_it(live, by_token, monke
 
 async def test_a_view_ends_with_the_key_account_or_permission_behind_it(live, tmp_path, cheap_hash, monkeypatch):
     """Each viewer of camera 201 loses the right in another way; the one who keeps it watches on."""
-    monkeypatch.setattr(open_views, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(viewers, "CHECK_SECONDS", 0.05)
     run, sees = tmp_path / "run", frozenset({"can_view_cameras"})
     taken_away = {
         "eve": PutRole(name="role-eve", permissions=frozenset()),

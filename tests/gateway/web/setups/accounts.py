@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from argon2 import PasswordHasher
 
-from gateway.web.auth.password_hashes import HASHER
+from gateway.web.auth.accounts import HASHER
 
 LEAST = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 ROLES = {"chief": "administrator", "guard": "guard", "nobody": "nobody"}

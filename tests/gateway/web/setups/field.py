@@ -14,6 +14,7 @@ from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Credential
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
+from gateway.lanes.decisions import Trial
 from gateway.lanes.figures import LaneFigures
 from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
@@ -22,7 +23,6 @@ from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.lanes.snapshots import CommandSnapshot, DeviceSnapshot, LanePoint, LaneSnapshot, Phase, PointSnapshot
 from gateway.lanes.tape import Incident, TapedStep
-from gateway.lanes.trial import Trial
 from gateway.runtime.clock import Stamp
 from gateway.store import Entry, Store
 from tests.gateway.web.setups.site import SITE, START

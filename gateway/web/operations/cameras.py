@@ -1,12 +1,15 @@
-"""Cameras: the handlers, and the record that answers contain (central's, overlaid by the site's own fields)."""
+"""Cameras: rules, models and handlers, and the record in answers (central's, overlaid by the site's own fields)."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Literal
 
 from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from gateway.domain.errors import NotFoundError
 from gateway.domain.writes import CAMERA_CREATE as WRITE_CREATE
@@ -19,33 +22,107 @@ from gateway.recording.playlists import Reload
 from gateway.runtime.clock import iso_utc
 from gateway.site import Camera
 from gateway.store import KnownRecord
-from gateway.web.answers import Status
+from gateway.web.answers import Answer, Listed, Status
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
 from gateway.web.families import Family, operation
-from gateway.web.http.bodies import Body, ById, SentChange
-from gateway.web.http.envelope import success, success_listed
-from gateway.web.http.errors import RequestRefused
-from gateway.web.http.files import JPEG, as_file, as_playlist, in_time
-from gateway.web.http.segments import as_part, as_segment
+from gateway.web.http.bodies import Body, ById, Id, Line, Number, SentChange, ShortName, Word, WriteBody, Yes
+from gateway.web.http.errors import RequestRefused, success, success_listed
+from gateway.web.http.files import JPEG, as_file, as_part, as_playlist, as_segment, in_time
 from gateway.web.operation import UNCONFIRMED, VIEW_CAMERAS, ViewKind, needs
-from gateway.web.operations.cameras.models import (
-    CameraAnswer,
-    CamerasAnswer,
-    CameraStatus,
-    CameraStatusAnswer,
-    ChangedCamera,
-    LiveQuery,
-    NewCamera,
-)
-from gateway.web.operations.cameras.whep import PREFIX
 from gateway.web.operations.records import Record, central_record, sync_state, text_of
+from gateway.web.operations.whep import PREFIX
 
 LIVE_PREFIX = "/v1/camera/live/"
 _KIND = "camera"
 _OF_THE_SITE_FILE = frozenset(Camera.model_fields) - {"id", "name"}
 _SEGMENT_FILE = re.compile(r"([0-9]{1,18})\.ts")
 _PART_FILE = re.compile(r"([0-9]{1,18})\.([0-9]{1,6})\.ts")
+
+
+class CameraFields(WriteBody):
+    """The fields of a camera that can be written; others are ignored. null empties a text."""
+
+    null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType({"description": "", "location": ""})
+
+    name: ShortName | None = None
+    type: Number | Word | None = None
+    description: Line | None = None
+    location: Line | None = None
+    enabled: Yes | None = None
+
+
+class NewCamera(CameraFields):
+    """A camera to be created at central."""
+
+    name: ShortName
+
+
+class ChangedCamera(CameraFields):
+    """Changed fields of a camera."""
+
+    id: Id
+
+
+class CameraRecord(BaseModel):
+    """A camera: central's own fields, overlaid by the site's.
+
+    `stream` is its address for WebRTC (WHEP), `hls_url` for HLS; both are "" for a camera of another site. Both
+    addresses hold a token, so that players need no session.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    id: int
+    name: str
+    stream: str
+    hls_url: str
+    status: str
+    at_site: bool
+    sync: Literal["in_step", "waiting", "refused", "taken_back"] = "in_step"
+
+
+class CameraAnswer(Answer):
+    """One camera."""
+
+    camera: CameraRecord
+
+
+class CamerasAnswer(Listed):
+    """Every camera."""
+
+    cameras: tuple[CameraRecord, ...]
+
+
+class CameraStatus(BaseModel):
+    """The present state of a camera."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    name: str
+    status: Status
+    condition: str
+    detail: str
+    since: str
+    last_segment_at: str | None
+    bits_per_second: int
+    reconnects: int
+
+
+class CameraStatusAnswer(Answer):
+    """The present state of a camera."""
+
+    status: CameraStatus
+
+
+class LiveQuery(BaseModel):
+    """The delivery directives of HLS (RFC 8216bis, 6.2.5): wait until `index.m3u8` has this segment, or part of it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: Annotated[int, Field(ge=0, lt=2**63)] | None = Field(default=None, alias="_HLS_msn")
+    part: Annotated[int, Field(ge=0, lt=2**31)] | None = Field(default=None, alias="_HLS_part")
 
 
 class Cameras(Family):

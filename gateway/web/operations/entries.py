@@ -1,47 +1,58 @@
-"""Parking entries: handlers of lists, reports, Excel files, and manual entries."""
+"""Parking entries: rules, models and handlers of lists, reports, Excel files, and manual entries."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final
+from types import MappingProxyType
+from typing import Annotated, ClassVar, Final, Literal
 
 from aiohttp import web
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from gateway.domain.errors import NotFoundError
-from gateway.domain.passages import ParkingEntry
-from gateway.domain.writes import (
-    ENTRY_CREATE,
-    ENTRY_UPDATE,
-    FIRST_PROVISIONAL_ID,
-    JsonObject,
-    WaitingWrite,
-)
+from gateway.domain.passages import EntryStatus, ParkingEntry
+from gateway.domain.writes import ENTRY_CREATE, ENTRY_UPDATE, FIRST_PROVISIONAL_ID, JsonObject, WaitingWrite
 from gateway.runtime.clock import iso_utc
 from gateway.site.models import LaneSection
 from gateway.store import EntryFilter, EntryTotals
+from gateway.web.answers import Answer, CursorListed
 from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
-from gateway.web.http.bodies import SentChange
+from gateway.web.http.bodies import Body, Cursored, Id, Plain, SentChange, Text, WriteBody
 from gateway.web.http.dates import asked_period
-from gateway.web.http.envelope import success, success_listed
-from gateway.web.http.errors import RequestRefused
+from gateway.web.http.errors import RequestRefused, success, success_listed
 from gateway.web.operation import EDIT_ENTRIES, VIEW_ENTRIES, XLSX, needs
-from gateway.web.operations.entries.models import (
-    ChangedEntry,
-    EntriesAnswer,
-    EntryAnswer,
-    EntryListBody,
-    EntryReportAnswer,
-    EntryWhich,
-    NewEntry,
-)
-from gateway.web.operations.entries.records import COLUMNS, entry_record, entry_row, totals_record, totals_rows
 from gateway.web.operations.records import Record, Standing, standings, sync_state
-from gateway.web.spreadsheets import Cell
+from gateway.web.spreadsheets import Cell, Column
 
 _KIND: Final = "entry"
+
+_MINUTE = 60_000_000
+COLUMNS = (
+    Column("Id", "number", 20),
+    Column("Status", width=12),
+    Column("Entered", "moment", 20),
+    Column("Left", "moment", 20),
+    Column("Minutes", "number", 10),
+    Column("Lane in", width=20),
+    Column("Lane out", width=20),
+    Column("Area", width=14),
+    Column("Access card", "number", 12),
+    Column("Credential", width=20),
+    Column("Plate", width=14),
+    Column("By hand", width=9),
+    Column("Clock trusted", width=13),
+    Column("Note", width=40),
+)
+"""The columns of a sheet of entries."""
+
+_Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
+_Texts = Annotated[tuple[Text, ...], Field(max_length=1000, fail_fast=True)]
+_Statuses = Annotated[tuple[EntryStatus, ...], Field(fail_fast=True)]
+_Data = Annotated[Plain, Field(max_length=20_000)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +61,215 @@ class _Place:
 
     lane_id: str
     area: str
+
+
+def entry_record(entry: ParkingEntry) -> Record:
+    """Return an entry as a record of the interface, without lane names and `sync`, which the caller adds."""
+    is_exit = entry.entry_at is None
+    moments = [None if micros is None else iso_utc(micros) for micros in (entry.entry_at, entry.exit_at)]
+    return {
+        **json.loads(entry.record),
+        "id": entry.central_id or entry.id,
+        "site_id": entry.id,
+        "central_id": entry.central_id,
+        "type": "exit" if is_exit else "entry",
+        "status": entry.status.value,
+        "date_at": moments[1] if is_exit else moments[0],
+        "entry_at": moments[0],
+        "exit_at": moments[1],
+        "duration_minutes": _minutes(entry.stayed),
+        "device_id": entry.exit_device_id if is_exit else entry.entry_device_id,
+        "exit_device_id": entry.exit_device_id,
+        "lane_id": entry.entry_lane,
+        "exit_lane_id": entry.exit_lane,
+        "area": entry.area,
+        "access_id": _access_id(entry),
+        "credential": entry.credential,
+        "plate": entry.plate,
+        "manual": entry.manual,
+        "clock_trusted": entry.clock_trusted,
+    }
+
+
+def _as_many(value: object) -> object:
+    """Wrap a single status in a tuple, so that it need not be sent as a list."""
+    return (value,) if isinstance(value, str) else value
+
+
+class EntryWhich(Body):
+    """A filter of entries; an absent field does not filter. Dates are of the entry, or of an exit without entry."""
+
+    search: Text = ""
+    start_date: Text = ""
+    end_date: Text = ""
+    device_ids: _Ids = ()
+    lane_ids: _Texts = ()
+    access_ids: _Ids = ()
+    plates: _Texts = ()
+    status: Annotated[_Statuses, BeforeValidator(_as_many), Field(max_length=20)] = ()
+
+
+class EntryListBody(Cursored, EntryWhich):
+    """A filter of entries, and the page of the list."""
+
+
+class _EntryFields(WriteBody):
+    """The fields of an entry that a person may write; others are ignored.
+
+    Lanes and area default to those of the devices. A `status` that is sent is ignored, since it follows from the
+    moments. `clock_trusted` is accepted only together with `date_at`.
+    """
+
+    null_means: ClassVar[Mapping[str, JsonValue]] = MappingProxyType(
+        {
+            **dict.fromkeys(("access_id", "exit_at", "exit_device_id")),
+            **dict.fromkeys(("plate", "credential", "lane", "exit_lane", "area", "note", "data"), ""),
+        }
+    )
+
+    access_id: Id | None = None
+    plate: Text | None = None
+    credential: Text | None = None
+    lane: Text | None = None
+    exit_lane: Text | None = None
+    area: Text | None = None
+    status: EntryStatus | None = None
+    clock_trusted: Annotated[bool, Field(strict=True)] | None = None
+    exit_at: Text | None = None
+    exit_device_id: Id | None = None
+    note: Text | None = None
+    data: _Data | None = None
+
+
+class NewEntry(_EntryFields):
+    """A manual entry, or an exit without an entry. `date_at` is its moment, by default now."""
+
+    device_id: Id
+    type: Literal["entry", "exit"] = "entry"
+    date_at: Text = ""
+
+
+class ChangedEntry(_EntryFields):
+    """Changed fields of an entry. `exit_at` closes the entry."""
+
+    id: Id
+    device_id: Id | None = None
+    date_at: Text = ""
+
+
+class EntryRecord(BaseModel):
+    """A parking entry: a stay from its entry to its exit.
+
+    `id` is central's once central has given one; `site_id` is the site's own; requests may use either. `date_at` is
+    `entry_at`, or `exit_at` when only the exit is known. Further fields that central or a person wrote are there too.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    id: int
+    site_id: int
+    central_id: int | None
+    type: Literal["entry", "exit"]
+    status: EntryStatus
+    date_at: str
+    entry_at: str | None
+    exit_at: str | None
+    duration_minutes: float | None
+    device_id: int | None
+    exit_device_id: int | None
+    lane_id: str
+    lane_name: str
+    exit_lane_id: str
+    exit_lane_name: str
+    area: str
+    access_id: int | None
+    credential: str
+    plate: str
+    manual: bool
+    clock_trusted: bool
+    sync: Literal["in_step", "waiting", "refused", "site_only", "in_doubt"]
+
+
+class EntryTotalsRecord(BaseModel):
+    """Totals of entries."""
+
+    model_config = ConfigDict(frozen=True)
+
+    count: int
+    open: int
+    closed: int
+    exit_only: int
+    superseded: int
+    timed_out: int
+    average_minutes: float | None
+    longest_minutes: float | None
+
+
+class EntryAnswer(Answer):
+    """One entry."""
+
+    entry: EntryRecord
+
+
+class EntriesAnswer(CursorListed):
+    """Entries, newest first."""
+
+    entries: tuple[EntryRecord, ...]
+
+
+class EntryReportAnswer(EntriesAnswer):
+    """One page of the entries, and the totals of all entries that pass the filter."""
+
+    totals: EntryTotalsRecord
+
+
+def totals_record(totals: EntryTotals) -> EntryTotalsRecord:
+    """Return totals as the interface's model."""
+    return EntryTotalsRecord(
+        count=totals.count,
+        **{status.value: count for status, count in totals.by_status},
+        average_minutes=_minutes(totals.stayed_on_average),
+        longest_minutes=_minutes(totals.stayed_longest),
+    )
+
+
+def totals_rows(totals: EntryTotals) -> list[list[Cell]]:
+    """Return totals as the last rows of a sheet, each with a name and a value."""
+    shown = totals_record(totals)
+    said: list[tuple[str, object]] = [("Entries", shown.count)]
+    said += ((status.value.replace("_", " ").capitalize(), count) for status, count in totals.by_status)
+    said += (("Minutes on average", shown.average_minutes), ("Minutes at most", shown.longest_minutes))
+    return [[name, "" if value is None else str(value)] for name, value in said]
+
+
+def entry_row(entry: ParkingEntry, lanes: Mapping[str, str]) -> list[Cell]:
+    """Return an entry as a row of a sheet; `lanes` are lane names by id."""
+    note = json.loads(entry.record).get("note", "")
+    return [
+        entry.central_id or entry.id,
+        entry.status.value,
+        entry.entry_at,
+        entry.exit_at,
+        _minutes(entry.stayed),
+        lanes.get(entry.entry_lane, entry.entry_lane),
+        lanes.get(entry.exit_lane, entry.exit_lane),
+        entry.area,
+        _access_id(entry),
+        entry.credential,
+        entry.plate,
+        "yes" if entry.manual else "",
+        "" if entry.clock_trusted else "no",
+        note if isinstance(note, str) else "",
+    ]
+
+
+def _access_id(entry: ParkingEntry) -> int | None:
+    """Return the id of an entry's card, or None. A grant's code has an id below 0, which is internal."""
+    return entry.card_id if entry.card_id is not None and entry.card_id > 0 else None
+
+
+def _minutes(micros: int | None) -> float | None:
+    return None if micros is None else round(micros / _MINUTE, 2)
 
 
 class EntriesFamily(Family):

@@ -1,12 +1,13 @@
-"""Camera events: the handlers, and the record that answers contain."""
+"""Camera events and their footage: rules, models and handlers, and the record that answers contain."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
 from aiohttp import web
+from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import CentralRefused, NotFoundError
 from gateway.domain.events import Event, EventKind, Scalar
@@ -18,26 +19,17 @@ from gateway.domain.writes import CAMERA_EVENT_UPDATE as WRITE_UPDATE
 from gateway.domain.writes import JsonObject, WaitingWrite
 from gateway.runtime.clock import iso_utc
 from gateway.store import LONGEST_PIN, CameraEventFilter, Entry
+from gateway.web.answers import Answer, CursorListed
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
 from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
-from gateway.web.http.bodies import ById, SentChange
+from gateway.web.http.bodies import Body, ById, Cursored, Id, Name, SentChange, Text, WriteBody
 from gateway.web.http.dates import asked_period
-from gateway.web.http.envelope import success_listed
-from gateway.web.http.errors import RequestRefused
-from gateway.web.http.files import JPEG, MP4, as_file, as_playlist, in_time
-from gateway.web.http.segments import as_segment
+from gateway.web.http.errors import RequestRefused, success_listed
+from gateway.web.http.files import JPEG, MP4, as_file, as_playlist, as_segment, in_time
 from gateway.web.operation import VIEW_FOOTAGE, ViewKind, needs
-from gateway.web.operations.camera_events.models import (
-    CameraEventAnswer,
-    CameraEventListBody,
-    CameraEventRecord,
-    CameraEventsAnswer,
-    ChangedCameraEvent,
-    NewCameraEvent,
-)
-from gateway.web.operations.evidence import evidence_record
+from gateway.web.operations.evidence import EvidenceRecord, evidence_record
 from gateway.web.operations.records import Standing, standings, sync_state
 
 _KIND: Final = "camera_event"
@@ -46,6 +38,9 @@ _SECOND = 1_000_000
 _SLACK = 60 * _SECOND  # a client's clock may be a little ahead
 _NOT_FOUND = 404
 
+_Ids = Annotated[tuple[Id, ...], Field(max_length=1000, fail_fast=True)]
+_Name = Annotated[Name, Field(max_length=200)]
+
 
 class _Span(NamedTuple):
     """A moment, and the begin and end of its footage, in wall micros UTC."""
@@ -53,6 +48,102 @@ class _Span(NamedTuple):
     moment: int
     begin: int
     end: int
+
+
+class CameraEventListBody(Cursored):
+    """A filter of camera events. `camera_id` and `camera_ids` are one filter, and so are `event_id` and `event_ids`.
+
+    Cursors are this gateway's own: the interface reads this list by pages.
+    """
+
+    camera_id: Id | None = None
+    camera_ids: _Ids = ()
+    event_id: Id | None = None
+    event_ids: _Ids = ()
+    start_date: Text = ""
+    end_date: Text = ""
+    incident: Annotated[bool, Field(strict=True)] | None = None
+
+
+class NewCameraEvent(Body):
+    """A moment that somebody marks; now, if `date_at` is left out. Its footage from `start_date` to `end_date` is kept.
+
+    Without these two, the same time before and after the moment is kept as for any event of the site.
+    """
+
+    camera_id: Id
+    name: _Name = "Moment marked"
+    description: Text = ""
+    date_at: Text = ""
+    start_date: Text = ""
+    end_date: Text = ""
+    incident: Annotated[bool, Field(strict=True)] = False
+
+
+class ChangedCameraEvent(WriteBody):
+    """Changed fields of a camera event. With `incident`, its footage is kept as long as that of incidents."""
+
+    id: Id
+    name: _Name | None = None
+    description: Text | None = None
+    incident: Annotated[bool, Field(strict=True)] | None = None
+
+
+class FootageGap(BaseModel):
+    """A span of a camera event's time for which there is no footage, with the `reason` in words."""
+
+    model_config = ConfigDict(frozen=True)
+
+    start_date: str
+    end_date: str
+    seconds: float
+    reason: str
+
+
+class CameraEventRecord(BaseModel):
+    """A camera event, with the paths of its media. `ready`: no more footage will come.
+
+    `footage` says how complete the footage is, and `gaps` what is missing; with "none" the paths are "". `clip_url` and
+    `vod_url` are absolute addresses with a token, so that players need no session.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: int
+    central_id: int | None
+    camera_id: int
+    event_id: int
+    lane_id: str
+    name: str
+    description: str
+    date_at: str
+    start_date: str
+    end_date: str
+    clock_trusted: bool
+    ready: bool
+    incident: bool
+    clip: str
+    clip_url: str
+    thumbnail: str
+    vod: str
+    vod_url: str
+    footage: Literal["coming", "whole", "part", "none"] = "coming"
+    gaps: tuple[FootageGap, ...] = ()
+    evidence: tuple[EvidenceRecord, ...] = ()
+    sync: Literal["in_step", "waiting", "refused", "site_only", "in_doubt", "taken_back"] = "in_step"
+    sync_error: str = ""
+
+
+class CameraEventAnswer(Answer):
+    """One camera event."""
+
+    event: CameraEventRecord
+
+
+class CameraEventsAnswer(CursorListed):
+    """Camera events, newest first."""
+
+    events: tuple[CameraEventRecord, ...]
 
 
 class CameraEventsFamily(Family):

@@ -1,24 +1,164 @@
-"""The site in numbers: problems, lanes, devices, cameras, lines, central, webhooks."""
+"""`GET /metrics`: the site and the gateway in numbers, for Prometheus (text exposition format 0.0.4)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
-from prometheus_client import Metric
-from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from aiohttp import web
+from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
 
 from drivers.bus.line_quality import REPLY_BOUNDS
+from gateway.domain.commands import FINAL_STATES, GateAction
+from gateway.domain.errors import StoreError
 from gateway.domain.footage import CameraCondition
+from gateway.domain.passages import PassageOutcome
 from gateway.domain.problems import ProblemKind
 from gateway.domain.server_lines import BrokerStatus, ConnectionState, FleetStatus
+from gateway.lanes.figures import LaneFigures
 from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
 from gateway.problems.problem import Problem, Verdict
 from gateway.recording.forecast import StorageForecast
-from gateway.store import Books, Webhook
-from gateway.web.operations.metrics.samples import Labels, Samples, counter, gauge
+from gateway.runtime.loop_watch import LoopWatch
+from gateway.runtime.machine_state import ProcessFigures, processes
+from gateway.runtime.timings import Timings
+from gateway.store import Books, Store, Webhook
+from gateway.web.families import Family, operation
+from gateway.web.operation import VIEW_DEVICES
+
+_TEXT = "text/plain; version=0.0.4"
 
 _MICROS = 1_000_000
+
+_PREFIX = "edge_gateway"
+
+Labels = dict[str, str]
+Samples = Iterable[tuple[Labels, float]]
+
+
+def gauge(name: str, text: str, samples: Samples) -> Metric:
+    """Make a gauge: a value that goes up and down."""
+    metric = GaugeMetricFamily(f"{_PREFIX}_{name}", text)
+    for labels, value in samples:
+        metric.add_sample(metric.name, labels, float(value))
+    return metric
+
+
+def counter(name: str, text: str, samples: Samples) -> Metric:
+    """Make a counter of events since the start; its samples have the suffix `_total`."""
+    metric = CounterMetricFamily(f"{_PREFIX}_{name}", text)
+    for labels, value in samples:
+        metric.add_sample(f"{metric.name}_total", labels, float(value))
+    return metric
+
+
+def histogram(name: str, text: str, timings: Iterable[tuple[Labels, Timings]]) -> Metric:
+    """Make a histogram of durations in seconds, with cumulative buckets by upper bound."""
+    metric = HistogramMetricFamily(f"{_PREFIX}_{name}", text)
+    for labels, one in timings:
+        count = 0
+        for bound, count in one.up_to():
+            metric.add_sample(f"{metric.name}_bucket", {**labels, "le": _bound(bound)}, count)
+        metric.add_sample(f"{metric.name}_count", labels, count)
+        metric.add_sample(f"{metric.name}_sum", labels, one.sum)
+    return metric
+
+
+def _bound(seconds: float) -> str:
+    return "+Inf" if seconds == float("inf") else str(seconds)
+
+
+def lane_metrics(lanes: Mapping[str, LaneFigures]) -> Iterator[Metric]:
+    """Yield the counters and durations of lanes since the start."""
+    yield counter(
+        "decisions",
+        "Access decisions.",
+        [
+            ({"lane": lane, "outcome": "granted" if granted else "denied"}, figures.decisions[granted])
+            for lane, figures in lanes.items()
+            for granted in (True, False)
+        ],
+    )
+    yield histogram(
+        "decision_seconds",
+        "From the reading that led to a decision to that decision.",
+        [({"lane": lane}, figures.decision_seconds) for lane, figures in lanes.items()],
+    )
+    yield counter(
+        "commands",
+        "Commands to gates that came to an end.",
+        [
+            ({"lane": lane, "action": action.value, "end": end.value}, figures.commands[action, end])
+            for lane, figures in lanes.items()
+            for action in GateAction
+            for end in sorted(FINAL_STATES)
+        ],
+    )
+    yield histogram(
+        "command_moved_seconds",
+        "From the sending of a command to the gate seen on its way.",
+        [
+            ({"lane": lane, "action": action.value}, timings)
+            for lane, figures in lanes.items()
+            for action, timings in figures.moved_seconds.items()
+        ],
+    )
+    yield counter(
+        "passages",
+        "Vehicles that left the lane, by how.",
+        [
+            ({"lane": lane, "outcome": outcome.value}, figures.passages[outcome])
+            for lane, figures in lanes.items()
+            for outcome in PassageOutcome
+        ],
+    )
+    yield counter(
+        "lane_events_lost",
+        "Events that found the lane's inbox full.",
+        [({"lane": lane}, figures.overflowed) for lane, figures in lanes.items()],
+    )
+
+
+def store_metrics(store: Store) -> Iterator[Metric]:
+    """Yield the durations of the store's commits, and the number of waiting writes."""
+    yield histogram(
+        "store_commit_seconds",
+        "How long commits took.",
+        [({"file": file}, timings) for file, timings in store.commit_seconds.items()],
+    )
+    yield gauge("store_waiting", "Writes whose commit has not ended yet.", [({}, store.waiting)])
+
+
+def loop_metrics(watch: LoopWatch) -> Iterator[Metric]:
+    """Yield the event loop's lag, and the tasks that blocked it."""
+    yield histogram("loop_lag_seconds", "By how much the event loop woke late.", [({}, watch.lag)])
+    yield counter(
+        "loop_held_up",
+        "Times that a task held the event loop up for more than a tenth of a second.",
+        [({"task": task}, count) for task, count in watch.held().items()],
+    )
+
+
+def process_metrics(processes: Sequence[ProcessFigures]) -> Iterator[Metric]:
+    """Yield the number and memory of the gateway's processes, and the bytes that they wrote to disk."""
+    names = Counter(one.name for one in processes)
+    resident = {name: sum(one.resident for one in processes if one.name == name) for name in names}
+    yield gauge("processes", "Processes at work.", [({"process": name}, count) for name, count in names.items()])
+    yield gauge(
+        "process_resident_bytes",
+        "Resident memory; what processes share counts for each.",
+        [({"process": name}, size) for name, size in resident.items()],
+    )
+    yield counter(
+        "disk_written_bytes",
+        "What the gateway and its processes sent to the disk: the wear of its flash memory.",
+        [({}, sum(one.written for one in processes))],
+    )
 
 
 def site_metrics(site: SiteState, verdict: Verdict, books: Books | None, *, version: str) -> Iterator[Metric]:
@@ -178,3 +318,59 @@ def webhook_metrics(hooks: Sequence[Webhook]) -> Iterator[Metric]:
         "Announcements that were given up, or had no room in the queue.",
         [(labels, hook.books.failed + hook.books.dropped) for labels, hook in own],
     )
+
+
+class Metrics(Family):
+    """The handler of `GET /metrics`, for programs with an API key.
+
+    `has_central`: whether the site has a central.
+    """
+
+    @operation(
+        "GET", "/metrics", VIEW_DEVICES, purpose="The site in numbers, for Prometheus", answer_type=_TEXT, by_key=True
+    )
+    async def _metrics(self) -> web.StreamResponse:
+        metrics = tuple(await self._now())
+        registry = CollectorRegistry()
+        ProcessCollector(registry=registry)
+        registry.register(_Now(metrics))
+        answer = web.Response(body=generate_latest(registry))
+        answer.headers["Content-Type"] = f"{_TEXT}; charset=utf-8"
+        return answer
+
+    async def _now(self) -> Iterator[Metric]:
+        books, hooks = await self._books(), await self._webhooks()
+        tree = await asyncio.to_thread(processes)
+        return chain(
+            site_metrics(self.context.site_state(), self.context.verdict(), books, version=self.context.release),
+            lane_metrics(self.context.lanes.figures()),
+            store_metrics(self.context.store),
+            webhook_metrics(hooks),
+            loop_metrics(self.context.loop),
+            process_metrics(tree),
+        )
+
+    async def _books(self) -> Books | None:
+        if self.context.central is None:
+            return None
+        try:
+            return await self.context.store.outbox.books()
+        except StoreError:  # `store_failing` reports it; the other metrics are still wanted
+            return None
+
+    async def _webhooks(self) -> tuple[Webhook, ...]:
+        try:
+            return await self.context.store.webhooks.all()
+        except StoreError:  # likewise
+            return ()
+
+
+class _Now(Collector):
+    """A collector of metrics that were computed already."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics."""
+        return self._metrics

@@ -1,1 +1,0 @@
-"""Camera events and their footage."""

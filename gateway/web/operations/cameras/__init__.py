@@ -1,1 +1,0 @@
-"""Cameras, and watching them live."""

@@ -1,1 +1,0 @@
-"""Access cards: reading, writing, and the Excel export."""

@@ -1,1 +1,0 @@
-"""`GET /metrics`: the site and the gateway in numbers, for Prometheus."""
