@@ -143,6 +143,18 @@ class Device(Section):
         """Yield what is wrong with the device on this line: a key of the section, and why."""
         yield from ()
 
+    def faults_beside(self, first: Device, index: int) -> Iterator[tuple[str, str]]:  # noqa: ARG002
+        """Yield likewise why it cannot share the line with the first device there, which is `devices[index]`."""
+        yield from ()
+
+    def line_doubts(self, line: NamedLine, find_profile: FindProfile) -> Iterator[str]:  # noqa: ARG002
+        """Yield what is suspicious in the line's settings, though valid: a sentence that follows the link's place."""
+        yield from ()
+
+    def doubts_beside(self, other: Device, index: int, find_profile: FindProfile) -> Iterator[tuple[str, str]]:  # noqa: ARG002
+        """Yield a key of the section, and what is suspicious beside an earlier device of the line, `devices[index]`."""
+        yield from ()
+
     def profile_faults(self, line: NamedLine, find_profile: FindProfile) -> Iterator[tuple[str, str]]:  # noqa: ARG002
         """Yield likewise what its profile makes wrong. It is called only where `abilities` raised nothing."""
         yield from ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
@@ -19,10 +19,12 @@ from drivers.device import (
     loaded,
 )
 from drivers.gates.profile_parts import gate_abilities, inputs_of
-from drivers.modbus.profile import load_profile, load_unit_profile
+from drivers.modbus.profile import Line, load_profile, load_unit_profile
+from drivers.profile_file import ProfileError
 
 if TYPE_CHECKING:
     from drivers.bus.bus import Bus
+    from drivers.link import LinkSpec
     from drivers.modbus.gate import ModbusGate
     from drivers.modbus.polled_unit import ModbusInputs
 
@@ -57,6 +59,27 @@ class ModbusDevice(ProfiledDevice):
             units = f"is {self.unit}; units are 1 to {_LAST_UNIT}"
             yield "unit", units if self.framing == "rtu" else f"{units}, or {_SELF} for the device itself"
 
+    def faults_beside(self, first: Device, index: int) -> Iterator[tuple[str, str]]:
+        """Yield a fault for another framing than that of the first unit on the line."""
+        if isinstance(first, ModbusDevice) and first.framing != self.framing:
+            yield "framing", f"differs from devices[{index}] on the same link {self.link!r}"
+
+    def line_doubts(self, line: NamedLine, find_profile: FindProfile) -> Iterator[str]:
+        """Yield a warning if the line's settings differ from the maker's. The device may have been set differently."""
+        path = find_profile(self.profile) if line.spec.is_serial else None
+        if path is None:
+            return
+        try:
+            by_maker = load_unit_profile(path).line
+        except ProfileError:  # it was valid when the file was checked; the next start reports the fault
+            return
+        if by_maker.baud is not None and _said(by_maker) != _said(line.spec):
+            settings = f'baud = {by_maker.baud}, parity = "{by_maker.parity}", stop_bits = {by_maker.stop_bits}'
+            yield (
+                f"is set to {_said(line.spec)}, but the maker sets device {self.id} ({self.profile}) to"
+                f" {_said(by_maker)}: write {settings}, unless the device was changed"
+            )
+
     def new_line(self, name: str, sharing: Sequence[Device], parts: Surroundings) -> Bus:  # noqa: ARG002  # as its base
         """Return the bus of the line."""
         from drivers.bus.bus import Bus  # noqa: PLC0415  # only a site with such lines loads it
@@ -68,6 +91,22 @@ class ModbusGateDevice(ModbusDevice, GateDevice):
     """A gate controller on Modbus, driven by a profile."""
 
     driver: Literal["modbus-gate"]
+
+    def doubts_beside(self, other: Device, index: int, find_profile: FindProfile) -> Iterator[tuple[str, str]]:
+        """Yield a warning if another gate has the same output, one by a unit and one as the device itself.
+
+        Many devices ignore the unit, so both would move.
+        """
+        if not isinstance(other, ModbusGateDevice) or {self.framing, other.framing} != {"tcp"}:
+            return
+        if (self.unit in ITSELF) == (other.unit in ITSELF):
+            return
+        if _outputs(self, find_profile) & _outputs(other, find_profile):
+            message = (
+                f"{self.unit} writes the same output as devices[{index}] with unit {other.unit}: a device that ignores"
+                " the unit moves for both; give each gate an output of its own, or remove one of them"
+            )
+            yield "unit", message
 
     def abilities(self, find_profile: FindProfile) -> Abilities:
         """Return points and commands of the profile. Raises ProfileError."""
@@ -110,3 +149,16 @@ class ModbusIoDevice(ModbusDevice):
             framing=self.framing,
             monotonic=parts.monotonic,
         )
+
+
+def _said(line: Line | LinkSpec) -> str:
+    bits = 8 if isinstance(line, Line) else line.data_bits
+    return f"{line.baud} {bits}{line.parity[0].upper()}{line.stop_bits}"
+
+
+def _outputs(device: ModbusGateDevice, find_profile: FindProfile) -> frozenset[Hashable]:
+    path = find_profile(device.profile)
+    try:
+        return load_profile(path).outputs() if path is not None else frozenset()
+    except ProfileError:  # it was valid when the file was checked; the next start reports the fault
+        return frozenset()

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator
-from itertools import combinations
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from drivers.modbus.profile import Line, load_profile, load_unit_profile
-from drivers.modbus.section import ITSELF, ModbusDevice, ModbusGateDevice
-from drivers.profile_file import ProfileError
+from drivers.device import Device
 from gateway.site.addresses import endpoint_of, is_loopback
 from gateway.site.api_section import ApiSection
 from gateway.site.fault import Fault
-from gateway.site.models import Link, Site
+from gateway.site.faults import of_section
+from gateway.site.models import Site
 from gateway.site.roles import Role
 
 _USUAL_SPEEDS = (300, 600, 1200, 1800, 2400, 4800, 9600, 14400, 19200, 28800, 38400, 57600, 76800, 115200, 230400)
@@ -26,8 +24,7 @@ def doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
     """Yield warnings for a valid but suspicious file, each with its place. `find` returns a profile's file by name."""
     yield from _api_doubts(site.api)
     yield from _link_doubts(site)
-    yield from _line_doubts(site, find)
-    yield from _unit_doubts(site, find)
+    yield from _device_doubts(site, find)
     yield from _lane_doubts(site)
     if not site.lanes:
         yield Fault("lanes", "the file has no lanes, so no gate opens; add [[lanes]]")
@@ -79,61 +76,19 @@ def _link_doubts(site: Site) -> Iterator[Fault]:
             yield Fault(f"links[{index}].baud", f"{link.baud} is not a usual speed; did you mean {near}?")
 
 
-def _line_doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
-    """Yield warnings for lines whose settings differ from the maker's. A device may have been set differently."""
+def _device_doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
+    """Yield the warnings that the devices' drivers declare: on their line, and beside others there."""
     links = {link.id: (index, link) for index, link in enumerate(site.links)}
-    for device in site.devices:
-        if not isinstance(device, ModbusDevice):
-            continue
-        index, link = links[device.link]
-        found = find(device.profile)
-        if link.kind != "serial" or found is None:
-            continue
-        try:
-            line = load_unit_profile(found).line
-        except ProfileError:  # it was valid when the file was checked; the next start reports the fault
-            continue
-        if line.baud is not None and _said(line) != _said(link):
-            settings = f'baud = {line.baud}, parity = "{line.parity}", stop_bits = {line.stop_bits}'
-            message = (
-                f"is set to {_said(link)}, but the maker sets device {device.id} ({device.profile}) to {_said(line)}:"
-                f" write {settings}, unless the device was changed"
-            )
-            yield Fault(f"links[{index}]", message)
-
-
-def _unit_doubts(site: Site, find: Callable[[str], Path | None]) -> Iterator[Fault]:
-    """Yield warnings for two gates with the same output, one by a unit and one as the device itself.
-
-    Many devices ignore the unit, so both would move.
-    """
-    gates = [
-        (index, device)
-        for index, device in enumerate(site.devices)
-        if isinstance(device, ModbusGateDevice) and device.framing == "tcp"
-    ]
-    for (first, one), (second, other) in combinations(gates, 2):
-        if one.link != other.link or (one.unit in ITSELF) == (other.unit in ITSELF):
-            continue
-        if _outputs(one, find) & _outputs(other, find):
-            message = (
-                f"{other.unit} writes the same output as devices[{first}] with unit {one.unit}: a device that ignores"
-                " the unit moves for both; give each gate an output of its own, or remove one of them"
-            )
-            yield Fault(f"devices[{second}].unit", message)
-
-
-def _outputs(device: ModbusGateDevice, find: Callable[[str], Path | None]) -> frozenset[Hashable]:
-    found = find(device.profile)
-    try:
-        return load_profile(found).outputs() if found is not None else frozenset()
-    except ProfileError:  # it was valid when the file was checked; the next start reports the fault
-        return frozenset()
-
-
-def _said(line: Line | Link) -> str:
-    bits = line.data_bits if isinstance(line, Link) else 8
-    return f"{line.baud} {bits}{line.parity[0].upper()}{line.stop_bits}"
+    before: dict[str, list[tuple[int, Device]]] = {}
+    for index, device in enumerate(site.devices):
+        place, (number, link) = f"devices[{index}]", links[device.link]
+        line = site.named_line(link)
+        told = (Fault(f"links[{number}]", message) for message in device.line_doubts(line, find))
+        yield from of_section(place, device, told)
+        for earlier, other in before.setdefault(device.link, []):
+            beside = device.doubts_beside(other, earlier, find)
+            yield from of_section(place, device, (Fault(f"{place}.{key}", why) for key, why in beside))
+        before[device.link].append((index, device))
 
 
 def _lane_doubts(site: Site) -> Iterator[Fault]:

@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from drivers.device import Device, GateDevice, LineKind, ReaderDevice
 from drivers.kinds import BUILT_IN, why_unsound
-from drivers.modbus.section import ModbusDevice
 from gateway.domain.errors import ConfigError
 from gateway.domain.footage import CAMERAS_PER_WORKER
 from gateway.domain.validation_messages import words_of
@@ -196,18 +195,13 @@ def _faults_on_line(site: Site, index: int, used: _UsedLink) -> Iterator[Fault]:
     if device.most_on_line is not None and len(used.users) == device.most_on_line + 1:
         yield Fault(f"{place}.link", f"{device.link!r} has more than {device.most_on_line} devices")
     yield from (Fault(f"{place}.{key}", why) for key, why in device.line_faults(site.named_line(used.link)))
-    yield from _fault_beside(place, device, first, first_index)
+    beside = device.faults_beside(first, first_index)
+    yield from (Fault(f"{place}.{key}", why) for key, why in beside)
     if (number := device.number()) is not None:
         other = used.numbers.setdefault((number.key, number.compared), index)
         if other != index:
             message = f"{number.value} on {device.link!r} is already used by devices[{other}]"
             yield Fault(f"{place}.{number.key}", message)
-
-
-def _fault_beside(place: str, device: Device, first: Device, first_index: int) -> Iterator[Fault]:
-    """Yield a fault for a Modbus unit with another framing than the first on its line."""
-    if isinstance(device, ModbusDevice) and isinstance(first, ModbusDevice) and first.framing != device.framing:
-        yield Fault(f"{place}.framing", f"differs from devices[{first_index}] on the same link {device.link!r}")
 
 
 def _lane_faults(site: Site) -> Iterator[Fault]:

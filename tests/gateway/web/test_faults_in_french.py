@@ -32,6 +32,8 @@ SECTIONS = (*sorted(DRIVERS.glob("*/section.py")), DRIVERS / "kinds.py", DRIVERS
 EXAMPLE = Path(__file__).parents[3] / "config" / "site.example.toml"
 SAID_ELSEWHERE = {
     "doubts": "warnings, which `check` and the log show",
+    "section.line_doubts": "likewise",
+    "section.doubts_beside": "likewise",
     "load._CLOSE_PULSE_BY_GATEWAY": "likewise",
     "load.doubtful": "likewise",
     "load._line_of": "a pattern",
@@ -53,7 +55,7 @@ SAID_ELSEWHERE = {
     "own_authority": "certificates of a new site",
     "shown_file": "only patterns",
 }
-"""Parts of `gateway.site` whose sentences are no faults of the site file, each with its reason."""
+"""Parts of `gateway.site` and of sections of devices whose sentences are no faults of the site file, with reasons."""
 WRONG = ("x y", "", -1, 10**9, 1.5, True, [], {}, [{}], ["", ""])
 LIBRARY = ("Input", "should", "nable to", "tuple", "Value error", "pattern", "Field", "cannot be taken", "array")
 """Words of pydantic, and of programs."""
@@ -151,7 +153,8 @@ def test_each_sentence_of_a_fault_has_its_french():
 
 
 def test_nothing_is_left_out_that_is_not_there():
-    assert {one for one in SAID_ELSEWHERE if not (SOURCES / f"{one.partition('.')[0]}.py").is_file()} == set()
+    there = {source.stem for source in (*SOURCES.glob("*.py"), *SECTIONS)}
+    assert {one for one in SAID_ELSEWHERE if one.partition(".")[0] not in there} == set()
 
 
 def faults_of_wrong_values():
