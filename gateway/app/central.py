@@ -13,8 +13,8 @@ from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
 from gateway.central.client.pace import HELD_SECONDS
 from gateway.central.client.session import GatewayAccount, UsedCodes
-from gateway.central.commands.lane_commands import CommandRules, LaneCommands, Meaning
-from gateway.central.pull.field_map import CardFieldMap
+from gateway.central.field_map import CardFieldMap
+from gateway.central.lane_commands import CommandRules, LaneCommands, Meaning
 from gateway.central.pull.pull import DownSync
 from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
@@ -22,7 +22,7 @@ from gateway.central.push.parked_rows import ParkedRows
 from gateway.central.push.reconcile import Reconcile
 from gateway.central.push.upstream import upstream
 from gateway.central.push.writes import CentralWrites
-from gateway.central.relay.relay import CentralRelay, RelayLimits
+from gateway.central.relay import CentralRelay, RelayLimits
 from gateway.central.runner import Sync, SyncPace
 from gateway.central.site_cards import SiteCards
 from gateway.domain.commands import GateAction

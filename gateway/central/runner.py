@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from gateway.central.client.state import CLOCKS_AGREE, CentralState
-from gateway.central.commands.lane_commands import LaneCommands
+from gateway.central.lane_commands import LaneCommands
 from gateway.central.pull.card_notices import CardNotices
 from gateway.central.pull.pull import DownSync, PullReport
 from gateway.central.push.evidence import EvidenceSender

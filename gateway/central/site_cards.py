@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 
-from gateway.central.pull.field_map import CardFieldMap, map_card
+from gateway.central.field_map import CardFieldMap, map_card
 from gateway.domain.conflicts import before_waiting, laid_over
 from gateway.domain.errors import CommandRefused, StoreError
 from gateway.domain.writes import (

@@ -70,7 +70,7 @@ from gateway.camera_worker.sdp import SdpRefused, checked_offer, trickle
 from gateway.camera_worker.transport_stream import access_units, picture_times
 from gateway.central.client.answers import Unreadable, judge, read_object
 from gateway.central.client.values import record_id
-from gateway.central.pull.field_map import CardFieldMap, CardMapper
+from gateway.central.field_map import CardFieldMap, CardMapper
 from gateway.domain.errors import ConfigError, GatewayError, StoreError
 from gateway.fleet.commands_down import Notice
 from gateway.fleet.signed_commands import SENDER, FleetCommand, sender_of, signed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC
 
-from gateway.central.pull.field_map import CardFieldMap
+from gateway.central.field_map import CardFieldMap
 from gateway.central.pull.pull import DownSync
 from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender

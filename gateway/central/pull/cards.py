@@ -9,8 +9,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from gateway.central.client.lists import ListReader, Page, PageMemory, PageSize, Tally, read_waiting, waiting_text
+from gateway.central.field_map import CardMapper
 from gateway.central.pull.absence_proof import ById, Found, GoneCards, Missing
-from gateway.central.pull.field_map import CardMapper
 from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND
 from gateway.domain.record_match import is_still, lookup_of, marks_of

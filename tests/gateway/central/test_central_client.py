@@ -23,7 +23,7 @@ from gateway.central.client.answers import CentralDenied, CentralFailed, SignInR
 from gateway.central.client.connections import BODY_LIMIT, impatient_socket
 from gateway.central.client.session import UsedCodes
 from gateway.central.pull.pull import PullProblem, PullReport
-from gateway.central.relay.relay import CentralRelay
+from gateway.central.relay import CentralRelay
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.problems import ProblemKind as K
 from gateway.runtime.clock import SystemClock

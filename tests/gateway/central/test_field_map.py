@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.central.client.values import record_id
-from gateway.central.pull.field_map import CardFieldMap, CardMapper, map_card
+from gateway.central.field_map import CardFieldMap, CardMapper, map_card
 from gateway.domain.access import Reason, decide
 from gateway.domain.credentials import CardStatus, Credential, h10301_bits
 from gateway.domain.writes import FIRST_PROVISIONAL_ID

@@ -13,7 +13,7 @@ from waiting import until
 
 from gateway.central.central_link import notices
 from gateway.central.client.state import CentralState
-from gateway.central.commands.lane_commands import CommandRules, LaneCommands, Meaning, Now, Verdict, judge
+from gateway.central.lane_commands import CommandRules, LaneCommands, Meaning, Now, Verdict, judge
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CentralUnavailable, CommandRefused
 from gateway.domain.events import EventKind

@@ -11,7 +11,7 @@ from waiting import until
 from wired import down_sync
 
 from gateway.central.central_link import pulled_text
-from gateway.central.pull.field_map import CardFieldMap, map_card
+from gateway.central.field_map import CardFieldMap, map_card
 from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import EventKind

@@ -15,7 +15,7 @@ from waiting import until
 
 from gateway.central.client.client import CentralClient
 from gateway.central.client.session import GatewayAccount
-from gateway.central.relay.relay import CentralRelay, RelayLimits, end_to_end
+from gateway.central.relay import CentralRelay, RelayLimits, end_to_end
 from gateway.domain.relaying import NotRelayed, RelayedRequest, RelayRefusal
 from gateway.runtime.clock import SystemClock
 from simulation.far_ends.central import Central
@@ -258,7 +258,7 @@ async def test_a_fault_of_the_body_is_told_as_it_is():
 
 
 async def test_away_is_known_at_once_and_its_end_is_noticed(central: Central, monkeypatch):
-    monkeypatch.setattr("gateway.central.relay.relay.LOOK_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr("gateway.central.relay.LOOK_AGAIN_SECONDS", 0.1)
     async with relaying(central.url) as relay:
         assert (await whole(relay, asked()))[0] == 500  # its session is not known, but it answers
         await central.stop()

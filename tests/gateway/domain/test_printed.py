@@ -4,7 +4,7 @@ from datetime import UTC
 
 import pytest
 
-from gateway.central.pull.field_map import CardFieldMap, map_card
+from gateway.central.field_map import CardFieldMap, map_card
 from gateway.domain.credentials import Credential, h10301_bits
 from gateway.domain.printed import enrolment, readings_of
 from gateway.domain.wiegand import CORPORATE_1000, H10302, H10306

@@ -8,7 +8,7 @@ import pytest
 
 from drivers.osdp.section import OsdpReaderDevice
 from drivers.serial_line.section import SerialReaderDevice
-from gateway.central.pull.field_map import CardFieldMap, map_card
+from gateway.central.field_map import CardFieldMap, map_card
 from gateway.site import Site
 from gateway.site.reader_numbers import doubts_of_number
 

@@ -11,7 +11,7 @@ from aiohttp import ClientSession, CookieJar, FormData, web
 from gateway.central.client.accounts import CentralPeople, RoleMap
 from gateway.central.client.client import CentralClient
 from gateway.central.client.session import GatewayAccount
-from gateway.central.relay.relay import CentralRelay
+from gateway.central.relay import CentralRelay
 from gateway.runtime.clock import SystemClock
 
 LOOKS = {"name": "Guard", "permissions": ["can_view_devices", "can_view_companies"]}

@@ -9,7 +9,7 @@ from datetime import UTC
 import pytest
 from loop_watch import watch_callbacks
 
-from gateway.central.pull.field_map import CardFieldMap, map_card
+from gateway.central.field_map import CardFieldMap, map_card
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.domain.writes import ENTRY_CREATE

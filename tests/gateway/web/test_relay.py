@@ -14,7 +14,7 @@ from aiohttp import ClientPayloadError, FormData
 from scripted_central import said, scripted_central, silent
 from waiting import until
 
-from gateway.central.relay.relay import RelayLimits
+from gateway.central.relay import RelayLimits
 from gateway.domain.writes import CARD_CREATE
 from gateway.web.http import server
 from gateway.web.relayed import OPERATIONS as RELAYED
@@ -120,7 +120,7 @@ async def test_a_site_that_stands_alone_has_none_of_them(gateway):
 
 
 async def test_while_central_is_away_the_answer_is_there_at_once(relayed, far_central, monkeypatch):
-    monkeypatch.setattr("gateway.central.relay.relay.LOOK_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr("gateway.central.relay.LOOK_AGAIN_SECONDS", 0.1)
     async with relayed() as gateway:
         assert (await gateway.call("/v1/companies/list", {}, user="boss"))[0] == 200
         await far_central.stop()

@@ -11,7 +11,7 @@ from wired import down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
 from gateway.central.client.session import GatewayAccount
-from gateway.central.pull.field_map import CardFieldMap, map_card
+from gateway.central.field_map import CardFieldMap, map_card
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.store import CardRecord

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.central.client.client import CentralClient
 from gateway.central.client.session import GatewayAccount
-from gateway.central.relay.relay import CentralRelay, RelayLimits
+from gateway.central.relay import CentralRelay, RelayLimits
 from gateway.domain.accounts import CentralAdmission
 from gateway.domain.errors import CentralRefused
 from gateway.domain.writes import JsonObject

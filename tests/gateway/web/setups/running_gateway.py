@@ -19,7 +19,7 @@ from set_machine import PushedClock
 from wired import central_writes, parked_rows
 
 from gateway.central.client.client import CentralClient
-from gateway.central.pull.field_map import CardFieldMap, map_card
+from gateway.central.field_map import CardFieldMap, map_card
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import GapReason, SegmentFinished

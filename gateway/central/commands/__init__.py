@@ -1,1 +1,0 @@
-"""Commands of central to the site's gates."""
