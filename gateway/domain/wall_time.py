@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer
 
-from gateway.runtime.clock import iso_utc
-
-_BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
+from gateway.runtime.clock import iso_utc, micros_of
 
 
 def _micros(value: object) -> object:
     """Return a moment that is ISO 8601 text as microseconds. Raises ValueError."""
-    return (datetime.fromisoformat(value) - _BEGIN) // timedelta(microseconds=1) if isinstance(value, str) else value
+    return micros_of(value) if isinstance(value, str) else value
 
 
 WallMicros = Annotated[int, BeforeValidator(_micros), PlainSerializer(iso_utc, return_type=str, when_used="json")]

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from enum import Enum
 from types import MappingProxyType
 from typing import Literal, Protocol
 
 from pydantic import JsonValue
+
+from gateway.runtime.clock import micros_of
 
 JsonObject = dict[str, JsonValue]
 
@@ -32,7 +34,6 @@ CARD_FIELDS = frozenset(
 """Fields that the create of a card may have; the rest of a card's record is made by central."""
 _NOT_IN_A_CREATE = frozenset({"id", "reason", "incident"})
 """Fields of changes that central does not accept in a create: they are sent in the change itself."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST_PROVISIONAL_ID = 2_000_000_000
 """Ids from here on are made at the site; central's are below."""
 
@@ -288,11 +289,9 @@ def alike(sent: JsonValue, kept: JsonValue) -> bool:
 def _moment(text: str) -> int | None:
     """Return milliseconds since 1970, because some services store no more; None for another value."""
     try:
-        moment = datetime.fromisoformat(text)
+        return micros_of(text, UTC) // 1_000
     except ValueError:
         return None
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // timedelta(milliseconds=1)
 
 
 def source_id(box: int, site_id: int) -> int:

@@ -9,7 +9,7 @@ import contextlib
 import ctypes
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Protocol
 
@@ -248,3 +248,13 @@ def boot_id() -> str:
 def iso_utc(micros: int) -> str:
     """Format wall micros as ISO 8601 in UTC with milliseconds, as the interface does: `2026-01-31T12:00:00.000Z`."""
     return (_PLAIN_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="milliseconds") + "Z"
+
+
+def micros_of(text: str, zone: tzinfo | None = None) -> int:
+    """Parse an ISO 8601 moment to wall micros; one without an offset is in `zone`. Raises ValueError."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        if zone is None:
+            raise ValueError("it has no offset")
+        moment = moment.replace(tzinfo=zone)
+    return (moment - _EPOCH) // timedelta(microseconds=1)

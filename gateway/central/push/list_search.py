@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 
 from gateway.central.client.client import CentralClient
 from gateway.central.client.lists import Order, Page, Tally, read_page
 from gateway.domain.writes import JsonObject, Lookup
+from gateway.runtime.clock import micros_of
 
 MOST_REQUESTS = 16
 """The most requests of one part of a search, so that urgent rows need not wait for more."""
@@ -295,12 +295,7 @@ def _is_later(page: Page, made_by: int) -> bool:
 
 def _micros(value: object) -> int | None:
     """Parse a moment with its offset; None for a text without one."""
-    if not isinstance(value, str):
-        return None
     try:
-        moment = datetime.fromisoformat(value)
+        return micros_of(value) if isinstance(value, str) else None
     except ValueError:
         return None
-    if moment.tzinfo is None:
-        return None
-    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)

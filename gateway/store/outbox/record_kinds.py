@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from types import MappingProxyType
 from typing import Literal, Protocol
 
@@ -18,7 +18,7 @@ from drivers.plate_text import plain_plate
 from gateway.domain.passages import EntryStatus
 from gateway.domain.presence import card_holder
 from gateway.domain.writes import FIRST_PROVISIONAL_ID, JsonObject
-from gateway.runtime.clock import iso_utc
+from gateway.runtime.clock import iso_utc, micros_of
 from gateway.store.events.presence import record_rename
 from gateway.store.footage.camera_events import CameraEventRecords
 from gateway.store.outbox.backlog_quota import refuse_one_more
@@ -27,7 +27,6 @@ from gateway.store.outbox.central_ids import GivenIds, OwnIds
 _RECORD = TypeAdapter(JsonObject)
 _LONGEST_NAME = 120
 _ENCODER = json.JSONEncoder(separators=(",", ":"), sort_keys=True, ensure_ascii=False)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBERS: Mapping[str, str] = MappingProxyType(
     {"device_id": "entry_device_id", "exit_device_id": "exit_device_id", "access_id": "card_id"}
 )
@@ -336,10 +335,9 @@ def _micros(value: JsonValue, known: int | None) -> int | None:
     if known is not None and iso_utc(known) == value:
         return known
     try:
-        moment = datetime.fromisoformat(value)
+        return micros_of(value, UTC)
     except ValueError:
         return None
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
 
 
 def _whole(value: JsonValue) -> int | None:

@@ -2,13 +2,15 @@
 
 import time
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from set_machine import SetMachine
 
 from gateway.runtime import clock
-from gateway.runtime.clock import Stamp, SystemClock, WallTimes, iso_utc
+from gateway.runtime.clock import Stamp, SystemClock, WallTimes, iso_utc, micros_of
 
 YEAR_2200 = 7_258_118_400_000_000
 MICROS = st.integers(min_value=0, max_value=YEAR_2200)
@@ -31,6 +33,14 @@ def test_iso_text_is_the_moment_cut_to_milliseconds(micros):
 def test_iso_text_as_the_interface_writes_it():
     assert iso_utc(1_769_860_800_000_000) == "2026-01-31T12:00:00.000Z"
     assert iso_utc(1_769_860_800_999_999) == "2026-01-31T12:00:00.999Z"
+
+
+def test_a_written_moment_is_read_by_its_offset_or_in_the_given_zone():
+    assert micros_of("2026-01-31T12:00:00.000Z") == micros_of("2026-01-31T13:00:00+01:00") == 1_769_860_800_000_000
+    assert micros_of("2026-01-31T13:00:00", ZoneInfo("Europe/Paris")) == 1_769_860_800_000_000
+    assert micros_of("2026-01-31T12:00:00Z", ZoneInfo("Europe/Paris")) == 1_769_860_800_000_000
+    with pytest.raises(ValueError, match="no offset"):
+        micros_of("2026-01-31T12:00:00")
 
 
 def test_the_system_clock_is_the_machines():
