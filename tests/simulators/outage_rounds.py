@@ -158,8 +158,8 @@ def run(folder: Path, *, seconds: float, seed: int, kills: int | None = None) ->
         people = People(scene, dice, outcome.counts)
         _make_trouble(scene, people, dice, outcome, seconds=seconds, kills=kills)
         _settle(scene, people, dice, outcome.counts)
-        outcome.counts += Counter(scene.central("GET", "/demo/record-counts")["happened"])
-        scene.stop()
+        outcome.counts += Counter(scene.control("GET", "/demo/record-counts")["happened"])
+        assert scene.stop_gateway() == 0, scene.tail()
     finally:
         scene.close()
         outcome.log = scene.tail()
@@ -177,11 +177,11 @@ def _make_trouble(
     while time.monotonic() < began + seconds:
         if time.monotonic() >= turn_at:
             turn_at = time.monotonic() + dice.uniform(1.0, max(2.0, seconds / 12))
-            outcome.counts += Counter(scene.central("GET", "/demo/record-counts")["happened"])
-            scene.central("POST", "/demo/faults", _next_faults(dice, outcome.counts))
+            outcome.counts += Counter(scene.control("GET", "/demo/record-counts")["happened"])
+            scene.control("POST", "/demo/faults", _next_faults(dice, outcome.counts))
         if kill_at and time.monotonic() >= kill_at[0]:
             kill_at.pop(0)
-            scene.kill()
+            scene.kill_gateway()
             outcome.counts["kill -9"] += 1
             people.drive()
             scene.start()
@@ -208,7 +208,7 @@ def _next_faults(dice: random.Random, counts: Counter[str]) -> dict[str, Any]:
 
 def _settle(scene: Scene, people: People, dice: random.Random, counts: Counter[str]) -> None:
     """The line is good: what waits goes up, and what changed comes down."""
-    scene.central("POST", "/demo/faults", CALM)
+    scene.control("POST", "/demo/faults", CALM)
     until(lambda: scene.call("POST", "/v1/device", {"id": LANES[0].gate})["device"]["position"] == "closed", "the gate")
     desk = Technician(scene, people.promised, dice, counts)
     until(desk.all_is_up, "what waits is up")
@@ -219,7 +219,7 @@ def _settle(scene: Scene, people: People, dice: random.Random, counts: Counter[s
 
 def _pulls(scene: Scene) -> int:
     """Return the number of pulls that have begun: each asks for the cameras once."""
-    return int(scene.central("GET", "/demo/record-counts")["asked"].get("POST /v1/camera/list", 0))
+    return int(scene.control("GET", "/demo/record-counts")["asked"].get("POST /v1/camera/list", 0))
 
 
 def _compare(scene: Scene, people: People, outcome: Outcome) -> None:
