@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import re
 import secrets
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -17,12 +18,12 @@ _FIELD = re.compile(r'\b(\w+)=(?:"([^"]*)"|([^\s,]+))')
 
 
 @asynccontextmanager
-async def on_loopback(app: web.Application, *, port: int = 0) -> AsyncIterator[int]:
+async def on_loopback(app: web.Application, *, port: int = 0, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     """Serve on a port of this machine, and yield it; 0 takes a free one."""
     runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", port).start()
+        await web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls).start()
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()

@@ -11,13 +11,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from at_work import opened_store
 from wired import outbox_sender
 
 from gateway.central.client.client import CentralClient
 from gateway.central.client.session import GatewayAccount
 from gateway.domain.writes import ENTRY_CREATE
 from gateway.runtime.clock import SystemClock
-from gateway.store import Store
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
@@ -41,13 +41,8 @@ def central():
 
 @pytest.fixture
 async def store(tmp_path):
-    opened = Store(folder=tmp_path, site_name="North", sends=True)
-    await opened.open()
-    async with asyncio.TaskGroup() as group:
-        running = group.create_task(opened.run())
+    async with opened_store(tmp_path, sends=True) as opened:
         yield opened
-        running.cancel()
-    await opened.close()
 
 
 def memory() -> float:

@@ -8,19 +8,15 @@ from free_ports import free_port
 
 from drivers.contract import DeviceFault, LineDown, LinkError, NotPermitted
 from drivers.http_session import Account, AccountRefused, OneAttempt, open_session, read_answer, refuse_status
+from simulation.far_ends.http_device import on_loopback
 
 
 @asynccontextmanager
 async def serving(handler):
     app = web.Application()
     app.router.add_route("*", "/", handler)
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/"
-    finally:
-        await runner.cleanup()
+    async with on_loopback(app) as port:
+        yield f"http://127.0.0.1:{port}/"
 
 
 @pytest.mark.parametrize("reuse_lines", [True, False])

@@ -1,12 +1,14 @@
-"""Coroutines that run for as long as a context lasts, and a store at work."""
+"""Coroutines that run for as long as a context lasts, a store at work, and the simulated central."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 
+from gateway.runtime.clock import SystemClock
 from gateway.store import Store
+from simulation.far_ends.central import Central, CentralAccount, seed_site
 
 
 @asynccontextmanager
@@ -31,3 +33,21 @@ async def opened_store(folder, **options) -> AsyncIterator[Store]:
             yield store
     finally:
         await store.close()
+
+
+@asynccontextmanager
+async def serving_central(
+    *accounts: CentralAccount,
+    devices: Mapping[int, str] | None = None,
+    cameras: Mapping[int, str] | None = None,
+    cards: int = 0,
+) -> AsyncIterator[Central]:
+    """The simulated central on a free port, with these records. Without accounts, it knows the gateway's alone."""
+    clock = SystemClock()
+    central = Central(clock=clock, accounts=accounts or (CentralAccount("gateway", "right horse"),))
+    seed_site(central.tables, now=clock.wall(), devices=devices or {}, cameras=cameras or {}, cards=cards)
+    await central.start()
+    try:
+        yield central
+    finally:
+        await central.stop()

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 
 from aiohttp import ClientSession, DummyCookieJar, web
 
+from simulation.far_ends.http_device import on_loopback
+
 _OF_THE_LINE = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "content-encoding"})
 
 
@@ -39,11 +41,5 @@ async def tls_proxy(target: str, *, tls: ssl.SSLContext, host: str | None = None
 
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", carried)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
-        await site.start()
-        try:
-            yield f"https://127.0.0.1:{runner.addresses[0][1]}"
-        finally:
-            await runner.cleanup()
+        async with on_loopback(app, tls=tls) as port:
+            yield f"https://127.0.0.1:{port}"

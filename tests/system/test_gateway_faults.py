@@ -25,6 +25,7 @@ from waiting import until
 from gateway.domain.problems import ProblemKind as K
 from gateway.problems.problem import Part
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET
+from simulation.far_ends.http_device import on_loopback
 
 pytestmark = [pytest.mark.long("dozens of faults at a running site, in real time-outs"), pytest.mark.alone]
 
@@ -44,12 +45,8 @@ class Receiver:
         """Answer on a free port."""
         app = web.Application()
         app.router.add_post("/hook", self._take)
-        runner = web.AppRunner(app)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.port = runner.addresses[0][1]
-        yield
-        await runner.cleanup()
+        async with on_loopback(app) as self.port:
+            yield
 
     async def _take(self, _: web.Request) -> web.Response:
         return web.Response(status=self.status)

@@ -7,14 +7,13 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
+from at_work import opened_store
 from forked import Forked
 from osdp import Command, CommandLEDColor
 from waiting import until
 
 from gateway.domain.credentials import Card, h10301_alias, h10301_bits
-from gateway.runtime.clock import SystemClock
-from gateway.runtime.supervision import Supervisor
-from gateway.store import CardRecord, Store
+from gateway.store import CardRecord
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import relay_module
@@ -57,14 +56,8 @@ closing = {{ device = 101, point = "closing_loop" }}
 
 async def know_card(folder):
     folder.mkdir()
-    store = Store(folder=folder, site_name="North", sends=False)
-    await store.open()
-    try:
-        async with Supervisor(clock=SystemClock()) as supervisor:
-            supervisor.keep("store", store.run)
-            await store.cards.apply(put=[CardRecord(Card(1, "3456", aliases=(h10301_alias(12, 3456),)), "{}")], now=0)
-    finally:
-        await store.close()
+    async with opened_store(folder) as store:
+        await store.cards.apply(put=[CardRecord(Card(1, "3456", aliases=(h10301_alias(12, 3456),)), "{}")], now=0)
 
 
 @asynccontextmanager

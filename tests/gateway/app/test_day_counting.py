@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from zoneinfo import ZoneInfo
 
+from at_work import opened_store
+
 from drivers.bus.line_quality import Failure, LineAnswers
 from gateway.app.services import DayCounting
 from gateway.domain.day_counts import Measure
@@ -58,12 +60,8 @@ class House:
 
 @asynccontextmanager
 async def a_house(folder):
-    store = Store(folder=folder, site_name="North", sends=False)
-    await store.open()
-    try:
+    async with opened_store(folder) as store:
         yield House(store)
-    finally:
-        await store.close()
 
 
 async def test_each_event_counts_once_on_its_day_at_the_site(tmp_path):

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 from aiohttp import ClientSession
 from argon2 import PasswordHasher
+from at_work import opened_store
 from running_gateway import PASSWORD, SITE, typed
 from running_house import at_work
 from structlog.testing import capture_logs
@@ -17,7 +18,7 @@ from gateway.app.file_accounts import FileAccounts
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock
 from gateway.site import FileAccount, Secrets
-from gateway.store import EventFilter, Store
+from gateway.store import EventFilter
 from gateway.web.auth import accounts
 
 SECOND = "another long one"
@@ -102,12 +103,8 @@ async def test_what_the_register_says_since_counts_though_the_file_has_them_stil
 
 @pytest.fixture
 async def store(tmp_path):
-    store = Store(folder=tmp_path, site_name="North", sends=False)
-    await store.open()
-    committing = asyncio.get_running_loop().create_task(store.run())
-    yield store
-    committing.cancel()
-    await store.close()
+    async with opened_store(tmp_path) as store:
+        yield store
 
 
 @pytest.fixture

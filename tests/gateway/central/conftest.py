@@ -17,29 +17,19 @@ from gateway.central.push.writes import CentralWrites
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Store
-from simulation.far_ends.central import Central, CentralAccount, seed_site
+from simulation.far_ends.central import Central, CentralAccount
 
 SOON = Backoff(first=0.001, longest=0.005)
 
 
 @pytest.fixture
 async def central() -> AsyncIterator[Central]:
-    clock = SystemClock()
-    accounts = (
-        CentralAccount("gateway", "right horse"),
-        CentralAccount("guard", "guard", mfa_secret="JBSWY3DPEHPK3PXP"),
-    )
-    service = Central(clock=clock, accounts=accounts)
-    seed_site(
-        service.tables,
-        now=clock.wall(),
-        devices={number: f"Device {number}" for number in range(101, 104)},
-        cameras={201: "Entry camera"},
-        cards=40,
-    )
-    await service.start()
-    yield service
-    await service.stop()
+    guard = CentralAccount("guard", "guard", mfa_secret="JBSWY3DPEHPK3PXP")
+    devices = {number: f"Device {number}" for number in range(101, 104)}
+    async with at_work.serving_central(
+        CentralAccount("gateway", "right horse"), guard, devices=devices, cameras={201: "Entry camera"}, cards=40
+    ) as service:
+        yield service
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from simulation.far_ends.central import Central, CentralAccount, seed_site
 from simulation.far_ends.central.service import Dialect
+from simulation.far_ends.http_device import on_loopback
 
 ASKED = {"page": 1, "page_limit": 500}
 
@@ -136,16 +137,10 @@ async def test_requests_name_the_program_and_its_version():
 
     app = web.Application()
     app.router.add_get("/", alive)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    client = CentralClient(
-        url=f"http://127.0.0.1:{runner.addresses[0][1]}", account=GatewayAccount("a", "b"), clock=SystemClock()
-    )
-    await client.look()
-    await client.close()
-    await runner.cleanup()
+    async with on_loopback(app) as port:
+        client = CentralClient(url=f"http://127.0.0.1:{port}", account=GatewayAccount("a", "b"), clock=SystemClock())
+        await client.look()
+        await client.close()
     assert named == [f"edge-gateway/{version('edge-gateway')}"]
 
 

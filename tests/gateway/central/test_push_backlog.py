@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from at_work import opened_store
 
 from gateway.central.runner import BacklogWarning
 from gateway.domain.events import EventKind
 from gateway.domain.writes import DEVICE_CONFIG
 from gateway.runtime.clock import SystemClock
-from gateway.store import Store
 
 
 @pytest.fixture
 async def store(tmp_path):
-    store = Store(folder=tmp_path, site_name="North", sends=True, backlog_bytes=100_000)
-    await store.open()
-    yield store
-    await store.close()
+    async with opened_store(tmp_path, sends=True, backlog_bytes=100_000) as store:
+        yield store
 
 
 async def told(store):

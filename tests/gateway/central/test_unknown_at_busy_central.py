@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from dataclasses import dataclass
 
 import pytest
+from at_work import opened_store
 from busy_central import BusyCentral, busy_central
 from wired import outbox_sender
 
@@ -101,20 +100,14 @@ async def scene(tmp_path):
     time = Time()
     central = BusyCentral(time.monotonic)
     central.start_at(2_000)
-    store = Store(folder=tmp_path, site_name=SITE, sends=True)
-    await store.open()
-    async with busy_central(central), contextlib.AsyncExitStack() as stack:
-        running = asyncio.get_running_loop().create_task(store.run())
+    async with busy_central(central), opened_store(tmp_path, site_name=SITE, sends=True) as store:
         client = CentralClient(url=central.url, account=GatewayAccount("gateway", "x"), clock=time, timeout_seconds=5.0)
-        stack.push_async_callback(client.close)
         soon = Backoff(first=2.0, longest=300.0)
         sender = outbox_sender(
             client=client, store=store, clock=time, row_backoff=soon, away_backoff=Backoff(first=0.5, longest=15.0)
         )
         yield Scene(time, central, store, sender)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-    await store.close()
+        await client.close()
 
 
 @pytest.mark.parametrize("lost", ["answer", "request"])

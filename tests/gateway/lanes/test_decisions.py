@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import pytest
+from at_work import opened_store
 from waiting import until
 
 from gateway.domain.access import AccessRules, Coming, Reason, Stance
@@ -104,10 +105,7 @@ class Desk:
 
 @asynccontextmanager
 async def open_store(folder):
-    store = Store(folder=folder, site_name="North", sends=False)
-    await store.open()
-    tasks = [asyncio.get_running_loop().create_task(store.run())]
-    try:
+    async with opened_store(folder) as store:
         await store.cards.apply(
             put=[
                 CardRecord(Card(1, "1", owner="9", aliases=(text_alias("1"),)), "{}"),
@@ -119,12 +117,6 @@ async def open_store(folder):
         )
         await until(lambda: store.cards.is_indexed)
         yield store
-    finally:
-        for task in tasks:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-        await store.close()
 
 
 @pytest.fixture

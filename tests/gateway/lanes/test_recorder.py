@@ -6,6 +6,7 @@ import asyncio
 import time
 
 import pytest
+from at_work import opened_store
 from waiting import until
 
 from drivers.bus.bus import Bus
@@ -18,7 +19,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.lanes.recorder import Recorder
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Supervisor
-from gateway.store import Entry, EventFilter, Recorded, Store
+from gateway.store import Entry, EventFilter, Recorded
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import relay_module
@@ -52,15 +53,11 @@ class FlakyJournal:
 
 @pytest.fixture
 async def house(tmp_path):
-    store = Store(folder=tmp_path, site_name="x", sends=False)
-    await store.open()
-    journal = FlakyJournal(store.journal)
-    recorder = Recorder(journal=journal, clock=SystemClock())
-    async with Supervisor(clock=SystemClock()) as supervisor:
-        supervisor.keep("store", store.run)
+    async with opened_store(tmp_path) as store, Supervisor(clock=SystemClock()) as supervisor:
+        journal = FlakyJournal(store.journal)
+        recorder = Recorder(journal=journal, clock=SystemClock())
         supervisor.keep("recorder", recorder.run)
         yield recorder, journal, store
-    await store.close()
 
 
 async def written(store) -> list[str]:

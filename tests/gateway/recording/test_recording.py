@@ -20,6 +20,7 @@ from gateway.domain.events import EventKind
 from gateway.domain.footage import CameraCondition
 from gateway.proof_package import chain_ends, check_chain, verify
 from gateway.proof_package.of_events import ProofPackages
+from simulation.far_ends.http_device import on_loopback
 
 
 @pytest.fixture
@@ -251,14 +252,8 @@ async def playlist_server(recording, event):
 
     app = web.Application()
     app.router.add_get("/{name}", serve)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/master.m3u8"
-    finally:
-        await runner.cleanup()
+    async with on_loopback(app) as port:
+        yield f"http://127.0.0.1:{port}/master.m3u8"
 
 
 async def proof(store, recording, folder, camera_event, clock):

@@ -9,6 +9,7 @@ from io import BytesIO
 import jsonschema_rs
 import pytest
 from aiohttp import FormData
+from at_work import serving_central
 from wired import down_sync
 
 from gateway.central.client.client import CentralClient
@@ -18,7 +19,6 @@ from gateway.runtime.clock import SystemClock
 from gateway.web.auth.accounts import hash_password
 from gateway.web.catalogue import PUBLIC
 from gateway.web.register.changes import AddAccount, SetSecondFactor
-from simulation.far_ends.central import Central, CentralAccount, seed_site
 from simulation.far_ends.central.accounts import totp
 from tests.gateway.web.setups.local import ask
 
@@ -31,16 +31,12 @@ CARD, DEVICE, CAMERA, EVENT, ENTRY = "/v1/access", "/v1/device", "/v1/camera", "
 
 @pytest.fixture
 async def central():
-    clock = SystemClock()
-    service = Central(clock=clock, accounts=(CentralAccount("gateway", "right horse"),))
-    seed_site(
-        service.tables, now=clock.wall(), devices={101: "Gate", 109: "Kiosk"}, cameras={201: "Entry", 202: "Exit"},
-        cards=3,
-    )  # fmt: skip
-    service.tables.cards.put({"id": 4001, "number": "00111572", "username": "ada", "zones": [1], "photo": {"a": []}})
-    await service.start()
-    yield service
-    await service.stop()
+    devices, cameras = {101: "Gate", 109: "Kiosk"}, {201: "Entry", 202: "Exit"}
+    async with serving_central(devices=devices, cameras=cameras, cards=3) as service:
+        service.tables.cards.put(
+            {"id": 4001, "number": "00111572", "username": "ada", "zones": [1], "photo": {"a": []}}
+        )
+        yield service
 
 
 @pytest.fixture

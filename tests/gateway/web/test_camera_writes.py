@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+from at_work import serving_central
 from wired import down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
@@ -12,19 +13,15 @@ from gateway.central.client.session import GatewayAccount
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock
 from gateway.store import EventFilter
-from simulation.far_ends.central import Central, CentralAccount, seed_site
+from simulation.far_ends.central import Central
 
 EVENT = "/v1/camera/event"
 
 
 @pytest.fixture
 async def central() -> AsyncIterator[Central]:
-    clock = SystemClock()
-    service = Central(clock=clock, accounts=(CentralAccount("gateway", "right horse"),))
-    seed_site(service.tables, now=clock.wall(), devices={}, cameras={201: "Entry camera", 202: "Exit"}, cards=0)
-    await service.start()
-    yield service
-    await service.stop()
+    async with serving_central(cameras={201: "Entry camera", 202: "Exit"}) as service:
+        yield service
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from io import BytesIO
 
 import pytest
+from at_work import serving_central
 from wired import outbox_sender
 
 from gateway.central.client.client import CentralClient
@@ -20,7 +21,7 @@ from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.runtime.clock import SystemClock
 from gateway.store import CardRecord
 from gateway.web.http.errors import AUTHENTICATION_REQUIRED
-from simulation.far_ends.central import Central, CentralAccount, Faults, seed_site
+from simulation.far_ends.central import Faults
 
 ONE_FAULT = {
     "number": ("PATCH", "/v1/access", {"id": 4001, "number": 5}),
@@ -40,12 +41,8 @@ ONE_FAULT = {
 
 @pytest.fixture
 async def central():
-    clock = SystemClock()
-    service = Central(clock=clock, accounts=(CentralAccount("gateway", "right horse"),))
-    seed_site(service.tables, now=clock.wall(), devices={101: "Gate", 109: "Kiosk"}, cameras={}, cards=12)
-    await service.start()
-    yield service
-    await service.stop()
+    async with serving_central(devices={101: "Gate", 109: "Kiosk"}, cards=12) as service:
+        yield service
 
 
 @pytest.fixture

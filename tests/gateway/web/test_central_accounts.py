@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import replace
-from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import FormData, web
+from at_work import serving_central
 from waiting import until
 
 from gateway.central.client.accounts import CentralPeople, RoleMap
@@ -16,8 +16,9 @@ from gateway.central.client.client import CentralClient
 from gateway.central.client.session import GatewayAccount
 from gateway.runtime.clock import SystemClock
 from gateway.web.register.changes import AddAccount
-from simulation.far_ends.central import Central, CentralAccount, Faults, RoleForm
+from simulation.far_ends.central import CentralAccount, Faults, RoleForm
 from simulation.far_ends.central.accounts import totp
+from simulation.far_ends.http_device import on_loopback
 from tests.gateway.web.setups.local import ask
 
 EVIDENCE = "/v1/camera/event/evidence"
@@ -31,10 +32,8 @@ DAY = 86_400
 
 @pytest.fixture
 async def central():
-    service = Central(clock=SystemClock(), accounts=(CentralAccount("gateway", "gateway"), GUARD, MANAGER, CLERK))
-    await service.start()
-    yield service
-    await service.stop()
+    async with serving_central(CentralAccount("gateway", "gateway"), GUARD, MANAGER, CLERK) as service:
+        yield service
 
 
 @pytest.fixture
@@ -217,13 +216,8 @@ async def answering(central, status, error):
     await central.stop()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", refuse)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", urlsplit(central.url).port).start()
-    try:
+    async with on_loopback(app, port=central.port):
         yield
-    finally:
-        await runner.cleanup()
 
 
 @pytest.mark.parametrize(

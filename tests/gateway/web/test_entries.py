@@ -8,6 +8,7 @@ import zipfile
 from io import BytesIO
 
 import pytest
+from at_work import serving_central
 from wired import outbox_sender
 
 from gateway.central.client.client import CentralClient
@@ -18,7 +19,7 @@ from gateway.domain.presence import Movement, Way
 from gateway.runtime.clock import SystemClock
 from gateway.store import Entry
 from gateway.web.operations.entries import EntriesAnswer, EntryAnswer, EntryReportAnswer
-from simulation.far_ends.central import Central, CentralAccount, Faults
+from simulation.far_ends.central import CentralAccount, Faults
 
 NOON = 1_768_323_600_000_000  # 2026-01-13 12:00 at Toronto
 HOUR = 3_600_000_000
@@ -212,12 +213,9 @@ async def test_an_entry_is_closed_opened_again_and_corrected(busy):
 
 @pytest.fixture
 async def central():
-    central = Central(clock=SystemClock(), accounts=(CentralAccount("gateway", "secret"),))
-    for device_id in (101, 102):
-        central.tables.devices.put({"id": device_id, "name": f"Device {device_id}"})
-    await central.start()
-    yield central
-    await central.stop()
+    account = CentralAccount("gateway", "secret")
+    async with serving_central(account, devices={101: "Device 101", 102: "Device 102"}) as central:
+        yield central
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from gateway.central.client.client import CentralClient
 from gateway.central.client.session import GatewayAccount
 from gateway.central.relay import CentralRelay
 from gateway.runtime.clock import SystemClock
+from simulation.far_ends.http_device import on_loopback
 
 LOOKS = {"name": "Guard", "permissions": ["can_view_devices", "can_view_companies"]}
 TOKEN = "of-central-alone"
@@ -97,12 +98,9 @@ class ProviderCentral:
 @pytest.fixture
 async def central():
     far = ProviderCentral()
-    runner = web.AppRunner(far.app(), access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    far.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield far
-    await runner.cleanup()
+    async with on_loopback(far.app()) as port:
+        far.url = f"http://127.0.0.1:{port}"
+        yield far
 
 
 @pytest.fixture

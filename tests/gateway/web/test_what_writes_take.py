@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC
 
 import pytest
+from at_work import serving_central
 from wired import down_sync, outbox_sender
 
 from gateway.central.client.client import CentralClient
@@ -16,7 +17,7 @@ from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.store import CardRecord
 from gateway.web.catalogue import OPERATIONS
-from simulation.far_ends.central import Central, CentralAccount, Faults, seed_site
+from simulation.far_ends.central import Faults
 
 NAMED = {f"{item.method} {item.path}": item for item in OPERATIONS}
 WRITES = {
@@ -87,16 +88,10 @@ OF_ALL_KINDS = {"string": "x", "integer": 7, "number": 1.5, "boolean": True, "ar
 
 @pytest.fixture
 async def central():
-    clock = SystemClock()
-    service = Central(clock=clock, accounts=(CentralAccount("gateway", "right horse"),))
-    seed_site(
-        service.tables, now=clock.wall(), devices={101: "Gate", 109: "Kiosk"}, cameras={201: "Entry", 202: "Exit"},
-        cards=1,
-    )  # fmt: skip
-    service.tables.cards.put({"id": 4001, "number": "00111572", "username": "ada", "plate": "DM 001", "note": ""})
-    await service.start()
-    yield service
-    await service.stop()
+    devices, cameras = {101: "Gate", 109: "Kiosk"}, {201: "Entry", 202: "Exit"}
+    async with serving_central(devices=devices, cameras=cameras, cards=1) as service:
+        service.tables.cards.put({"id": 4001, "number": "00111572", "username": "ada", "plate": "DM 001", "note": ""})
+        yield service
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 from gateway.domain.errors import ReceiverRefused
 from gateway.webhooks import client as client_module
 from gateway.webhooks.client import ReceiverClient, check_address, check_url
+from simulation.far_ends.http_device import on_loopback
 
 BODY = b'{"id": "msg_1"}'
 LAN = (ip_network("192.168.1.0/24"),)
@@ -132,14 +133,11 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path):
         return web.Response(status=204)
 
     app.router.add_post("/hook", take)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-    url = f"https://127.0.0.1:{runner.addresses[0][1]}/hook"
     allowed = (ip_network("127.0.0.1"),)
     client, knowing = ReceiverClient(allowed=allowed), ReceiverClient(allowed=allowed, ca_file=str(certificate))
-    assert "certificate is not trusted" in (await client.send(url, headers={}, body=BODY)).fault
-    assert (await knowing.send(url, headers={}, body=BODY)).status == 204
+    async with on_loopback(app, tls=context) as port:
+        url = f"https://127.0.0.1:{port}/hook"
+        assert "certificate is not trusted" in (await client.send(url, headers={}, body=BODY)).fault
+        assert (await knowing.send(url, headers={}, body=BODY)).status == 204
     client.close()
     knowing.close()
-    await runner.cleanup()

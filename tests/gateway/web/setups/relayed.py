@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from at_work import serving_central
 
 from gateway.central.client.client import CentralClient
 from gateway.central.client.session import GatewayAccount
@@ -16,7 +17,7 @@ from gateway.domain.errors import CentralRefused
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import SystemClock
 from gateway.site.central_sections import CentralAccountsSection, CentralSection
-from simulation.far_ends.central import Central, CentralAccount, seed_site
+from simulation.far_ends.central import Central, CentralAccount
 from tests.gateway.web.setups.running_gateway import Gateway, OpenGateway
 from tests.gateway.web.setups.site import SITE
 
@@ -63,11 +64,9 @@ def central_accounts() -> tuple[CentralAccount, ...]:
 @pytest.fixture
 async def far_central(central_accounts: tuple[CentralAccount, ...]) -> AsyncIterator[Central]:
     """A central that runs."""
-    service = Central(clock=SystemClock(), accounts=central_accounts)
-    seed_site(service.tables, now=SystemClock().wall(), devices={101: "Gate"}, cameras={201: "Camera"}, cards=3)
-    await service.start()
-    yield service
-    await service.stop()
+    records = {"devices": {101: "Gate"}, "cameras": {201: "Camera"}, "cards": 3}
+    async with serving_central(*central_accounts, **records) as service:
+        yield service
 
 
 @pytest.fixture

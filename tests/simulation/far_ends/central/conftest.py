@@ -5,9 +5,9 @@ from typing import Any
 
 import aiohttp
 import pytest
+from at_work import serving_central
 
-from gateway.runtime.clock import SystemClock
-from simulation.far_ends.central import Central, CentralAccount, seed_site
+from simulation.far_ends.central import Central, CentralAccount
 
 ACCOUNTS = (
     CentralAccount("gateway", "right horse"),
@@ -20,18 +20,10 @@ Ask = Callable[..., Awaitable[tuple[int, dict[str, Any]]]]
 
 @pytest.fixture
 async def central() -> AsyncIterator[Central]:
-    clock = SystemClock()
-    service = Central(clock=clock, accounts=ACCOUNTS)
-    seed_site(
-        service.tables,
-        now=clock.wall(),
-        devices={number: f"Device {number}" for number in range(101, 131)},
-        cameras={201: "Entry camera", 202: "Exit camera"},
-        cards=60,
-    )
-    await service.start()
-    yield service
-    await service.stop()
+    devices = {number: f"Device {number}" for number in range(101, 131)}
+    cameras = {201: "Entry camera", 202: "Exit camera"}
+    async with serving_central(*ACCOUNTS, devices=devices, cameras=cameras, cards=60) as service:
+        yield service
 
 
 @pytest.fixture
