@@ -19,6 +19,7 @@ from gateway.site import Site
 from gateway.store import LISTS, Entry, ExpiryLimits, Journal, ListName, ReadCursor, Store
 from gateway.store.events.expiry import Expiry, Range
 from gateway.store.events.read_cursors import ReadCursors
+from gateway.texts import text
 
 log = structlog.get_logger(__name__)
 
@@ -114,15 +115,20 @@ class EventKeeping:
         stamp = self._clock.wall()
         accounts = sorted({mark.consumer.account for mark in passed if mark.read_to < unread.high})
         named = ", ".join(accounts[:_MOST_NAMED]) + (" and others" if len(accounts) > _MOST_NAMED else "")
-        text = (
-            f"the oldest {unread.count} {_WORDS[name]} ({unread.low} to {unread.high}, from {iso_utc(unread.first_at)}"
-            f" to {iso_utc(unread.last_at)}) are dropped; not all of them were read by {named}"
+        said = text(
+            f"event.unread_dropped.{name}",
+            count=str(unread.count),
+            low=str(unread.low),
+            high=str(unread.high),
+            since=iso_utc(unread.first_at),
+            until=iso_utc(unread.last_at),
+            who=named,
         )
         return Event(
             kind=EventKind.UNREAD_DROPPED,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=text,
+            text=said,
             data={
                 "list": name,
                 "from_id": unread.low,

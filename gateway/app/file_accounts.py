@@ -13,6 +13,7 @@ from gateway.domain.errors import ConfigError, GatewayError
 from gateway.runtime.clock import Clock
 from gateway.site import FileAccount, Secrets
 from gateway.store.accounts.accounts import Accounts, FoundAccount
+from gateway.texts import Text, text
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +38,7 @@ class FileAccounts:
     secrets: Secrets
     clock: Clock
     guessable: MutableMapping[str, str]
-    tell: Callable[[str], None]
+    tell: Callable[[Text], None]
     changed: Callable[[], None]
     _found: Sequence[FileAccount] = field(default=(), init=False)
     _wanted: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -101,6 +102,6 @@ class FileAccounts:
     def _tell(self, added: Sequence[str], there: Sequence[str]) -> None:
         log.warning("accounts_taken_over", added=[*added], there=[*there], advice=_ADVICE)
         if added:
-            self.tell(f"The register has taken over {', '.join(added)} from the site file; {_ADVICE}.")
+            self.tell(text("event.accounts_taken_over", who=", ".join(added)))
         if there:
-            self.tell(f"The register had {', '.join(there)} already and keeps its own; {_ADVICE}.")
+            self.tell(text("event.accounts_kept", who=", ".join(there)))

@@ -15,6 +15,7 @@ from gateway.runtime.clock import Clock
 from gateway.site.running_site import Step
 from gateway.store import Entry, EventFilter
 from gateway.store.events.events import Events
+from gateway.texts import Text, Words, text
 
 if TYPE_CHECKING:
     from gateway.problems.watch import ProblemWatch
@@ -48,31 +49,33 @@ class RunRecords:
             returned: the sentence on a change of the site file that was reverted, "" for none.
             salvaged: sentences on damage in the store.
         """
-        events = [self._event(EventKind.POWER_LOST, "the last run ended without warning")] if was_unclean else []
-        events.append(self._event(EventKind.GATEWAY_STARTED, f"the gateway of {site_name} has started"))
+        events = [self._event(EventKind.POWER_LOST, text("event.power_lost"))] if was_unclean else []
+        events.append(self._event(EventKind.GATEWAY_STARTED, text("event.gateway_started", site=site_name)))
         if returned:
             events.append(self._event(EventKind.SITE_CHANGE_RETURNED, returned))
-        events += [self._event(EventKind.STORE_DAMAGED, text) for text in salvaged]
+        events += [self._event(EventKind.STORE_DAMAGED, damage) for damage in salvaged]
         self.recorder.put(Entry(events=tuple(events)))
 
-    def site_changed(self, step: Step, text: str, by: str) -> None:
+    def site_changed(self, step: Step, said: Words, by: str) -> None:
         """Record a step of a change of the site file; `by` is who took it."""
-        event = replace(self._event(_STEPS[step], text[:_LONGEST_TEXT]), data={"by": by})
+        if len(sentence := str(said)) > _LONGEST_TEXT:
+            said = sentence[:_LONGEST_TEXT]
+        event = replace(self._event(_STEPS[step], said), data={"by": by})
         self.recorder.put(Entry(events=(event,)))
 
-    def accounts_changed(self, text: str) -> None:
+    def accounts_changed(self, said: Text) -> None:
         """Record a change of accounts that nobody asked for."""
-        self.recorder.put(Entry(events=(self._event(EventKind.ACCOUNT_CHANGED, text[:_LONGEST_TEXT]),)))
+        self.recorder.put(Entry(events=(self._event(EventKind.ACCOUNT_CHANGED, said),)))
 
     async def stopped(self) -> None:
         """Record the stop, and wait at most 5 s until all records are on disk."""
-        self.recorder.put(Entry(events=(self._event(EventKind.GATEWAY_STOPPED, "the gateway was stopped"),)))
+        self.recorder.put(Entry(events=(self._event(EventKind.GATEWAY_STOPPED, text("event.gateway_stopped")),)))
         if not await self.recorder.drained(within=_LAST_WORDS_SECONDS):
             log.error("records_lost_at_stop", waiting=self.recorder.waiting)
 
-    def _event(self, kind: EventKind, text: str) -> Event:
+    def _event(self, kind: EventKind, said: Words) -> Event:
         stamp = self.clock.wall()
-        return Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
+        return Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, text=said)
 
 
 async def recalled(*parts: Callable[[], Awaitable[object]]) -> None:

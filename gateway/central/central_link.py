@@ -121,7 +121,7 @@ def notices(
     clock_alert_seconds: float,
     unreadable_events: int,
     restored_at: int | None = None,
-    backlog: str = "",
+    backlog: Words = "",
     password_in: Words = "",
 ) -> Iterator[CentralNotice]:
     """Yield what a technician should know about central and the last pull."""

@@ -23,7 +23,7 @@ from gateway.central.client.answers import JsonObject
 from gateway.central.client.client import CentralClient
 from gateway.central.client.lists import MODEST, ListReader, PageSize, Tally
 from gateway.central.client.values import whole_of
-from gateway.domain.commands import Command, GateAction
+from gateway.domain.commands import CENTRAL_EVENT, Command, GateAction
 from gateway.domain.errors import CentralRefused, CentralUnavailable, CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Lookup
@@ -31,6 +31,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, Journal
 from gateway.store.events.commands import Commands
+from gateway.texts import Text, text
 
 log = structlog.get_logger(__name__)
 
@@ -61,10 +62,10 @@ class Verdict(Enum):
     """Decision about an event that means a command."""
 
     ACT = "act"
-    BEFORE_START = "it was given before this gateway started"
-    LATE = "it came too late"
-    NOT_YET = "its time is in the future"
-    UNDATED = "its time cannot be read"
+    BEFORE_START = "before_start"
+    LATE = "late"
+    NOT_YET = "not_yet"
+    UNDATED = "undated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,13 +219,12 @@ class LaneCommands:
             return
         command_id = f"central-{number}"
         if verdict is not Verdict.ACT:
-            await self._report(
-                device, f"central's command to {action} (its event {number}) was not carried out: {verdict.value}"
-            )
+            why = text(f"central_command.{verdict.value}")
+            await self._report(device, text(f"event.central_command.{action}", event=str(number), why=why))
         elif await self._commands.get(command_id) is None:
             try:
                 await self._lanes.command(
-                    device_id=device, action=action, source=f"central, event {number}", command_id=command_id
+                    device_id=device, action=action, source=f"{CENTRAL_EVENT}{number}", command_id=command_id
                 )
             except (CommandRefused, NotFoundError) as error:  # the refusal is recorded
                 log.info("central_command_refused", event_id=number, device=device, reason=str(error))
@@ -238,13 +238,13 @@ class LaneCommands:
         doubt = offset.doubt if offset else _UNKNOWN_DOUBT if wall.trusted else float("inf")
         return Now(seconds, doubt, started=seconds - (self._clock.monotonic() - self._started))
 
-    async def _report(self, device_id: int, text: str) -> None:
+    async def _report(self, device_id: int, said: Text) -> None:
         stamp = self._clock.wall()
         event = Event(
             kind=EventKind.CENTRAL_COMMAND_LATE,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=text,
+            text=said,
             device_id=device_id,
         )
         await self._journal.record(Entry(events=(event,)))

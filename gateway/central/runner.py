@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from gateway.central.client.state import CLOCKS_AGREE, CentralState
+from gateway.central.client.state import CentralState
 from gateway.central.lane_commands import LaneCommands
 from gateway.central.pull.card_notices import CardNotices
 from gateway.central.pull.pull import DownSync, PullReport
@@ -25,6 +25,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff, Supervisor
 from gateway.store import GIGABYTE, Backlog, Books, Entry, Journal
 from gateway.store.outbox.backlog_quota import BacklogQuota
+from gateway.texts import Text, Words, text
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +49,7 @@ class BacklogWarning:
         self._journal = journal
         self._clock = clock
         self._warned = False
-        self.notice = ""
+        self.notice: Words = ""
         """A sentence for the page while the backlog is nearly full, else ""."""
 
     async def look(self) -> None:
@@ -59,7 +60,7 @@ class BacklogWarning:
         if not self._warned and backlog.share >= _WARN_FROM:
             await self._report(backlog)
             self._warned = True
-        self.notice = _sentence(backlog) if self._warned else ""
+        self.notice = _notice(backlog) if self._warned else ""
 
     async def _report(self, backlog: Backlog) -> None:
         log.warning("backlog_nearly_full", bytes=backlog.bytes, most=backlog.most)
@@ -68,17 +69,17 @@ class BacklogWarning:
             kind=EventKind.BACKLOG_NEARLY_FULL,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=f"{_sentence(backlog)}.",
+            text=text("event.backlog_nearly_full", said=_notice(backlog)),
             data={"bytes": backlog.bytes, "most_bytes": backlog.most},
         )
         await self._journal.record(Entry(events=(event,)))
 
 
-def _sentence(backlog: Backlog) -> str:
-    return (
-        f"What waits for central takes {backlog.bytes / GIGABYTE:.2f} GB of the {backlog.most / GIGABYTE:g} GB allowed;"
-        " bring central back, or raise backlog_gigabytes in the site file, before changes by people and programs are"
-        " refused"
+def _notice(backlog: Backlog) -> Text:
+    return text(
+        "central.backlog_nearly_full",
+        amount=f"{backlog.bytes / GIGABYTE:.2f}",
+        most=f"{backlog.most / GIGABYTE:g}",
     )
 
 
@@ -236,7 +237,7 @@ class Sync:
         return self._reconcile.result if self._reconcile is not None else ""
 
     @property
-    def backlog_notice(self) -> str:
+    def backlog_notice(self) -> Words:
         """A sentence while the backlog is nearly full, else ""."""
         return self._backlog.notice
 
@@ -299,22 +300,21 @@ class Sync:
             return
         differ = not self._clocks_differ
         kind = EventKind.CLOCKS_DIFFER if differ else EventKind.CLOCKS_AGREE
-        text = f"{offset.sentence()}; cards' dates and commands depend on it" if differ else CLOCKS_AGREE
+        said = text("event.clocks_differ", said=offset.sentence()) if differ else text("central.clocks_agree")
         log.warning("clocks_differ", seconds=round(offset.seconds)) if differ else log.info("clocks_agree")
-        await self._record(kind, text)
+        await self._record(kind, said)
         self._clocks_differ = differ
 
     async def _report_permissions(self) -> None:
         missing = dict(self._client.state.not_permitted)
         for operation in sorted(missing.keys() - self._reported_not_permitted):
-            await self._record(
-                EventKind.NOT_PERMITTED, f"{operation}: {missing[operation] or 'central does not say why'}"
-            )
+            why = missing[operation] or text("central.says_no_why")
+            await self._record(EventKind.NOT_PERMITTED, text("event.not_permitted", operation=operation, why=why))
         self._reported_not_permitted = frozenset(missing)
 
-    async def _record(self, kind: EventKind, text: str) -> None:
+    async def _record(self, kind: EventKind, said: Words) -> None:
         stamp = self._clock.wall()
-        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, text=said)
         await self._journal.record(Entry(events=(event,)))
 
     async def _report_reach(self) -> None:
@@ -325,7 +325,7 @@ class Sync:
         reported, self._reported_reach = self._reported_reach, state.reported
         kind = EventKind.CENTRAL_REACHED if state.reported else EventKind.CENTRAL_LOST
         try:
-            await self._record(kind, "central answers" if state.reported else state.last_error)
+            await self._record(kind, text("event.central_reached") if state.reported else state.last_error)
         except StoreError:
             self._reported_reach = reported
             raise

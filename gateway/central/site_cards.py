@@ -30,6 +30,7 @@ from gateway.runtime.clock import Clock
 from gateway.store import CardRecord, PendingWrite, Store
 from gateway.store.cards.cards import Cards
 from gateway.store.outbox.record_kinds import record_text
+from gateway.texts import text
 
 KIND = "access_card"
 _CARDS_AT_ONCE = 500
@@ -70,7 +71,7 @@ class SiteCards:
         if before is not None and number == map_card(card_id or 0, before, self.fields, self.zone).number:
             return
         if number and any(one != card_id for one in await self.cards.ids_of_number(number)):
-            raise CommandRefused(f"number: {number} is already used")
+            raise CommandRefused(text("refused.card_number_used", number=number))
 
     async def follow(self, operation: WriteOperation, pending: PendingWrite, body: JsonObject) -> JsonObject:
         """Apply a pending write to the card; return its record now, or for a deletion its record before."""

@@ -87,7 +87,7 @@ def as_happened(recorded: RecordedEvent) -> Event | None:
         kind=kind,
         date_at=recorded.date_at,
         clock_trusted=recorded.clock_trusted,
-        description=recorded.description,
+        text=recorded.description,
         device_id=recorded.device_id,
         lane_id=recorded.lane_id,
         data=data if isinstance(data, dict) else {},

@@ -5,6 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gateway.texts import Text, Words, text
+
+LANE = "lane"
+"""The source of a lane's own commands."""
+SCHEDULE = "schedule"
+"""The source of the orders of a lane's timetable."""
+CENTRAL_EVENT = "central, event "
+"""The source of a command of central, with the number of its event behind it."""
+_USER = "user:"
+
 
 class GateAction(StrEnum):
     """Actions of a gate."""
@@ -48,5 +58,21 @@ class Command:
     requested_at: int
     deadline_at: int
     state: CommandState = CommandState.RECORDED
-    detail: str = ""
+    detail: Words = ""
     recorded: bool = True
+
+
+def actor(source: str) -> Text | str:
+    """Name for people who gave a command or an order: a person by name, the lane, its schedule or central."""
+    if source.startswith(CENTRAL_EVENT):
+        return text("actor.central", event=source.removeprefix(CENTRAL_EVENT))
+    if source == LANE:
+        return text("actor.lane")
+    return text("actor.schedule") if source == SCHEDULE else source.removeprefix(_USER)
+
+
+def command_text(action: GateAction, source: str, why: Words = "") -> Text:
+    """Tell for people that somebody gave this command, and why it was not carried out or may not have been."""
+    if why:
+        return text(f"event.command_for.{action}", who=actor(source), why=why)
+    return text(f"event.command.{action}", who=actor(source))

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gateway.texts import Text, Words
+
 
 class GatewayError(Exception):
-    """Base of the gateway's own errors. Its text is one clear sentence for the person who can correct the cause."""
+    """Base of the gateway's own errors. Its text is one clear sentence for the person who can correct the cause.
+
+    It is made with a `Text`, or with a sentence in the words of others.
+    """
+
+    @property
+    def words(self) -> Words:
+        """The sentence as a text with its key, if it has one."""
+        (words,) = self.args or ("",)
+        return words if isinstance(words, Text) else str(self)
 
 
 class ConfigError(GatewayError):
@@ -84,7 +95,7 @@ class CameraUnavailable(GatewayError):
         retry_after: whole seconds after which a retry may succeed.
     """
 
-    def __init__(self, text: str, *, retry_after: int = 5) -> None:
+    def __init__(self, text: Words, *, retry_after: int = 5) -> None:
         super().__init__(text)
         self.retry_after = retry_after
 

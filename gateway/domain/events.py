@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from types import MappingProxyType
 
+from gateway.texts import Text, Words, text
+
 Scalar = str | int | float | bool | None
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -149,129 +151,134 @@ class EventKind(IntEnum):
 
     @property
     def label(self) -> str:
+        """The kind's name for people, in English."""
+        return str(self.words)
+
+    @property
+    def words(self) -> Text:
         """The kind's name for people."""
-        return _NAMES[self][0]
+        return text(f"kind.{self.name.lower()}")
 
     @property
     def category(self) -> Category:
         """The kind's area."""
-        return _NAMES[self][1]
+        return _AREAS[self][0]
 
     @property
     def severity(self) -> Severity:
         """The kind's severity."""
-        return _NAMES[self][2]
+        return _AREAS[self][1]
 
 
-_NAMES: Mapping[EventKind, tuple[str, Category, Severity]] = MappingProxyType(
+_AREAS: Mapping[EventKind, tuple[Category, Severity]] = MappingProxyType(
     {
-        EventKind.VEHICLE_ARRIVED: ("Vehicle arrived", Category.LANE, Severity.INFO),
-        EventKind.ACCESS_GRANTED: ("Access granted", Category.LANE, Severity.INFO),
-        EventKind.ACCESS_DENIED: ("Access denied", Category.LANE, Severity.NOTICE),
-        EventKind.GATE_OPENED: ("Gate opened", Category.LANE, Severity.INFO),
-        EventKind.GATE_CLOSED: ("Gate closed", Category.LANE, Severity.INFO),
-        EventKind.VEHICLE_PASSED: ("Vehicle passed", Category.LANE, Severity.INFO),
-        EventKind.VEHICLE_BACKED_OUT: ("Vehicle backed out", Category.LANE, Severity.NOTICE),
-        EventKind.OPENING_TIMED_OUT: ("Gate did not open", Category.LANE, Severity.ALARM),
-        EventKind.UNAUTHORISED_PASSAGE: ("Passage without a decision", Category.LANE, Severity.WARNING),
-        EventKind.CLOSING_HELD: ("Closing held by a safety point", Category.LANE, Severity.NOTICE),
-        EventKind.CLOSING_TIMED_OUT: ("Gate did not close", Category.LANE, Severity.ALARM),
-        EventKind.CARD_IGNORED: ("Card ignored", Category.LANE, Severity.NOTICE),
-        EventKind.PLATE_IGNORED: ("Plate ignored", Category.LANE, Severity.INFO),
-        EventKind.READING_UNUSABLE: ("Card or plate not usable", Category.LANE, Severity.WARNING),
-        EventKind.CARD_TESTED: ("Card tested", Category.LANE, Severity.INFO),
-        EventKind.GATE_REOPENED: ("Gate opened again while closing", Category.LANE, Severity.WARNING),
-        EventKind.COMMAND_RECORDED: ("Command recorded", Category.LANE, Severity.INFO),
-        EventKind.COMMAND_SENT: ("Command sent", Category.LANE, Severity.INFO),
-        EventKind.COMMAND_ACKNOWLEDGED: ("Command acknowledged", Category.LANE, Severity.INFO),
-        EventKind.COMMAND_DONE: ("Command done", Category.LANE, Severity.INFO),
-        EventKind.COMMAND_REFUSED: ("Command refused", Category.LANE, Severity.WARNING),
-        EventKind.COMMAND_UNKNOWN: ("Command outcome unknown", Category.LANE, Severity.WARNING),
-        EventKind.VEHICLE_TAILGATED: ("Vehicle tailgated", Category.LANE, Severity.ALARM),
-        EventKind.WRONG_WAY: ("Vehicle went the wrong way", Category.LANE, Severity.ALARM),
-        EventKind.FORCED_OPEN: ("Gate forced open", Category.LANE, Severity.ALARM),
-        EventKind.HELD_OPEN: ("Gate open too long", Category.LANE, Severity.WARNING),
-        EventKind.VEHICLE_STUCK: ("Vehicle stuck under the gate", Category.LANE, Severity.WARNING),
-        EventKind.INPUT_STUCK: ("Input stuck", Category.LANE, Severity.WARNING),
-        EventKind.INPUT_CHATTERS: ("Input chatters", Category.LANE, Severity.WARNING),
-        EventKind.KEY_SWITCH_ON: ("Key switch in use", Category.LANE, Severity.NOTICE),
-        EventKind.FIRE_INPUT: ("Fire input active", Category.LANE, Severity.ALARM),
-        EventKind.TROUBLE_ENDED: ("Trouble ended", Category.LANE, Severity.INFO),
-        EventKind.ORDER_BEGAN: ("Standing order began", Category.LANE, Severity.NOTICE),
-        EventKind.ORDER_ENDED: ("Standing order ended", Category.LANE, Severity.NOTICE),
-        EventKind.HOLD_FAILED: ("Gate could not be held open", Category.LANE, Severity.ALARM),
-        EventKind.OPENED_LATE: ("Gate opened late", Category.LANE, Severity.WARNING),
-        EventKind.SCHEDULE_DOUBTED: ("Schedule uncertain", Category.LANE, Severity.WARNING),
-        EventKind.STOP_BEGAN: ("Gate stopped", Category.LANE, Severity.NOTICE),
-        EventKind.STOP_ENDED: ("Gate no longer stopped", Category.LANE, Severity.INFO),
-        EventKind.POSITION_UNKNOWN: ("Gate position unknown", Category.LANE, Severity.ALARM),
-        EventKind.LANE_COMMISSIONED: ("Lane commissioned", Category.LANE, Severity.NOTICE),
-        EventKind.DEVICE_TAMPERED: ("Device tampered with", Category.SECURITY, Severity.ALARM),
-        EventKind.TAMPER_ENDED: ("Device housing closed", Category.SECURITY, Severity.INFO),
-        EventKind.COUNT_CORRECTED: ("Count corrected", Category.LANE, Severity.NOTICE),
-        EventKind.PASSBACK_FORGIVEN: ("Anti-passback forgiven", Category.LANE, Severity.NOTICE),
-        EventKind.PASSBACK_NOTED: ("Card used twice", Category.LANE, Severity.WARNING),
-        EventKind.DURESS_SIGNALLED: ("Duress", Category.SECURITY, Severity.ALARM),
-        EventKind.PIN_LOCKED: ("Wrong PINs", Category.SECURITY, Severity.ALARM),
-        EventKind.SECOND_AWAITED: ("Waiting for a second credential", Category.LANE, Severity.INFO),
-        EventKind.GRANT_GIVEN: ("Access grant given", Category.LANE, Severity.NOTICE),
-        EventKind.GRANT_REVOKED: ("Access grant revoked", Category.LANE, Severity.NOTICE),
-        EventKind.PRESENCE_CONTRADICTED: ("Passages contradict each other", Category.LANE, Severity.WARNING),
-        EventKind.AREA_OVERFULL: ("Area over its limit", Category.LANE, Severity.WARNING),
-        EventKind.DEVICE_CONNECTED: ("Device connected", Category.DEVICE, Severity.INFO),
-        EventKind.DEVICE_LOST: ("Device lost", Category.DEVICE, Severity.ALARM),
-        EventKind.CAMERA_RECORDING: ("Camera recording", Category.CAMERA, Severity.INFO),
-        EventKind.CAMERA_LOST: ("Camera lost", Category.CAMERA, Severity.ALARM),
-        EventKind.FOOTAGE_GAP: ("Gap in footage", Category.CAMERA, Severity.WARNING),
-        EventKind.WORKER_LOST: ("Camera worker lost", Category.CAMERA, Severity.ALARM),
-        EventKind.FOOTAGE_DELETED: ("Footage deleted", Category.CAMERA, Severity.INFO),
-        EventKind.MOMENT_MARKED: ("Moment marked", Category.CAMERA, Severity.NOTICE),
-        EventKind.INCIDENT_MARKED: ("Incident marked", Category.CAMERA, Severity.WARNING),
-        EventKind.CAMERA_EVENT_CHANGED: ("Camera event changed", Category.CAMERA, Severity.NOTICE),
-        EventKind.CAMERA_EVENT_DELETED: ("Camera event deleted", Category.CAMERA, Severity.NOTICE),
-        EventKind.EVIDENCE_ADDED: ("Evidence added", Category.CAMERA, Severity.NOTICE),
-        EventKind.EVIDENCE_LINKED: ("Evidence link made", Category.SECURITY, Severity.NOTICE),
-        EventKind.EVIDENCE_LINK_REVOKED: ("Evidence link revoked", Category.SECURITY, Severity.NOTICE),
-        EventKind.EVIDENCE_OPENED: ("Evidence opened", Category.SECURITY, Severity.NOTICE),
-        EventKind.EVIDENCE_MISSING: ("Evidence missing", Category.CAMERA, Severity.ALARM),
-        EventKind.EVIDENCE_FOUND: ("Evidence is back", Category.CAMERA, Severity.NOTICE),
-        EventKind.GATEWAY_STARTED: ("Gateway started", Category.SYSTEM, Severity.INFO),
-        EventKind.GATEWAY_STOPPED: ("Gateway stopped", Category.SYSTEM, Severity.INFO),
-        EventKind.STORE_DAMAGED: ("Store damaged", Category.SYSTEM, Severity.ALARM),
-        EventKind.STORAGE_LOW: ("Storage low", Category.SYSTEM, Severity.ALARM),
-        EventKind.RECORDS_WAITED: ("Nothing could be recorded", Category.SYSTEM, Severity.ALARM),
-        EventKind.UNREAD_DROPPED: ("Dropped before it was read", Category.SYSTEM, Severity.WARNING),
-        EventKind.CONSUMER_FORGOTTEN: ("Program no longer waited for", Category.SYSTEM, Severity.NOTICE),
-        EventKind.POWER_LOST: ("Stopped without warning", Category.SYSTEM, Severity.WARNING),
-        EventKind.PROBLEM_BEGAN: ("Problem began", Category.SYSTEM, Severity.WARNING),
-        EventKind.PROBLEM_ENDED: ("Problem ended", Category.SYSTEM, Severity.INFO),
-        EventKind.PROBLEM_ACKNOWLEDGED: ("Problem acknowledged", Category.SYSTEM, Severity.NOTICE),
-        EventKind.SITE_CHANGED: ("Site file changed", Category.SYSTEM, Severity.NOTICE),
-        EventKind.SITE_CHANGE_CONFIRMED: ("Change of the site file confirmed", Category.SYSTEM, Severity.NOTICE),
-        EventKind.SITE_CHANGE_RETURNED: ("Change of the site file taken back", Category.SYSTEM, Severity.WARNING),
-        EventKind.SITE_CHANGE_REFUSED: ("Change of the site file refused", Category.SYSTEM, Severity.WARNING),
-        EventKind.CENTRAL_REACHED: ("Central reached", Category.SYNC, Severity.INFO),
-        EventKind.CENTRAL_LOST: ("Central lost", Category.SYNC, Severity.WARNING),
-        EventKind.CARDS_CHANGED: ("Access cards changed", Category.SYNC, Severity.INFO),
-        EventKind.SWEEP_SUSPENDED: ("Central's list not trusted", Category.SYNC, Severity.ALARM),
-        EventKind.RECORD_PARKED: ("Record refused by central", Category.SYNC, Severity.WARNING),
-        EventKind.RECORD_RELEASED: ("Refused record sent again", Category.SYNC, Severity.NOTICE),
-        EventKind.RECORD_DROPPED: ("Refused record dropped", Category.SYNC, Severity.WARNING),
-        EventKind.WRITES_REFUSED: ("Too many changes waiting", Category.SYNC, Severity.WARNING),
-        EventKind.CHANGED_ON_BOTH_SIDES: ("Record changed on both sides", Category.SYNC, Severity.NOTICE),
-        EventKind.ID_GIVEN_TWICE: ("Central gave an id twice", Category.SYNC, Severity.ALARM),
-        EventKind.CENTRAL_COMMAND_LATE: ("Central's command not carried out", Category.SYNC, Severity.WARNING),
-        EventKind.CLOCKS_DIFFER: ("Central's clock differs", Category.SYNC, Severity.ALARM),
-        EventKind.CLOCKS_AGREE: ("Central's clock agrees again", Category.SYNC, Severity.INFO),
-        EventKind.NOT_PERMITTED: ("Not permitted at central", Category.SYNC, Severity.WARNING),
-        EventKind.CENTRAL_SET_BACK: ("Central was set back", Category.SYNC, Severity.ALARM),
-        EventKind.CENTRAL_RECONCILED: ("Records sent to central again", Category.SYNC, Severity.NOTICE),
-        EventKind.BACKLOG_NEARLY_FULL: ("Backlog for central nearly full", Category.SYNC, Severity.WARNING),
-        EventKind.WEBHOOK_DISABLED: ("Webhook disabled", Category.SYNC, Severity.WARNING),
-        EventKind.WEBHOOK_BACKLOG_FULL: ("Webhook backlog full", Category.SYNC, Severity.WARNING),
-        EventKind.WEBHOOK_ENABLED: ("Webhook enabled", Category.SYNC, Severity.NOTICE),
-        EventKind.SIGN_IN_REFUSED: ("Sign-in refused", Category.SECURITY, Severity.NOTICE),
-        EventKind.ACCOUNT_CHANGED: ("Accounts changed", Category.SECURITY, Severity.NOTICE),
+        EventKind.VEHICLE_ARRIVED: (Category.LANE, Severity.INFO),
+        EventKind.ACCESS_GRANTED: (Category.LANE, Severity.INFO),
+        EventKind.ACCESS_DENIED: (Category.LANE, Severity.NOTICE),
+        EventKind.GATE_OPENED: (Category.LANE, Severity.INFO),
+        EventKind.GATE_CLOSED: (Category.LANE, Severity.INFO),
+        EventKind.VEHICLE_PASSED: (Category.LANE, Severity.INFO),
+        EventKind.VEHICLE_BACKED_OUT: (Category.LANE, Severity.NOTICE),
+        EventKind.OPENING_TIMED_OUT: (Category.LANE, Severity.ALARM),
+        EventKind.UNAUTHORISED_PASSAGE: (Category.LANE, Severity.WARNING),
+        EventKind.CLOSING_HELD: (Category.LANE, Severity.NOTICE),
+        EventKind.CLOSING_TIMED_OUT: (Category.LANE, Severity.ALARM),
+        EventKind.CARD_IGNORED: (Category.LANE, Severity.NOTICE),
+        EventKind.PLATE_IGNORED: (Category.LANE, Severity.INFO),
+        EventKind.READING_UNUSABLE: (Category.LANE, Severity.WARNING),
+        EventKind.CARD_TESTED: (Category.LANE, Severity.INFO),
+        EventKind.GATE_REOPENED: (Category.LANE, Severity.WARNING),
+        EventKind.COMMAND_RECORDED: (Category.LANE, Severity.INFO),
+        EventKind.COMMAND_SENT: (Category.LANE, Severity.INFO),
+        EventKind.COMMAND_ACKNOWLEDGED: (Category.LANE, Severity.INFO),
+        EventKind.COMMAND_DONE: (Category.LANE, Severity.INFO),
+        EventKind.COMMAND_REFUSED: (Category.LANE, Severity.WARNING),
+        EventKind.COMMAND_UNKNOWN: (Category.LANE, Severity.WARNING),
+        EventKind.VEHICLE_TAILGATED: (Category.LANE, Severity.ALARM),
+        EventKind.WRONG_WAY: (Category.LANE, Severity.ALARM),
+        EventKind.FORCED_OPEN: (Category.LANE, Severity.ALARM),
+        EventKind.HELD_OPEN: (Category.LANE, Severity.WARNING),
+        EventKind.VEHICLE_STUCK: (Category.LANE, Severity.WARNING),
+        EventKind.INPUT_STUCK: (Category.LANE, Severity.WARNING),
+        EventKind.INPUT_CHATTERS: (Category.LANE, Severity.WARNING),
+        EventKind.KEY_SWITCH_ON: (Category.LANE, Severity.NOTICE),
+        EventKind.FIRE_INPUT: (Category.LANE, Severity.ALARM),
+        EventKind.TROUBLE_ENDED: (Category.LANE, Severity.INFO),
+        EventKind.ORDER_BEGAN: (Category.LANE, Severity.NOTICE),
+        EventKind.ORDER_ENDED: (Category.LANE, Severity.NOTICE),
+        EventKind.HOLD_FAILED: (Category.LANE, Severity.ALARM),
+        EventKind.OPENED_LATE: (Category.LANE, Severity.WARNING),
+        EventKind.SCHEDULE_DOUBTED: (Category.LANE, Severity.WARNING),
+        EventKind.STOP_BEGAN: (Category.LANE, Severity.NOTICE),
+        EventKind.STOP_ENDED: (Category.LANE, Severity.INFO),
+        EventKind.POSITION_UNKNOWN: (Category.LANE, Severity.ALARM),
+        EventKind.LANE_COMMISSIONED: (Category.LANE, Severity.NOTICE),
+        EventKind.DEVICE_TAMPERED: (Category.SECURITY, Severity.ALARM),
+        EventKind.TAMPER_ENDED: (Category.SECURITY, Severity.INFO),
+        EventKind.COUNT_CORRECTED: (Category.LANE, Severity.NOTICE),
+        EventKind.PASSBACK_FORGIVEN: (Category.LANE, Severity.NOTICE),
+        EventKind.PASSBACK_NOTED: (Category.LANE, Severity.WARNING),
+        EventKind.DURESS_SIGNALLED: (Category.SECURITY, Severity.ALARM),
+        EventKind.PIN_LOCKED: (Category.SECURITY, Severity.ALARM),
+        EventKind.SECOND_AWAITED: (Category.LANE, Severity.INFO),
+        EventKind.GRANT_GIVEN: (Category.LANE, Severity.NOTICE),
+        EventKind.GRANT_REVOKED: (Category.LANE, Severity.NOTICE),
+        EventKind.PRESENCE_CONTRADICTED: (Category.LANE, Severity.WARNING),
+        EventKind.AREA_OVERFULL: (Category.LANE, Severity.WARNING),
+        EventKind.DEVICE_CONNECTED: (Category.DEVICE, Severity.INFO),
+        EventKind.DEVICE_LOST: (Category.DEVICE, Severity.ALARM),
+        EventKind.CAMERA_RECORDING: (Category.CAMERA, Severity.INFO),
+        EventKind.CAMERA_LOST: (Category.CAMERA, Severity.ALARM),
+        EventKind.FOOTAGE_GAP: (Category.CAMERA, Severity.WARNING),
+        EventKind.WORKER_LOST: (Category.CAMERA, Severity.ALARM),
+        EventKind.FOOTAGE_DELETED: (Category.CAMERA, Severity.INFO),
+        EventKind.MOMENT_MARKED: (Category.CAMERA, Severity.NOTICE),
+        EventKind.INCIDENT_MARKED: (Category.CAMERA, Severity.WARNING),
+        EventKind.CAMERA_EVENT_CHANGED: (Category.CAMERA, Severity.NOTICE),
+        EventKind.CAMERA_EVENT_DELETED: (Category.CAMERA, Severity.NOTICE),
+        EventKind.EVIDENCE_ADDED: (Category.CAMERA, Severity.NOTICE),
+        EventKind.EVIDENCE_LINKED: (Category.SECURITY, Severity.NOTICE),
+        EventKind.EVIDENCE_LINK_REVOKED: (Category.SECURITY, Severity.NOTICE),
+        EventKind.EVIDENCE_OPENED: (Category.SECURITY, Severity.NOTICE),
+        EventKind.EVIDENCE_MISSING: (Category.CAMERA, Severity.ALARM),
+        EventKind.EVIDENCE_FOUND: (Category.CAMERA, Severity.NOTICE),
+        EventKind.GATEWAY_STARTED: (Category.SYSTEM, Severity.INFO),
+        EventKind.GATEWAY_STOPPED: (Category.SYSTEM, Severity.INFO),
+        EventKind.STORE_DAMAGED: (Category.SYSTEM, Severity.ALARM),
+        EventKind.STORAGE_LOW: (Category.SYSTEM, Severity.ALARM),
+        EventKind.RECORDS_WAITED: (Category.SYSTEM, Severity.ALARM),
+        EventKind.UNREAD_DROPPED: (Category.SYSTEM, Severity.WARNING),
+        EventKind.CONSUMER_FORGOTTEN: (Category.SYSTEM, Severity.NOTICE),
+        EventKind.POWER_LOST: (Category.SYSTEM, Severity.WARNING),
+        EventKind.PROBLEM_BEGAN: (Category.SYSTEM, Severity.WARNING),
+        EventKind.PROBLEM_ENDED: (Category.SYSTEM, Severity.INFO),
+        EventKind.PROBLEM_ACKNOWLEDGED: (Category.SYSTEM, Severity.NOTICE),
+        EventKind.SITE_CHANGED: (Category.SYSTEM, Severity.NOTICE),
+        EventKind.SITE_CHANGE_CONFIRMED: (Category.SYSTEM, Severity.NOTICE),
+        EventKind.SITE_CHANGE_RETURNED: (Category.SYSTEM, Severity.WARNING),
+        EventKind.SITE_CHANGE_REFUSED: (Category.SYSTEM, Severity.WARNING),
+        EventKind.CENTRAL_REACHED: (Category.SYNC, Severity.INFO),
+        EventKind.CENTRAL_LOST: (Category.SYNC, Severity.WARNING),
+        EventKind.CARDS_CHANGED: (Category.SYNC, Severity.INFO),
+        EventKind.SWEEP_SUSPENDED: (Category.SYNC, Severity.ALARM),
+        EventKind.RECORD_PARKED: (Category.SYNC, Severity.WARNING),
+        EventKind.RECORD_RELEASED: (Category.SYNC, Severity.NOTICE),
+        EventKind.RECORD_DROPPED: (Category.SYNC, Severity.WARNING),
+        EventKind.WRITES_REFUSED: (Category.SYNC, Severity.WARNING),
+        EventKind.CHANGED_ON_BOTH_SIDES: (Category.SYNC, Severity.NOTICE),
+        EventKind.ID_GIVEN_TWICE: (Category.SYNC, Severity.ALARM),
+        EventKind.CENTRAL_COMMAND_LATE: (Category.SYNC, Severity.WARNING),
+        EventKind.CLOCKS_DIFFER: (Category.SYNC, Severity.ALARM),
+        EventKind.CLOCKS_AGREE: (Category.SYNC, Severity.INFO),
+        EventKind.NOT_PERMITTED: (Category.SYNC, Severity.WARNING),
+        EventKind.CENTRAL_SET_BACK: (Category.SYNC, Severity.ALARM),
+        EventKind.CENTRAL_RECONCILED: (Category.SYNC, Severity.NOTICE),
+        EventKind.BACKLOG_NEARLY_FULL: (Category.SYNC, Severity.WARNING),
+        EventKind.WEBHOOK_DISABLED: (Category.SYNC, Severity.WARNING),
+        EventKind.WEBHOOK_BACKLOG_FULL: (Category.SYNC, Severity.WARNING),
+        EventKind.WEBHOOK_ENABLED: (Category.SYNC, Severity.NOTICE),
+        EventKind.SIGN_IN_REFUSED: (Category.SECURITY, Severity.NOTICE),
+        EventKind.ACCOUNT_CHANGED: (Category.SECURITY, Severity.NOTICE),
     }
 )
 
@@ -284,7 +291,7 @@ class Event:
         kind: what happened.
         date_at: when it happened, in wall micros UTC.
         clock_trusted: whether the clock was known to be right then.
-        description: one sentence for people.
+        text: one sentence for people.
         device_id: the device or camera concerned, 0 for none.
         lane_id: the lane concerned, "" for none.
         data: further facts by name, without nesting; stored as JSON text.
@@ -293,7 +300,7 @@ class Event:
     kind: EventKind
     date_at: int
     clock_trusted: bool
-    description: str
+    text: Words
     device_id: int = 0
     lane_id: str = ""
     data: Mapping[str, Scalar] = field(default_factory=dict)
@@ -302,6 +309,11 @@ class Event:
     def name(self) -> str:
         """The kind's name for people."""
         return self.kind.label
+
+    @property
+    def description(self) -> str:
+        """The text's English sentence."""
+        return str(self.text)
 
     @property
     def category(self) -> Category:
@@ -319,7 +331,8 @@ class RecordedEvent:
     """An event on disk, with the interface's fields; `data` is JSON text.
 
     `recorded_at` is when it was recorded, in wall micros, if that was well after it happened: then it does not show the
-    present state. None if it was recorded at once.
+    present state. None if it was recorded at once. `said` is the key and the arguments of the description as JSON text;
+    None for words of others and for events of earlier releases.
     """
 
     id: int
@@ -334,6 +347,7 @@ class RecordedEvent:
     lane_id: str
     data: str
     recorded_at: int | None = None
+    said: str | None = None
 
     @property
     def trace(self) -> tuple[str, ...]:

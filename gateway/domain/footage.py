@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
-from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -28,6 +27,7 @@ from drivers.listening.places import Crowd
 from drivers.rtsp.frames import Entry
 from gateway.domain.viewing import LiveViewing
 from gateway.runtime.clock import ClockOffset
+from gateway.texts import Text, text
 
 CAMERAS_PER_WORKER = 24
 TOUCHING_MICROS = 50_000
@@ -79,42 +79,26 @@ class GapReason(StrEnum):
     """The footage was recorded, but is left out of an event's clip, which can have only one codec."""
 
 
-WHY_MISSING: Mapping[GapReason, str] = MappingProxyType(
+_AWAY = frozenset(
     {
-        GapReason.STARTED: "the gateway was not running",
-        GapReason.CAMERA: "the camera stopped sending",
-        GapReason.NETWORK: "the camera could not be reached",
-        GapReason.BACK_PRESSURE: "the machine could not keep up",
-        GapReason.DISK: "the media folder could not be written to",
-        GapReason.CLOCK: "the clock was set",
-        GapReason.TIMES: "the times of the camera's pictures did not follow real time",
-        GapReason.WORKER: "the camera worker was restarted",
-        GapReason.NO_EVENT: "nothing happened then that had to be recorded, or the footage is no longer on the disk",
-        GapReason.CHANGED: "the camera's settings were changed",
-        GapReason.PACKETS: "packets of the camera were lost on the network",
-        GapReason.REFUSED: "the camera refused the connection",
-        GapReason.UNSUPPORTED: "the camera sent a codec that cannot be recorded",
-        GapReason.NEVER: "the camera has never delivered a picture",
-        GapReason.AWAY: "nothing has been recorded from the camera since",
-        GapReason.REMOVED: "the camera was taken out of the site file",
-        GapReason.DELETED: "the footage was deleted: its time was over, or its space was needed",
-        GapReason.LOST: "its files are no longer on the disk",
-        GapReason.CODEC: "the camera changed its codec, and the clip holds only what is in the other one",
+        GapReason.CAMERA,
+        GapReason.NETWORK,
+        GapReason.DISK,
+        GapReason.WORKER,
+        GapReason.REFUSED,
+        GapReason.UNSUPPORTED,
     }
 )
+"""Reasons that may still hold now."""
 
 
-WHY_AWAY: Mapping[GapReason, str] = MappingProxyType(
-    {
-        GapReason.CAMERA: "the camera sends nothing now",
-        GapReason.NETWORK: "the camera cannot be reached now",
-        GapReason.DISK: "the media folder cannot be written to now",
-        GapReason.WORKER: "the camera worker is being restarted now",
-        GapReason.REFUSED: "the camera refuses the connection now",
-        GapReason.UNSUPPORTED: "the camera sends a codec that cannot be recorded",
-    }
-)
-"""Sentences for reasons that still hold now."""
+def why_missing(reason: GapReason, *, lasts: bool = False) -> Text:
+    """Write for people why footage is missing; `lasts`: the reason may still hold now."""
+    if reason is GapReason.NONE:
+        return text("footage.missing_unknown")
+    if lasts and reason in _AWAY:
+        return text(f"footage.away.{reason}")
+    return text(f"footage.missing.{reason}")
 
 
 class CameraCondition(StrEnum):
@@ -356,11 +340,9 @@ class Missing:
     lasts: bool = False
 
     @property
-    def why(self) -> str:
+    def why(self) -> Text:
         """The reason in words."""
-        if self.lasts and self.reason in WHY_AWAY:
-            return WHY_AWAY[self.reason]
-        return WHY_MISSING.get(self.reason, "the reason is not known")
+        return why_missing(self.reason, lasts=self.lasts)
 
 
 def missing_between(edges: Iterable[Edge], begin: int, end: int, *, after: GapReason = GapReason.NONE) -> list[Missing]:

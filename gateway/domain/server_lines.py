@@ -56,7 +56,7 @@ class BrokerStatus:
     state: ConnectionState | None
     since: WallMicros
     broker: str
-    reason: str = ""
+    reason: Words = ""
     waiting: int = 0
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import GatewayError
+from gateway.texts import Words
 
 LONGEST_OFFER = 200_000
 LONGEST_FRAGMENT = 100_000
@@ -44,7 +45,7 @@ class ViewRefusal(StrEnum):
 class NotShown(GatewayError):
     """A viewer's request was refused: the reason, and one sentence."""
 
-    def __init__(self, refusal: ViewRefusal, sentence: str) -> None:
+    def __init__(self, refusal: ViewRefusal, sentence: Words) -> None:
         super().__init__(sentence)
         self.refusal = refusal
 

@@ -21,8 +21,10 @@ from typing import Literal, Protocol
 from pydantic import JsonValue
 
 from gateway.runtime.clock import micros_of
+from gateway.texts import Words, text
 
 JsonObject = dict[str, JsonValue]
+_NAMED = frozenset({"access_card", "camera", "camera_event", "device", "entry", "evidence"})
 
 CARD_FIELDS = frozenset(
     {
@@ -70,6 +72,11 @@ class Lookup:
     searched: bool = False
     is_long: bool = False
     by_cursor: bool = False
+
+
+def record_name(kind: str, number: int) -> Words:
+    """Name a record for people."""
+    return text(f"record.{kind}", number=str(number)) if kind in _NAMED else f"{kind.replace('_', ' ')} {number}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ from gateway.site.edits import Edit
 from gateway.site.running_site import Outcome, Reloaded
 from gateway.store import Changes
 from gateway.store.events.commands import Commands
+from gateway.texts import listed, text
 
 log = structlog.get_logger(__name__)
 
@@ -245,7 +246,7 @@ class CommandsDown:
                 return Part(asked.part, await self._offered.part(command_id, asked.part))
             await self._expect_allowed(account, asked.action)
             if (done := await self._stored(command_id)) is not None and command_id not in self._known:
-                return Reply(id=asked.id, state=_STATES[done.state], final=True, detail=done.detail)
+                return Reply(id=asked.id, state=_STATES[done.state], final=True, detail=str(done.detail))
             if (known := self._known.get(command_id)) is not None:
                 return Progress(final=known.final) if known.final else known
             return self._begun(asked, account, command_id)
@@ -325,7 +326,7 @@ class CommandsDown:
         if command.action in OF_LANES:
             lane = next((lane for lane in self.desk.lanes.lanes() if lane.lane_id == command.lane), None)
             if lane is None:
-                raise NotFoundError(f"no lane '{command.lane}' at this site")
+                raise NotFoundError(text("refused.lane_unknown", lane=command.lane))
             if command.action is not Action.HOLD:
                 return await self._moved(command, lane.gate_id, source, command_id, progress)
             kind = None if command.order is None else OrderKind(command.order)
@@ -344,7 +345,7 @@ class CommandsDown:
         done = await self.desk.reload(source)
         if not done.is_taken:
             return final(state="refused", detail="; ".join((*done.faults, *done.refused)))
-        return final(state="done", detail="; ".join(done.sentences()) or "nothing is different in the site file")
+        return final(state="done", detail=str(listed(done.words())) or "nothing is different in the site file")
 
     def _expect_own(self, command: FleetCommand, account: str) -> None:
         """Refuse to undo a command by edits that this gateway did not give out for that. Raises CommandRefused."""
@@ -370,7 +371,7 @@ class CommandsDown:
             if not ended.confirmed:
                 return final(state="refused", detail=f"the change took itself back: {ended.why}")
             unseen = [str(reader.words) for reader in ended.unseen]
-        said = "; ".join((*done.sentences(), *unseen)) or "nothing is different in the site file"
+        said = str(listed((*done.words(), *unseen))) or "nothing is different in the site file"
         result = _BACK.dump_python(list(back), mode="json")
         given = _EDITS.dump_json(_EDITS.validate_python(result))
         return final(state="done", detail=said, result=result, seal=seal_of(self.seal_key, command_id, given))
@@ -388,7 +389,7 @@ class CommandsDown:
         while self.clock.monotonic() < until:
             now = await self._stored(command_id)
             if now is not None and now.state in FINAL_STATES:
-                return Reply(id=command.id, state=_STATES[now.state], final=True, detail=now.detail)
+                return Reply(id=command.id, state=_STATES[now.state], final=True, detail=str(now.detail))
             if now is not None and now.state is not state:
                 state = now.state
                 progress.tell(Reply(id=command.id, state=_STATES[state], final=False))

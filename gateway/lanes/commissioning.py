@@ -18,6 +18,7 @@ from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.tape import Incident, TapedStep
 from gateway.site import LaneInput, Role
+from gateway.texts import Text, Words, text
 
 _REOPENING = frozenset({GatePosition.OPENING, GatePosition.OPEN})
 
@@ -36,12 +37,12 @@ class StepResult:
 
     Attributes:
         outcome: whether the step waits, has passed or has failed.
-        seen: what the gateway observed, or the note of the person who judged the step.
+        seen: what the gateway observed, or the note of the person who judged the step, in their words.
         by: the person who judged the step, "" for the gateway itself.
     """
 
     outcome: Outcome = Outcome.WAITING
-    seen: str = ""
+    seen: Words = ""
     by: str = ""
 
 
@@ -54,8 +55,8 @@ class CommissioningStep:
     """A step: its name in the lane, its title, and what to do at the gate. `by_person`: only a person can judge it."""
 
     name: str
-    title: str
-    todo: str
+    title: Text
+    todo: Text
     by_person: bool = False
 
 
@@ -125,63 +126,38 @@ def _watches(rules: LaneRules, *, can_stop: bool) -> tuple[tuple[CommissioningSt
     return (*steps, (_PASSAGE, _Passage()), (_PLUG, _Loss()))
 
 
-_OPEN = CommissioningStep(
-    name="open",
-    title="The gate opens",
-    todo="With the gate closed, press Open once. One pulse must open it fully, and its end position must be reported.",
-)
-_CLOSE = CommissioningStep(
-    name="close", title="The gate closes", todo="With nothing under the gate, press Close once and watch it to its end."
-)
-_STOP = CommissioningStep(
-    name="stop", title="The gate stops", todo="Press Stop while the gate moves. It must stand still at once."
-)
-_CARD = CommissioningStep(name="card", title="A card is read", todo="Hold a card to each reader of the lane.")
-_PLATE = CommissioningStep(
-    name="plate",
-    title="A plate is read",
-    todo="Drive a vehicle up to the gate. Where no camera reads plates, judge this step as passed with a note.",
-)
-_VIEW = CommissioningStep(
-    name="view",
-    title="The camera sees the lane",
-    todo="Look at the lane's picture: the whole vehicle, its plate and the gate are in it, by day and by night.",
-    by_person=True,
-)
-_PASSAGE = CommissioningStep(
-    name="passage",
-    title="A vehicle passes",
-    todo="Drive through with a valid card. It must be counted as one vehicle, and the gate must close behind it.",
-)
-_PLUG = CommissioningStep(
-    name="plug",
-    title="Control is lost and comes back",
-    todo="Pull the plug of the line to the gate, wait ten seconds, and put it back. Judge what the gate did meanwhile.",
-    by_person=True,
-)
+def _step(name: str, *, by_person: bool = False) -> CommissioningStep:
+    title, todo = text(f"commissioning.title.{name}"), text(f"commissioning.todo.{name}")
+    return CommissioningStep(name=name, title=title, todo=todo, by_person=by_person)
+
+
+_OPEN, _CLOSE, _STOP = _step("open"), _step("close"), _step("stop")
+_CARD, _PLATE, _VIEW = _step("card"), _step("plate"), _step("view", by_person=True)
+_PASSAGE, _PLUG = _step("passage"), _step("plug", by_person=True)
 
 
 def _input_step(one: LaneInput) -> CommissioningStep:
     return CommissioningStep(
         name=f"{one.role}-{one.index}",
-        title=f"{_named(one)}: reported right",
-        todo="Begin while it is free. Then put it on and free it again: it must be reported off, on and off.",
+        title=text("commissioning.input", input=_named(one)),
+        todo=text("commissioning.input_todo"),
     )
 
 
 def _reopening_step(one: LaneInput) -> CommissioningStep:
     return CommissioningStep(
         name=f"reopening-{one.role}-{one.index}",
-        title=f"{_named(one)}: opens the gate again",
-        todo="While the gate closes, put it on with a test piece, never with a person. The gate must open again.",
+        title=text("commissioning.reopening", input=_named(one)),
+        todo=text("commissioning.reopening_todo"),
     )
 
 
-def _named(one: LaneInput) -> str:
-    return f"{one.spec.label} {one.index + 1}" if one.spec.many else one.spec.label
+def _named(one: LaneInput) -> Text:
+    label = text(f"role.{one.role}")
+    return text("role_numbered", role=label, number=one.index + 1) if one.spec.many else label
 
 
-def _passed(seen: str) -> StepResult:
+def _passed(seen: Text) -> StepResult:
     return StepResult(Outcome.PASSED, seen)
 
 
@@ -205,7 +181,7 @@ class _Travel:
             before, self.last = self.last, step.event.position
             arrived = self.last is self.end and before is not self.end
             if arrived and self.begun is not None:
-                return _passed(f"{self.end.value} {step.event.at - self.begun:.1f} s after the command")
+                return _passed(text(f"commissioning.seen.{self.end}", seconds=f"{step.event.at - self.begun:.1f}"))
         if _is_sent(step, self.action) and self.last is not self.end:
             self.begun = step.now.at
         return None
@@ -221,7 +197,7 @@ class _Stop:
             return None
         match step.event:
             case m.CommandAcknowledged(command_id=self.command_id):
-                return _passed("the gate's controller took the stop")
+                return _passed(text("commissioning.stop_taken"))
             case m.CommandFailed(command_id=self.command_id, reason=reason):
                 return StepResult(Outcome.FAILED, reason)
         return None
@@ -240,12 +216,11 @@ class _OffOnOff:
             return None
         if event.state is PointState.ON:
             if not self.was_off:
-                seen = "it was on at the beginning: something is there, or its polarity is wrong"
-                return StepResult(Outcome.FAILED, seen)
+                return StepResult(Outcome.FAILED, text("commissioning.was_on"))
             self.on_since = event.at if self.on_since is None else self.on_since
         elif event.state is PointState.OFF:
             if self.on_since is not None:
-                return _passed(f"off, on for {event.at - self.on_since:.1f} s, off")
+                return _passed(text("commissioning.off_on_off", seconds=f"{event.at - self.on_since:.1f}"))
             self.was_off = True
         return None
 
@@ -282,8 +257,8 @@ class _Reopening:
         if self.struck is None:
             return None
         if position is GatePosition.CLOSED:
-            return StepResult(Outcome.FAILED, "the gate closed all the same")
-        return _passed(f"the gate opened again after {at - self.struck:.1f} s")
+            return StepResult(Outcome.FAILED, text("commissioning.closed_all_the_same"))
+        return _passed(text("commissioning.opened_again", seconds=f"{at - self.struck:.1f}"))
 
 
 @dataclass(slots=True)
@@ -291,13 +266,15 @@ class _Card:
     def take(self, step: TapedStep) -> StepResult | None:
         if not isinstance(step.event, m.CardRead):
             return None
-        return _passed(f"{step.event.credential.shown()} was read")
+        return _passed(text("commissioning.was_read", credential=step.event.credential.shown()))
 
 
 @dataclass(slots=True)
 class _Plate:
     def take(self, step: TapedStep) -> StepResult | None:
-        return _passed(f"{step.event.plate} was read") if isinstance(step.event, m.PlateRead) else None
+        if not isinstance(step.event, m.PlateRead):
+            return None
+        return _passed(text("commissioning.was_read", credential=step.event.plate))
 
 
 @dataclass(slots=True)
@@ -305,7 +282,7 @@ class _Passage:
     def take(self, step: TapedStep) -> StepResult | None:
         recorded = (event for one in step.commands if isinstance(one, m.Record) for event in one.entry.events)
         if any(event.kind is EventKind.VEHICLE_PASSED for event in recorded):
-            return _passed("one vehicle was counted")
+            return _passed(text("commissioning.vehicle_counted"))
         return None
 
 
@@ -318,5 +295,7 @@ class _Loss:
             case m.GateLost():
                 self.lost = step.now.at
             case m.GateRegained() if self.lost is not None:
-                return StepResult(Outcome.WAITING, f"control was lost for {step.now.at - self.lost:.1f} s")
+                return StepResult(
+                    Outcome.WAITING, text("commissioning.control_lost", seconds=f"{step.now.at - self.lost:.1f}")
+                )
         return None

@@ -34,7 +34,7 @@ from gateway.lanes.presence import Areas
 from gateway.runtime.clock import Clock, Stamp
 from gateway.store import Entry
 from gateway.store.cards.cards import Cards
-from gateway.texts import Words
+from gateway.texts import Words, text
 
 log = structlog.get_logger(__name__)
 
@@ -188,19 +188,18 @@ class Decisions:
 
     def noticed(self, wanted: m.Decide, decision: Decision) -> Iterator[Entry]:
         """Count a typed PIN. Yield the events beside the decision: duress, soft anti-passback, a card now locked."""
-        noted = [(_NOTICES[reason], str(words_of(reason))) for reason in decision.notices]
+        noted = [(_NOTICES[reason], words_of(reason)) for reason in decision.notices]
         if self._is_locked_by(decision):
-            text = f"{TRIES} wrong PINs; it must wait {LOCKED_SECONDS / 60:g} minutes at every lane that asks for a PIN"
-            noted.append((EventKind.PIN_LOCKED, text))
+            noted.append((EventKind.PIN_LOCKED, text("read.pin_locked", count=TRIES, minutes=LOCKED_SECONDS / 60)))
         if not noted:
             return
         stamp, shown = self._context.clock.wall(), without_code(wanted.credential, decision.card).shown()
-        for kind, text in noted:
+        for kind, why in noted:
             event = Event(
                 kind=kind,
                 date_at=stamp.micros,
                 clock_trusted=stamp.trusted,
-                description=f"card {shown}: {text}",
+                text=text("event.decided", credential=text("credential.card", number=shown), why=why),
                 lane_id=self._rules[wanted.direction].lane_id,
                 data={"credential": shown, "card_id": listed_id(decision.card)},
             )
@@ -322,12 +321,12 @@ class Trial:
 
     def event(self, credential: Credential, *, lane_id: str, by: str, stamp: Stamp) -> Event:
         """Return the event that records the trial, marked as a test."""
-        verdict = "would be let in" if self.opens else "would be refused"
+        verdict = "let_in" if self.opens else "refused"
         return Event(
             kind=EventKind.CARD_TESTED,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=f"test by {by}: {named(credential)} {verdict}: {self.words()}",
+            text=text(f"event.card_tested.{verdict}", who=by, credential=named(credential), why=self.words()),
             lane_id=lane_id,
             data={
                 "test": True,

@@ -33,6 +33,7 @@ from gateway.lanes.snapshots import DeviceSnapshot, PointSnapshot
 from gateway.runtime.clock import Clock, WallTimes
 from gateway.site import LaneSection, Role, Site
 from gateway.store.cards.cards import Cards
+from gateway.texts import Words, text
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +73,7 @@ class Intake:
         clock: Clock,
         cards: Cards,
         changed: Callable[[], None],
-        tell: Callable[[EventKind, str, int], None],
+        tell: Callable[[EventKind, Words, int], None],
         mask: Callable[[str], str],
     ) -> None:
         self._clock = clock
@@ -205,9 +206,9 @@ class Intake:
     def _tampered(self, report: TamperChanged) -> None:
         device = self._devices[report.device_id]
         kind = EventKind.DEVICE_TAMPERED if report.tampered else EventKind.TAMPER_ENDED
-        text = f"{device.name}: its housing was {'opened' if report.tampered else 'closed again'}"
+        done = "opened" if report.tampered else "closed"
         self._devices[report.device_id] = replace(device, tampered=report.tampered)
-        self._tell(kind, text, report.device_id)
+        self._tell(kind, text(f"event.housing.{done}", device=device.name), report.device_id)
 
     def _accepted(self, report: CardPresented | KeysPressed | PlateSeen) -> None:
         device = self._devices[report.device_id]
@@ -262,7 +263,7 @@ class Intake:
         runner = self._by_gate.get(report.device_id)
         if runner is not None:
             runner.post(m.GateRegained())
-        self._tell(EventKind.DEVICE_CONNECTED, f"{device.name} answers", report.device_id)
+        self._tell(EventKind.DEVICE_CONNECTED, text("event.device_answers", device=device.name), report.device_id)
 
     def _lost(self, report: DeviceLost) -> None:
         device = self._devices[report.device_id]
@@ -283,7 +284,7 @@ class Intake:
         runner = self._by_gate.get(report.device_id)
         if runner is not None:
             runner.post(m.GateLost(reason=report.reason))
-        self._tell(EventKind.DEVICE_LOST, str(self._devices[report.device_id].away), report.device_id)
+        self._tell(EventKind.DEVICE_LOST, self._devices[report.device_id].away, report.device_id)
 
     def _still_lost(self, report: LossExplained) -> None:
         """Show the newest reason for a loss that was reported before."""

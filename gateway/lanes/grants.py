@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
+from gateway.domain.commands import actor
 from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.grants import Grant
 from gateway.runtime.clock import Clock, Stamp
 from gateway.site import LaneSection, Site
 from gateway.store.cards.grants import Grants, NewGrant
+from gateway.texts import Text, text
 
 MOST_GRANTS = 10_000
 _DIGITS = 12
@@ -35,11 +37,9 @@ class SiteGrants:
             if len(lanes) != 1:
                 names = {device.id: device.name for device in self.site.devices}
                 name = names.get(device_id, f"device {device_id}")
-                raise CommandRefused(
-                    f"{name} serves several lanes; name the gate or a reader of the lane that you mean"
-                )
+                raise CommandRefused(text("refused.device_of_several_lanes", device=name))
         if not lanes:
-            raise NotFoundError(f"device {device_id} belongs to no lane of this site")
+            raise NotFoundError(text("refused.device_of_no_lane", device=str(device_id)))
         return lanes[0]
 
     def current(self) -> tuple[Grant, ...]:
@@ -63,12 +63,11 @@ class SiteGrants:
             valid_until=until,
             given_by=by,
         )
-        how_long = "until it is revoked" if length is None else f"for {length / 3_600_000_000:g} h"
-        text = f"{by.removeprefix('user:')} lets user {user_id} pass {lane.name} {how_long}"
-        told = _event(EventKind.GRANT_GIVEN, text, stamp, lane, device_id, user_id=user_id, by=by)
+        said = _given(by, user_id, lane, length)
+        told = _event(EventKind.GRANT_GIVEN, said, stamp, lane, device_id, user_id=user_id, by=by)
         grant = await self.grants.give(new, event=told, most=MOST_GRANTS, forgets=stamp.trusted)
         if grant is None:
-            raise CommandRefused(f"there are {MOST_GRANTS} grants already; revoke those that are not needed")
+            raise CommandRefused(text("refused.too_many_grants", count=str(MOST_GRANTS)))
         return grant
 
     async def revoke(self, access_id: str, *, by: str) -> None:
@@ -78,17 +77,16 @@ class SiteGrants:
         """
         grant, stamp = await self.grants.get(access_id), self.clock.wall()
         if grant is None:
-            raise NotFoundError("there is no grant with this access_id")
+            raise NotFoundError(text("refused.grant_unknown"))
         lane = next((lane for lane in self.site.lanes if lane.id == grant.lane_id), None)
-        text = f"{by.removeprefix('user:')} has revoked {grant.shown} at {lane.name if lane else grant.lane_id}"
+        where = lane.name if lane else grant.lane_id
+        said = text("event.grant_revoked", who=actor(by), number=grant.number, user=grant.user_id, lane=where)
         about: dict[str, str | int | None] = {"user_id": grant.user_id, "by": by, "grant": grant.number}
-        told = _event(EventKind.GRANT_REVOKED, text, stamp, lane, grant.device_id, **about)
+        told = _event(EventKind.GRANT_REVOKED, said, stamp, lane, grant.device_id, **about)
         try:
             await self.grants.revoke(access_id, by=by, now=stamp.micros, event=told)
         except StoreError as error:
-            raise StoreError(
-                "the grant no longer opens anything, but that could not be recorded: it may come back after a restart"
-            ) from error
+            raise StoreError(text("refused.revocation_unrecorded")) from error
 
 
 def _code() -> str:
@@ -96,14 +94,21 @@ def _code() -> str:
     return str(secrets.randbelow(9) + 1) + "".join(str(secrets.randbelow(10)) for _ in range(_DIGITS - 1))
 
 
+def _given(by: str, user_id: str, lane: LaneSection, length: int | None) -> Text:
+    if length is None:
+        return text("event.grant_given", who=actor(by), user=user_id, lane=lane.name)
+    hours = f"{length / 3_600_000_000:g}"
+    return text("event.grant_given_for", who=actor(by), user=user_id, lane=lane.name, hours=hours)
+
+
 def _event(
-    kind: EventKind, text: str, stamp: Stamp, lane: LaneSection | None, device_id: int, **data: str | int | None
+    kind: EventKind, said: Text, stamp: Stamp, lane: LaneSection | None, device_id: int, **data: str | int | None
 ) -> Event:
     return Event(
         kind=kind,
         date_at=stamp.micros,
         clock_trusted=stamp.trusted,
-        description=text,
+        text=said,
         device_id=device_id,
         lane_id=lane.id if lane is not None else "",
         data=data,

@@ -30,6 +30,7 @@ from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.tape import Incident, TapedStep
 from gateway.runtime.clock import Clock, iso_utc
+from gateway.texts import text
 
 log = structlog.get_logger(__name__)
 
@@ -224,7 +225,7 @@ class Incidents:
         """Return the path of a file that `saved` names. Raises NotFoundError for any other name."""
         path = self._folder / name
         if path.name != name or not name.endswith(ENDING) or not path.is_file():
-            raise NotFoundError(f"there is no incident {name!r}")
+            raise NotFoundError(text("refused.incident_unknown", incident=repr(name)))
         return path
 
     def _files(self) -> tuple[SavedIncident, ...]:
@@ -244,5 +245,5 @@ class Incidents:
             for old in self._files()[MOST_FILES:]:
                 (self._folder / old.name).unlink(missing_ok=True)
         except OSError as error:
-            raise StoreError(f"the incident cannot be written: {error.strerror}") from error
+            raise StoreError(text("refused.incident_unwritten", why=str(error.strerror))) from error
         return SavedIncident(name, len(content))

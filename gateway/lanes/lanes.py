@@ -38,7 +38,7 @@ from gateway.runtime.redaction import Redaction
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import LaneSection, Site
 from gateway.store import Entry, Store
-from gateway.texts import text
+from gateway.texts import Words, text
 
 log = structlog.get_logger(__name__)
 
@@ -365,7 +365,7 @@ class Lanes:
         """Return a lane's tape. Raises NotFoundError for an unknown lane, or one that has handled no event yet."""
         found = self._of(lane_id).tape.incident()
         if found is None:
-            raise NotFoundError(f"lane '{lane_id}' has not begun yet")
+            raise NotFoundError(text("refused.lane_not_begun", lane=lane_id))
         return found
 
     def devices(self) -> tuple[DeviceSnapshot, ...]:
@@ -394,9 +394,9 @@ class Lanes:
         """
         runner = self._by_gate.get(device_id)
         if runner is None:
-            raise NotFoundError(f"device {device_id} is not a gate of this site")
+            raise NotFoundError(text("refused.gate_unknown", device=str(device_id)))
         if runner.rules.lane.id in self._changing:
-            raise CommandRefused(f"the settings of {runner.name} are being changed; try again in a moment")
+            raise CommandRefused(text("refused.lane_changing", lane=runner.name))
         most = self._site.policy.command_seconds
         return await self._person_commands.give(
             runner,
@@ -416,13 +416,13 @@ class Lanes:
         """
         runner = self._of(lane_id)
         if lane_id in self._changing:
-            raise CommandRefused(f"the settings of {runner.name} are being changed; try again in a moment")
+            raise CommandRefused(text("refused.lane_changing", lane=runner.name))
         lost = self.recorder.lost
         order = None if kind is None else Order(kind=kind, by=source, reason=reason[:_LONGEST_REASON])
         runner.post(m.OrderGiven(order=order, by=source))
         handled = await runner.caught_up(within=_RECORDED_WITHIN)
         if not handled or not await self.recorder.recorded(lost=lost, within=_RECORDED_WITHIN):
-            raise StoreError("the order is in force, but could not be recorded: it may be lost at a restart")
+            raise StoreError(text("refused.order_unrecorded"))
 
     def ages(self, lane_id: str) -> tuple[float | None, ...]:
         """Return the age of the last report on each point of a lane, in seconds. Raises NotFoundError."""
@@ -438,7 +438,7 @@ class Lanes:
         lane = runner.rules.lane
         wanted = direction or ("exit" if lane.direction == "exit" else "entry")
         if lane.direction not in {wanted, "two-way"}:
-            raise NotFoundError(f"lane '{lane_id}' has no {direction}")
+            raise NotFoundError(text("refused.lane_way_unknown", lane=lane_id, way=direction))
         decision = await runner.tried(credential, wanted)
         trial = Trial(decision, hindered=runner.locked_down if decision.granted else "")
         stamp = self._clock.wall()
@@ -449,27 +449,27 @@ class Lanes:
     def _of(self, lane_id: str) -> LaneRunner:
         runner = next((runner for runner in self.runners if runner.rules.lane.id == lane_id), None)
         if runner is None:
-            raise NotFoundError(f"no lane '{lane_id}' at this site")
+            raise NotFoundError(text("refused.lane_unknown", lane=lane_id))
         return runner
 
     def report(self, report: Report) -> None:
         """Take a driver's report. Called on the loop's thread; never blocks."""
         self._intake.take(report)
 
-    def _refusal(self, runner: LaneRunner, action: GateAction) -> str:
+    def _refusal(self, runner: LaneRunner, action: GateAction) -> Words:
         device = self._intake.device(runner.rules.lane.gate)
         if device.online is not True:
-            return str(device.away)
+            return device.away
         if action is GateAction.OPEN:
             return runner.locked_down
         if action is GateAction.STOP:
-            return "" if runner.can_stop else f"{device.name} has no command to stop"
+            return "" if runner.can_stop else text("command.no_stop", device=device.name)
         return runner.why_not_close()
 
-    def _tell(self, kind: EventKind, text: str, device_id: int) -> None:
+    def _tell(self, kind: EventKind, said: Words, device_id: int) -> None:
         at = self._clock.wall()
         event = Event(
-            kind=kind, date_at=at.micros, clock_trusted=at.trusted, description=text, device_id=device_id, lane_id=""
+            kind=kind, date_at=at.micros, clock_trusted=at.trusted, text=said, device_id=device_id, lane_id=""
         )
         self.recorder.put(Entry(events=(event,)))
         self._store.changes.bump()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.domain.commands import Command, CommandState, GateAction, actor, command_text
 from gateway.domain.errors import CommandRefused
 from gateway.domain.events import Event, EventKind
 from gateway.lanes.machine import messages as m
@@ -14,6 +14,7 @@ from gateway.lanes.recorder import Recorder
 from gateway.lanes.runner import LaneRunner
 from gateway.runtime.clock import Clock
 from gateway.store import Entry
+from gateway.texts import Text, Words, text
 
 _RECORDED_WITHIN = 1.0
 _UNSEEN_SECONDS = 1.0
@@ -22,7 +23,6 @@ _SAFER: Mapping[GateAction, tuple[GateAction, ...]] = MappingProxyType(
     {GateAction.STOP: (), GateAction.OPEN: (GateAction.STOP,), GateAction.CLOSE: (GateAction.STOP, GateAction.OPEN)}
 )
 """The commands that win over one that crosses them."""
-_GIVEN = MappingProxyType({GateAction.STOP: ("a stop", "stopped"), GateAction.OPEN: ("an open", "opened")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class PersonCommands:
         self._last: dict[tuple[str, GateAction], _Given] = {}
 
     async def give(
-        self, runner: LaneRunner, *, action: GateAction, source: str, life: float, refusal: str, command_id: str = ""
+        self, runner: LaneRunner, *, action: GateAction, source: str, life: float, refusal: Words, command_id: str = ""
     ) -> Command:
         """Record a command for a lane's gate and send it; return once it is on disk, or the disk was too slow.
 
@@ -69,45 +69,44 @@ class PersonCommands:
         asked_at = self._clock.monotonic()
         command = self._made(runner, action=action, source=source, life=life, command_id=command_id)
         given = _Given(self._given, source, asked_at)
-        who = source.removeprefix("user:")
         if refusal := refusal or self._crossed(command, given):
-            await self._record(self._refused(command, who, refusal))
+            await self._record(self._refused(command, refusal))
             raise CommandRefused(refusal)
         self._last[command.lane_id, action] = given
         request = m.CommandRequested(command, asked_at + life)
         if action is GateAction.STOP:
             runner.post(request)
-        event = self._event(EventKind.COMMAND_RECORDED, f"{action} by {who}", command)
+        event = self._event(EventKind.COMMAND_RECORDED, command_text(action, source), command)
         recorded = await self._record(Entry(events=(event,), commands=(command,)))
         if overtaken := self._overtaken(command, given):
-            self._recorder.put(self._refused(command, who, overtaken))
+            self._recorder.put(self._refused(command, overtaken))
             raise CommandRefused(overtaken)
         if action is not GateAction.STOP:
             runner.post(request)
         return replace(command, recorded=recorded)
 
-    def _crossed(self, command: Command, given: _Given) -> str:
+    def _crossed(self, command: Command, given: _Given) -> Words:
         """Say which safer command somebody else gave just before; "" for none."""
         for action in _SAFER[command.action]:
             other = self._last.get((command.lane_id, action))
             if other and other.source != given.source and given.at - other.at < _UNSEEN_SECONDS:
-                who, done = other.source.removeprefix("user:"), _GIVEN[action][1]
-                return f"{who} {done} the gate at the same moment; look at it, and command again if that is right"
+                return text(f"command.crossed_by.{action}", who=actor(other.source))
         return ""
 
-    def _overtaken(self, command: Command, given: _Given) -> str:
+    def _overtaken(self, command: Command, given: _Given) -> Words:
         """Say which safer command was given while this one was recorded; "" for none."""
         for action in _SAFER[command.action]:
             other = self._last.get((command.lane_id, action))
             if other and other.number > given.number:
-                return f"{_GIVEN[action][0]} was given after it"
+                return text(f"command.overtaken_by.{action}")
         return ""
 
     def settle(self, unfinished: Command) -> None:
         """Record a command that the last run left unfinished as of unknown outcome. It is not sent again."""
-        reason = "the gateway restarted before the outcome was known"
+        reason = text("command.restarted")
         settled = replace(unfinished, state=CommandState.UNKNOWN, detail=reason)
-        event = self._event(EventKind.COMMAND_UNKNOWN, f"{unfinished.action}: {reason}", unfinished)
+        said = text(f"event.command_unknown.{unfinished.action}", why=reason)
+        event = self._event(EventKind.COMMAND_UNKNOWN, said, unfinished)
         self._recorder.put(Entry(events=(event,), commands=(settled,)))
 
     def _made(self, runner: LaneRunner, *, action: GateAction, source: str, life: float, command_id: str) -> Command:
@@ -123,18 +122,18 @@ class PersonCommands:
             deadline_at=now + int(life * 1_000_000),
         )
 
-    def _refused(self, command: Command, who: str, reason: str) -> Entry:
+    def _refused(self, command: Command, reason: Words) -> Entry:
         refused = replace(command, state=CommandState.REFUSED, detail=reason)
-        event = self._event(EventKind.COMMAND_REFUSED, f"{command.action} by {who}: {reason}", command)
+        event = self._event(EventKind.COMMAND_REFUSED, command_text(command.action, command.source, reason), command)
         return Entry(events=(event,), commands=(refused,))
 
-    def _event(self, kind: EventKind, text: str, command: Command) -> Event:
+    def _event(self, kind: EventKind, said: Text, command: Command) -> Event:
         stamp = self._clock.wall()
         return Event(
             kind=kind,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=text,
+            text=said,
             device_id=command.device_id,
             lane_id=command.lane_id,
             data={"command_id": command.command_id, "action": command.action.value},

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from gateway.domain.access import Coming, holder_of
+from gateway.domain.commands import actor
 from gateway.domain.errors import NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.presence import (
@@ -26,6 +27,7 @@ from gateway.site import Site
 from gateway.store import Entry
 from gateway.store.cards.cards import Cards
 from gateway.store.events.presence import PresenceRows
+from gateway.texts import Text, text
 
 _RECORDED_WITHIN = 5.0
 
@@ -97,11 +99,11 @@ class Areas:
         """
         area = self._areas.get(area_id)
         if area is None:
-            raise NotFoundError(f"area '{area_id}' is not of this site")
+            raise NotFoundError(text("refused.area_unknown", area=area_id))
         correction = CountCorrection(area_id, count, self._presence.elsewhere(area_id))
-        before, who = self._presence.count(area_id), source.removeprefix("user:")
-        text = f"{area.name}: {who} set the count to {count} (it was {before})"
-        await self._correct(correction, EventKind.COUNT_CORRECTED, text, area=area_id, count=count, counted=before)
+        before = self._presence.count(area_id)
+        said = text("event.count_corrected", area=area.name, who=actor(source), count=str(count), before=str(before))
+        await self._correct(correction, EventKind.COUNT_CORRECTED, said, area=area_id, count=count, counted=before)
 
     async def forgive(self, card_id: int | None, *, source: str) -> None:
         """Forgive anti-passback: a card's next passage counts as its first. None forgives every card.
@@ -109,18 +111,18 @@ class Areas:
         Where owners are counted instead of cards, all of the owner's cards are forgiven. Raises NotFoundError for an
         unknown card, StoreError as `correct_count` does.
         """
-        holder, whom, who = "", "every card", source.removeprefix("user:")
+        holder, said = "", text("event.passback_forgiven", who=actor(source))
         if card_id is not None:
             known = await self._cards.get(card_id)
             if known is None:
-                raise NotFoundError(f"there is no access card {card_id}")
-            holder, whom = holder_of(known.card, by_owner=self._by_owner), f"card {known.card.number or card_id}"
-        text = f"{who} forgave anti-passback for {whom}; the next passage counts as the first"
-        await self._correct(Forgiveness(holder), EventKind.PASSBACK_FORGIVEN, text, holder=holder)
+                raise NotFoundError(text("refused.card_unknown", card=str(card_id)))
+            holder, number = holder_of(known.card, by_owner=self._by_owner), known.card.number or str(card_id)
+            said = text("event.passback_forgiven_card", who=actor(source), card=number)
+        await self._correct(Forgiveness(holder), EventKind.PASSBACK_FORGIVEN, said, holder=holder)
 
-    async def _correct(self, correction: Correction, kind: EventKind, text: str, **data: str | int) -> None:
+    async def _correct(self, correction: Correction, kind: EventKind, said: Text, **data: str | int) -> None:
         stamp = self._clock.wall()
-        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, text=said, data=data)
         # Through the recorder's queue, because passages that wait in it came first.
         lost = self._recorder.lost
         self._presence.correct(correction)
@@ -128,7 +130,7 @@ class Areas:
         told = None if shared is None else partial(shared.corrected, correction)
         self._recorder.put(Entry(events=(event,), corrections=(correction,)), written=told)
         if not await self._recorder.recorded(lost=lost, within=_RECORDED_WITHIN):
-            raise StoreError("the correction is in force, but could not be recorded: it may be lost at a restart")
+            raise StoreError(text("refused.correction_unrecorded"))
 
     def _shared_of(self, site: Site) -> SharedAreas | None:
         """Return this gateway's part in the shared areas; None if there are none."""
@@ -161,16 +163,20 @@ class Areas:
             return
         if area.anti_passback is not AntiPassback.HARD and not made_apart:
             return  # the decision has noted it, or allowed it after some minutes
-        before, after = (
-            f"{'entered' if one.enters else 'left'} at {one.by} at {iso_utc(one.at)}"
-            for one in (found.before, found.after)
+        first, second = found.before, found.after
+        ways = "_and_".join("entered" if one.enters else "left" for one in (first, second))
+        said = text(
+            f"event.contradicted.{ways}",
+            area=area.name,
+            who=holder,
+            first=first.by,
+            first_at=iso_utc(first.at),
+            second=second.by,
+            second_at=iso_utc(second.at),
         )
-        text = f"{area.name}: {holder} {before}, and {after}, while the gateways could not ask each other"
-        if not found.is_certain:
-            text += "; the order is not certain, because the clocks of the gateways may differ by as much"
         self._tell(
             EventKind.PRESENCE_CONTRADICTED,
-            text,
+            said if found.is_certain else text("event.contradicted_uncertain", said=said),
             area=area_id,
             holder=holder,
             first=found.before.by,
@@ -182,10 +188,10 @@ class Areas:
         for area in self._areas.values():
             count = self._presence.count(area.id)
             if area.shared and area.limit is not None and count > area.limit:
-                text = f"{area.name}: {count} are inside, {area.limit} may be: the gateways could not ask each other"
-                self._tell(EventKind.AREA_OVERFULL, text, area=area.id, count=count, limit=area.limit)
+                said = text("event.area_overfull", area=area.name, count=str(count), limit=str(area.limit))
+                self._tell(EventKind.AREA_OVERFULL, said, area=area.id, count=count, limit=area.limit)
 
-    def _tell(self, kind: EventKind, text: str, **data: str | int | bool) -> None:
+    def _tell(self, kind: EventKind, said: Text, **data: str | int | bool) -> None:
         stamp = self._clock.wall()
-        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, text=said, data=data)
         self._recorder.put(Entry(events=(event,)))

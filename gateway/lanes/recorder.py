@@ -15,6 +15,7 @@ from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock, Stamp, iso_utc
 from gateway.store import Entry, Journal
+from gateway.texts import text
 
 log = structlog.get_logger(__name__)
 
@@ -142,15 +143,18 @@ class Recorder:
         if since is None:
             return
         now, waited, lost = self._clock.wall(), len(self._waiting), self.lost - self._lost_before
-        text = (
-            f"nothing could be recorded from {iso_utc(since.micros)} on for {(now.micros - since.micros) / 1e6:.0f} s;"
-            f" {waited} records waited, {lost} were lost"
+        said = text(
+            "event.records_waited",
+            since=iso_utc(since.micros),
+            seconds=f"{(now.micros - since.micros) / 1e6:.0f}",
+            count=str(waited),
+            lost=str(lost),
         )
         event = Event(
             kind=EventKind.RECORDS_WAITED,
             date_at=now.micros,
             clock_trusted=now.trusted,
-            description=text,
+            text=said,
             data={"since": iso_utc(since.micros), "waited": waited, "lost": lost},
         )
         self._waiting.insert(1, (Entry(events=(event,)), None))

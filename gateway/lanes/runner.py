@@ -47,6 +47,7 @@ from gateway.lanes.tape import LaneTape
 from gateway.lanes.timetable import Timetable
 from gateway.runtime.clock import Clock, WallTimes
 from gateway.store import Entry
+from gateway.texts import Words
 
 log = structlog.get_logger(__name__)
 
@@ -336,6 +337,7 @@ class LaneRunner:
             can_close=self.rules.has_position,
             order="" if state.orders.in_force is None else state.orders.in_force.kind.value,
             order_text="" if state.orders.in_force is None else state.orders.in_force.words(),
+            standing=state.orders.in_force,
             unable=tuple(why_unable(self.rules, state, now)),
             troubles=(*lasting(state), *contradictions(self.rules, state, now)),
             command=None
@@ -482,9 +484,9 @@ class LaneRunner:
                 await self._gate.stop(deadline=wish.deadline, forbidden=lambda: self._why_overtaken(wish))
 
     @property
-    def locked_down(self) -> str:
+    def locked_down(self) -> Words:
         """The reason of a lock-down, in one sentence; "" for none."""
-        return str(self._latest.locked_down)
+        return self._latest.locked_down
 
     async def tried(self, credential: Credential, direction: str) -> Decision:
         """Return the decision that a credential would get here now. Nothing is opened or kept."""
@@ -501,16 +503,16 @@ class LaneRunner:
         job = self._state.closing
         return job is not None and job.is_on_its_way
 
-    def why_not_close(self) -> str:
+    def why_not_close(self) -> Words:
         """Return what forbids a close now by the newest reports, ahead of the inbox; "" for nothing."""
-        return str(why_not_close(self.rules, self._latest, self._clock.monotonic()))
+        return why_not_close(self.rules, self._latest, self._clock.monotonic())
 
     def _why_not(self, wish: m.SendCommand) -> str:
         """Return why this close must not go out, "" if it may. The driver asks right before the first byte.
 
         On a busy line, a later command may have taken its place.
         """
-        return self._why_overtaken(wish) or self.why_not_close()
+        return self._why_overtaken(wish) or str(self.why_not_close())
 
     def _why_overtaken(self, wish: m.SendCommand) -> str:
         """Return that a later command has taken this one's place, "" if none has."""

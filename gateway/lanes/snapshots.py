@@ -9,6 +9,7 @@ from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.problems import ProblemKind
 from gateway.domain.wall_time import WallMicros
+from gateway.lanes.machine.state.orders import Order
 from gateway.texts import Text, Words, text
 
 
@@ -125,7 +126,7 @@ class CommandSnapshot:
     state: CommandState
     by: str
     requested_at: WallMicros
-    detail: str
+    detail: Words
 
     @classmethod
     def of(cls, command: Command, *, requested_at: int) -> CommandSnapshot:
@@ -172,6 +173,7 @@ class LaneSnapshot:
         note: the reason of its state in one line, orders and troubles aside; "" when all is as usual.
         order: the standing order that counts: "hold_open", "lock_down" or "".
         order_text: the order in one sentence, with who gave it and why.
+        standing: the order in force; None while the schedule counts and gives none.
         unable: why it cannot admit vehicles or let them out; empty while it can.
         troubles: what is wrong and lasts; if a person stopped the gate, that comes first.
         command: the last command to its gate since the gateway started.
@@ -193,6 +195,7 @@ class LaneSnapshot:
     can_close: bool = True
     order: str = ""
     order_text: Words = ""
+    standing: Order | None = None
     troubles: tuple[LaneTrouble, ...] = ()
     unable: tuple[LaneTrouble, ...] = ()
     command: CommandSnapshot | None = None

@@ -13,6 +13,7 @@ from drivers.modbus.profile import UnitProfile
 from drivers.modbus.words import reply_words, request_words, stray_words
 from gateway.domain.errors import NotFoundError
 from gateway.runtime.clock import Clock
+from gateway.texts import text
 
 MOST_FRAMES = 200
 _LONGEST_TEXT = 80
@@ -94,7 +95,7 @@ class LineFrames:
         """
         line = self._lines.get(name)
         if line is None:
-            raise NotFoundError(f"no line {name!r} with units that are polled")
+            raise NotFoundError(text("refused.line_unpolled", line=repr(name)))
         turns = line.bus.turns_since(number)[-MOST_FRAMES:]
         offset = self._clock.wall().micros - round(self._clock.monotonic() * 1_000_000)
         return tuple(_frame(line, turn, at=offset + round(turn.at * 1_000_000)) for turn in turns)

@@ -16,6 +16,7 @@ from drivers.modbus.scan import Sighting, sight
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.lines.frames import PolledLine
 from gateway.runtime.clock import Clock
+from gateway.texts import text
 
 LOWEST_UNIT, HIGHEST_UNIT = 1, 247
 LONGEST_SECONDS = 600.0
@@ -92,17 +93,14 @@ class LineScans:
         """
         line = self._lines.get(name)
         if line is None:
-            raise NotFoundError(f"no line {name!r} with units that are polled")
+            raise NotFoundError(text("refused.line_unpolled", line=repr(name)))
         if line.framing is None:
-            raise CommandRefused(f"line {name} has no Modbus devices")
+            raise CommandRefused(text("refused.line_without_modbus", line=name))
         if line.framing == "tcp" and not through_converter:
-            raise CommandRefused(
-                f"line {name} speaks Modbus TCP: a converter waits by itself for each unit that is not there, and the"
-                " units of the site wait with it; scan it only while no vehicle waits, and say that it may be delayed"
-            )
+            raise CommandRefused(text("refused.scan_delays", line=name))
         known = self._scans.get(name)
         if known is not None and not known.ended:
-            raise CommandRefused(f"line {name} is being scanned already")
+            raise CommandRefused(text("refused.scan_under_way", line=name))
         if line.bus.down_reason is not None:
             raise CommandRefused(f"line {name} is down: {line.bus.down_reason}")
         wanted = tuple(dict.fromkeys(units))
@@ -115,7 +113,7 @@ class LineScans:
         """End the scan of a line and return it with what was found. Raises NotFoundError when there is none."""
         scan = self._scans.get(name)
         if scan is None:
-            raise NotFoundError(f"line {name!r} was not scanned")
+            raise NotFoundError(text("refused.line_not_scanned", line=repr(name)))
         if not scan.ended:
             scan = self._scans[name] = replace(scan, ended="it was stopped")
             if (task := self._tasks.get(name)) is not None:

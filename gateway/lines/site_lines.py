@@ -14,6 +14,7 @@ from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.lines.frames import LineFrames, PolledLine
 from gateway.lines.scans import LineScans
 from gateway.runtime.clock import Clock
+from gateway.texts import text
 
 _ANSWER_BYTES = 60
 
@@ -42,10 +43,10 @@ class LineValues:
                 try:
                     return await read_unit(requests, device.profile)
                 except DeadlinePassed as error:
-                    raise CommandRefused("the line has no turn to spare: its units need all of its time") from error
+                    raise CommandRefused(text("refused.line_full")) from error
                 except DriverError as error:
                     raise CommandRefused(str(error)) from error
-        raise NotFoundError(f"no device {device_id} that speaks Modbus on a line of this site")
+        raise NotFoundError(text("refused.device_without_modbus", device=str(device_id)))
 
 
 @dataclass(frozen=True, slots=True)

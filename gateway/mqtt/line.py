@@ -25,48 +25,45 @@ from gateway.mqtt.packets import (
     publish,
 )
 from gateway.runtime.connection_faults import connection_words
+from gateway.texts import Text, text
 
 MOST_IN_FLIGHT = 32
 _CLOSE_SECONDS = 2.0
 _PINGS_IN_SILENCE = 3
 _READ_BYTES = 512
 _MOST_UNASKED = 64
-LOST = "the connection is lost"
-_NOT_MQTT = "what answers there is no MQTT 5 broker"
-_UNASKED = "the broker sends answers that were not asked for"
-
-_WORDS = {
-    0x01: "it does not speak MQTT 5",
-    0x80: "it does not say why",
-    0x81: "it cannot read what the gateway sends",
-    0x82: "it does not expect what the gateway sends",
-    0x83: "a rule of its own forbids it",
-    0x84: "it does not speak MQTT 5",
-    0x85: "it does not accept the gateway's name",
-    0x86: "the user name or the password is wrong",
-    0x87: "the user may not do that",
-    0x8A: "the gateway is banned",
-    0x8C: "it wants another way to sign in",
-    0x8E: "another client has taken the gateway's name",
-    0x90: "the topic is not allowed",
-    0x95: "the message is too long",
-    0x97: "the user's quota is used up",
-    0x99: "it wants messages of another form",
-    0x9A: "it keeps no messages",
-    0x9B: "it acknowledges no messages",
-    0x9C: "another server is to be used",
-    0x9D: "another server is to be used",
+_REFUSES = {
+    0x01: "protocol",
+    0x80: "unspecified",
+    0x81: "malformed",
+    0x82: "unexpected",
+    0x83: "own_rule",
+    0x84: "protocol",
+    0x85: "client_name",
+    0x86: "password",
+    0x87: "not_authorised",
+    0x8A: "banned",
+    0x8C: "sign_in_way",
+    0x8E: "name_taken",
+    0x90: "topic",
+    0x95: "too_long",
+    0x97: "quota",
+    0x99: "payload_form",
+    0x9A: "no_retained",
+    0x9B: "no_acknowledgement",
+    0x9C: "other_server",
+    0x9D: "other_server",
 }
-"""Refusals in the words of the person who mends them (2.4)."""
+"""Refusals that a person must mend (2.4)."""
 _PASSING = {
-    0x88: "it is not available",
-    0x89: "it is busy",
-    0x8B: "it is shutting down",
-    0x8D: "it heard nothing for too long",
-    0x93: "it gets too many messages at once",
-    0x96: "it gets too many messages",
-    0x98: "its operator has ended the connection",
-    0x9F: "it gets too many connections",
+    0x88: "unavailable",
+    0x89: "busy",
+    0x8B: "shutting_down",
+    0x8D: "heard_nothing",
+    0x93: "too_many_at_once",
+    0x96: "too_many_messages",
+    0x98: "operator",
+    0x9F: "too_many_connections",
 }
 """Reasons that pass by themselves."""
 
@@ -143,13 +140,13 @@ class BrokerLine:
             raise _unanswered(broker) from error
         except BrokerAway as error:
             if broker.is_encrypted and broker.certificate is None:
-                raise BrokerAway(f"{error}; it may ask for a certificate") from error
+                raise BrokerAway(text("mqtt.may_ask_for_certificate", why=error.words)) from error
             raise
         consent, *others = heard
         if consent.kind is not Kind.CONNECTED:
-            raise BrokerRefused(_NOT_MQTT)
+            raise BrokerRefused(text("mqtt.not_mqtt"))
         if consent.is_refusal:
-            raise _refusal("the broker refuses the connection", consent.reason)
+            raise _refusal("refuses", consent.reason)
         self._window = min(MOST_IN_FLIGHT, consent.most_unanswered)
         self._longest = consent.longest_packet
         silence = broker.silence_seconds
@@ -183,10 +180,10 @@ class BrokerLine:
         for packet_id, message in named.items():
             if packet_id not in fitting:
                 long = len(packets[packet_id])
-                refusals.append(BrokerRefused(f"a message of {long:,} bytes is longer than the broker takes"))
+                refusals.append(BrokerRefused(text("mqtt.message_too_long", bytes=long)))
                 continue
             answer = await self._answered(packet_id)
-            why = f"the broker does not take {message.topic}: {_words(answer.reason)}"
+            why = text("mqtt.topic_refused", topic=message.topic, why=_words(answer.reason))
             refusals.append(BrokerRefused(why) if answer.is_refusal else None)
         return refusals
 
@@ -209,7 +206,7 @@ class BrokerLine:
                 is_asked = False
             except TimeoutError:
                 if is_asked:
-                    return BrokerAway(f"silent for {2 * self._ping_seconds:.3g} s")
+                    return BrokerAway(text("mqtt.silent", seconds=f"{2 * self._ping_seconds:.3g}"))
                 is_asked = True
                 self._pings += 1
                 self._writer.write(PING)
@@ -240,11 +237,11 @@ class BrokerLine:
         except OSError as error:
             raise _translated(error, self._broker.host) from error
         if not data:
-            raise BrokerAway(LOST)
+            raise BrokerAway(text("mqtt.connection_lost"))
         try:
             return list(self._answers.feed(data))
         except MalformedPacket as error:
-            raise BrokerRefused(_NOT_MQTT) from error
+            raise BrokerRefused(text("mqtt.not_mqtt")) from error
 
     def _take(self, answer: Answer) -> None:
         match answer.kind:
@@ -259,15 +256,15 @@ class BrokerLine:
             case Kind.PONG:
                 self._overhear()
             case Kind.DISCONNECT:
-                raise _refusal("the broker ends the connection", answer.reason)
+                raise _refusal("ends", answer.reason)
             case Kind.CONNECTED:
-                raise BrokerRefused(_NOT_MQTT)
+                raise BrokerRefused(text("mqtt.not_mqtt"))
 
     def _overhear(self) -> None:
         """Count an answer that was not asked for. Raises BrokerRefused when there are many."""
         self._unasked += 1
         if self._unasked > _MOST_UNASKED:
-            raise BrokerRefused(_UNASKED)
+            raise BrokerRefused(text("mqtt.unasked"))
 
 
 @asynccontextmanager
@@ -294,20 +291,21 @@ def _trust(broker: Broker) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=broker.ca_file)
     except ssl.SSLError as error:
-        raise BrokerRefused(f"`ca_file` {broker.ca_file} holds no certificate in PEM form") from error
+        raise BrokerRefused(text("mqtt.authority_not_pem", file=str(broker.ca_file))) from error
     except OSError as error:
-        raise BrokerRefused(f"`ca_file` {broker.ca_file} cannot be read: {error.strerror}") from error
+        raise BrokerRefused(
+            text("mqtt.authority_unreadable", file=str(broker.ca_file), why=str(error.strerror))
+        ) from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if broker.certificate is None:
         return context
     try:
         context.load_cert_chain(broker.certificate, broker.key, password="")  # a key with a password is not asked about
     except ssl.SSLError as error:
-        raise BrokerRefused(
-            f"`certificate` {broker.certificate} and `key` {broker.key} are no pair in PEM form"
-        ) from error
+        raise BrokerRefused(text("mqtt.certificate_no_pair", file=broker.certificate, key=str(broker.key))) from error
     except OSError as error:
-        words = f"`certificate` {broker.certificate} or `key` {broker.key} cannot be read: {error.strerror}"
+        why = str(error.strerror)
+        words = text("mqtt.certificate_unreadable", file=broker.certificate, key=str(broker.key), why=why)
         raise BrokerRefused(words) from error
     return context
 
@@ -315,23 +313,27 @@ def _trust(broker: Broker) -> ssl.SSLContext:
 def _translated(error: OSError, host: str) -> BrokerAway | BrokerRefused:
     """Name an error of the connection by the reaction that it needs."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return BrokerRefused(f"the broker's certificate is not accepted: {error.verify_message}")
+        return BrokerRefused(text("mqtt.certificate_not_accepted", why=error.verify_message))
     if isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or ""):
-        return BrokerRefused("the broker does not accept the gateway's certificate, or asks for one")
+        return BrokerRefused(text("mqtt.own_certificate_refused"))
     return BrokerAway(connection_words(error, host))
 
 
 def _refusal(what: str, reason: int) -> BrokerAway | BrokerRefused:
     """Name a reason of the broker by the reaction that it needs."""
     if reason == 0:
-        return BrokerAway(what)
+        return BrokerAway(text(f"mqtt.broker.{what}"))
     kind = BrokerAway if reason in _PASSING else BrokerRefused
-    return kind(f"{what}: {_words(reason)}")
+    return kind(text(f"mqtt.broker_for.{what}", why=_words(reason)))
 
 
-def _words(reason: int) -> str:
-    return _PASSING.get(reason) or _WORDS.get(reason) or f"reason {reason:#04x}"
+def _words(reason: int) -> Text:
+    if reason in _PASSING:
+        return text(f"mqtt.reason.{_PASSING[reason]}")
+    if reason in _REFUSES:
+        return text(f"mqtt.reason.{_REFUSES[reason]}")
+    return text("mqtt.reason_number", number=f"{reason:#04x}")
 
 
 def _unanswered(broker: Broker) -> BrokerAway:
-    return BrokerAway(f"no answer within {broker.answer_seconds:g} s")
+    return BrokerAway(text("mqtt.no_answer", seconds=broker.answer_seconds))

@@ -26,6 +26,7 @@ from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock, WallTimes, iso_utc
 from gateway.runtime.supervision import Backoff
 from gateway.store import Consumer, ReadCursor, Store
+from gateway.texts import Words, text
 
 log = structlog.get_logger(__name__)
 
@@ -97,7 +98,7 @@ class Sent:
 class Refused:
     """A topic that the broker refuses: why, so many times in a row, and when it is tried again (monotonic seconds)."""
 
-    reason: str
+    reason: Words
     times: int
     until: float
 
@@ -123,7 +124,7 @@ class Shown:
         return topic in self.refused and now < self.refused[topic].until
 
     @property
-    def refusal(self) -> str:
+    def refusal(self) -> Words:
         """The reason of the topic refused first, "" if none is."""
         return next((one.reason for one in self.refused.values()), "")
 
@@ -226,12 +227,12 @@ class Mirror:
             try:
                 await self._serve()
             except BrokerRefused as error:
-                self._tell(ConnectionState.REFUSED, str(error))
+                self._tell(ConnectionState.REFUSED, error.words)
             except BrokerAway as error:
-                self._tell(ConnectionState.AWAY, str(error))
+                self._tell(ConnectionState.AWAY, error.words)
             except Exception as error:  # the task goes on whatever it is, and people must know
                 log.exception("mirror_failed")
-                why = f"a fault of the gateway ({type(error).__name__}): report it with a support bundle"
+                why = text("mqtt.fault_of_gateway", kind=type(error).__name__)
                 self._tell(ConnectionState.REFUSED, why)
             failures = 1 if self._clock.monotonic() - began > _LEAST_LIFE else failures + 1
             await asyncio.sleep(self._backoff.wait(failures))
@@ -296,7 +297,7 @@ class Mirror:
             shown.refused.pop(topic, None)
             return
         times = 1 + (shown.refused[topic].times if topic in shown.refused else 0)
-        shown.refused[topic] = Refused(str(refusal), times, self._clock.monotonic() + self._backoff.wait(times))
+        shown.refused[topic] = Refused(refusal.words, times, self._clock.monotonic() + self._backoff.wait(times))
 
     def _kept(self, now: float) -> Iterator[Kept]:
         for lane in self._lanes():
@@ -341,12 +342,12 @@ class Mirror:
             await self._store.read_cursors.save([self._mark])
         return taken == limit
 
-    def _tell(self, state: ConnectionState, reason: str) -> None:
+    def _tell(self, state: ConnectionState, reason: Words) -> None:
         before = self._status
         if (before.state, before.reason) == (state, reason):
             return
         if before.state is not state:
             self._since = self._clock.monotonic()
         self._status = replace(before, state=state, reason=reason)
-        log.info("mqtt_line", state=state.value, broker=self._status.broker, reason=reason)
+        log.info("mqtt_line", state=state.value, broker=self._status.broker, reason=str(reason))
         self._store.changes.bump()

@@ -22,6 +22,7 @@ from gateway.problems.problem import Acknowledgement, Part, Problem, Verdict
 from gateway.runtime.clock import Clock, WallTimes
 from gateway.runtime.durable_files import write_durably
 from gateway.store.engine.changes import Changes
+from gateway.texts import Words, text
 
 _LOOK_SECONDS = 1.0
 _LONGEST_LOOK_SECONDS = 2.0
@@ -133,9 +134,9 @@ class ProblemWatch:
         """
         problem = next((one for one in self.now().problems if one.key == key), None)
         if problem is None:
-            raise NotFoundError("this problem is over")
+            raise NotFoundError(text("refused.problem_over"))
         if problem.acknowledged is not None and not silent_seconds:
-            raise CommandRefused(f"{problem.acknowledged.by} knows of it already")
+            raise CommandRefused(text("refused.problem_known", who=problem.acknowledged.by))
         stamp = self._clock.wall().micros
         until = stamp + int(silent_seconds * 1_000_000) if silent_seconds else 0
         if problem.acknowledged is not None:
@@ -143,7 +144,7 @@ class ProblemWatch:
         self._acknowledged[key] = Acknowledgement(by, stamp, until)
         self._record(
             EventKind.PROBLEM_ACKNOWLEDGED,
-            f"{by} knows of it: {problem.text}",
+            text("event.problem_known", who=by, why=problem.text),
             problem,
             by=by,
             part=problem.part.value,
@@ -181,13 +182,13 @@ class ProblemWatch:
             self._acknowledged.pop(key, None)
             self._begun.pop(key, None)
             if over.told:
-                self._record(EventKind.PROBLEM_ENDED, f"over: {over.problem.text}", over.problem)
+                self._record(EventKind.PROBLEM_ENDED, text("event.trouble_ended", why=over.problem.text), over.problem)
         for key, problem in problems.items():
             seen = self._seen.get(key)
             first_at = now if seen is None else seen.first_at
             told = seen is not None and seen.told
             if not told and problem.kind not in _TOLD_BY_OWNER and now >= first_at + _LASTS_SECONDS:
-                self._record(EventKind.PROBLEM_BEGAN, str(problem.text), problem)
+                self._record(EventKind.PROBLEM_BEGAN, problem.text, problem)
                 told = True
             self._seen[key] = _Seen(problem, first_at, told)
 
@@ -195,14 +196,14 @@ class ProblemWatch:
             self._acknowledged = {key: said for key, said in self._acknowledged.items() if key in problems}
             self._begun = {key: since for key, since in self._begun.items() if key in problems}
 
-    def _record(self, kind: EventKind, text: str, problem: Problem, **more: Scalar) -> None:
+    def _record(self, kind: EventKind, said: Words, problem: Problem, **more: Scalar) -> None:
         stamp = self._clock.wall()
         self._tell(
             Event(
                 kind=kind,
                 date_at=stamp.micros,
                 clock_trusted=stamp.trusted,
-                description=text,
+                text=said,
                 device_id=int(problem.id) if problem.part in {Part.DEVICE, Part.CAMERA} else 0,
                 lane_id=problem.id if problem.part is Part.LANE else "",
                 data={"problem": problem.kind.value, "subject": problem.subject, **more},

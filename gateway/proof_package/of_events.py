@@ -156,7 +156,7 @@ class ProofPackages:
             event_id=item.event_id,
             begin=iso_utc(begin),
             end=iso_utc(end),
-            gaps=tuple(GapEntry(begin=iso_utc(g.begin), micros=g.end - g.begin, reason=g.why) for g in gaps),
+            gaps=tuple(GapEntry(begin=iso_utc(g.begin), micros=g.end - g.begin, reason=str(g.why)) for g in gaps),
         )
 
     def _name(self, camera_id: int) -> str:

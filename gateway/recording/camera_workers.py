@@ -21,6 +21,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Progress
 from gateway.site import Camera, Secrets, Site
 from gateway.site.addresses import PLACE
+from gateway.texts import text
 
 log = structlog.get_logger(__name__)
 
@@ -186,7 +187,7 @@ class Fleet:
         for worker in sorted(self._workers, key=lambda worker: camera_id not in worker.cameras):
             if worker.client is not None:
                 return worker.client
-        raise CameraUnavailable("the camera worker is being restarted; try again in a few seconds")
+        raise CameraUnavailable(text("refused.worker_restarts"))
 
     def _worker(self, number: int, cameras: frozenset[int]) -> CameraWorker:
         live, rtsp = self._site.live, self._rtsp

@@ -9,15 +9,16 @@ from enum import Enum
 from gateway.domain.events import Event, EventKind, Scalar
 from gateway.domain.footage import (
     TOUCHING_MICROS,
-    WHY_MISSING,
     CameraCondition,
     CameraReported,
     GapReason,
     SegmentFinished,
     StreamFault,
+    why_missing,
 )
 from gateway.domain.wall_time import WallMicros
 from gateway.runtime.clock import Stamp
+from gateway.texts import Text, text
 
 _MICROS = 1_000_000
 _WHY_IN = {
@@ -202,12 +203,10 @@ class CameraState:
     def missed(self, since: int, until: int, reason: GapReason, now: Stamp) -> Event:
         """Make the event of footage that is missing between two times (wall micros)."""
         seconds = round((until - since) / _MICROS, 3)
-        if seconds < 0:
-            text = f"{self.name}: footage overlaps by {-seconds:.1f} s; {WHY_MISSING[reason]}"
-        else:
-            text = f"{self.name}: {seconds:.1f} s of footage are missing; {WHY_MISSING[reason]}"
+        how = "overlaps" if seconds < 0 else "missing"
+        said = text(f"event.footage.{how}", camera=self.name, seconds=f"{abs(seconds):.1f}", why=why_missing(reason))
         data: dict[str, Scalar] = {"seconds": seconds, "reason": reason.value, "from": since, "until": until}
-        return _event(self.camera_id, EventKind.FOOTAGE_GAP, text, now, data)
+        return _event(self.camera_id, EventKind.FOOTAGE_GAP, said, now, data)
 
     def _in(self, condition: CameraCondition, detail: str, now: Stamp, why: GapReason = GapReason.NONE) -> CameraState:
         since = self.since if condition is self.condition else now.micros
@@ -224,9 +223,11 @@ def _with_event(state: CameraState, now: Stamp) -> tuple[CameraState, tuple[Even
     if state.condition is CameraCondition.STARTING:
         return state, ()
     if state.condition is CameraCondition.RECORDING:
-        last_event, kind, text = LastEvent.RECORDING, EventKind.CAMERA_RECORDING, f"{state.name} is recording"
+        last_event, kind = LastEvent.RECORDING, EventKind.CAMERA_RECORDING
+        said = text("event.camera_recording", camera=state.name)
     else:
-        last_event, kind, text = LastEvent.LOST, EventKind.CAMERA_LOST, f"{state.name} is not recording: {state.detail}"
+        last_event, kind = LastEvent.LOST, EventKind.CAMERA_LOST
+        said = text("event.camera_lost", camera=state.name, why=state.detail)
     # a lost camera that now sends a stream that cannot be recorded gets a second event: it will not recover by itself
     unsupported = last_event is LastEvent.LOST and state.why_away is GapReason.UNSUPPORTED
     if last_event is state.last_event and unsupported <= state.unsupported_reported:
@@ -236,7 +237,7 @@ def _with_event(state: CameraState, now: Stamp) -> tuple[CameraState, tuple[Even
         data["reason"] = state.why_away.value
     unsupported_reported = unsupported or (last_event is state.last_event and state.unsupported_reported)
     return replace(state, last_event=last_event, unsupported_reported=unsupported_reported), (
-        _event(state.camera_id, kind, text, now, data),
+        _event(state.camera_id, kind, said, now, data),
     )
 
 
@@ -277,12 +278,12 @@ def _footage_before(state: CameraState, segment: SegmentFinished) -> int:
     return until
 
 
-def _event(camera_id: int, kind: EventKind, text: str, now: Stamp, data: Mapping[str, Scalar]) -> Event:
+def _event(camera_id: int, kind: EventKind, said: Text, now: Stamp, data: Mapping[str, Scalar]) -> Event:
     return Event(
         kind=kind,
         date_at=now.micros,
         clock_trusted=now.trusted,
-        description=text,
+        text=said,
         device_id=camera_id,
         data=data,
     )

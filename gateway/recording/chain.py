@@ -22,6 +22,7 @@ from gateway.domain.footage import leaf_of
 from gateway.runtime.durable_files import sync_folder
 from gateway.store import Segment
 from gateway.store.footage.chain_links import ChainLinks
+from gateway.texts import text
 
 log = structlog.get_logger(__name__)
 
@@ -151,7 +152,7 @@ class FootageChain:
             try:
                 found |= await asyncio.to_thread(kept_leaves, self._media, camera_id, first, last)
             except OSError as error:
-                raise StoreError(f"the media folder cannot be read: {error.strerror}") from error
+                raise StoreError(text("refused.media_unreadable", why=str(error.strerror))) from error
         return tuple(found[number] for number in range(first, last + 1)) if len(found) > last - first else None
 
 

@@ -29,6 +29,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.data_folder import MADE_OF_FOOTAGE
 from gateway.store import Segment
 from gateway.store.footage.segments import Segments
+from gateway.texts import listed, text
 
 LONGEST_LEAD_IN = 60_000_000
 """The longest footage to decode before a moment, in micros; pictures that are incomplete after that stay so."""
@@ -98,7 +99,7 @@ class FileJobs:
         job = self._jobs.get(path) or self._begin(path, make)
         done, _ = await asyncio.wait([job], timeout=self._longest_wait_seconds)
         if not done:
-            raise CameraUnavailable("this is still being made; ask again in a few seconds", retry_after=_RETRY_SECONDS)
+            raise CameraUnavailable(text("refused.still_being_made"), retry_after=_RETRY_SECONDS)
         job.result()
 
     async def settled(self, path: Path) -> None:
@@ -108,10 +109,10 @@ class FileJobs:
 
     def _begin(self, path: Path, make: Callable[[], Awaitable[None]]) -> asyncio.Future[None]:
         if self._group is None:
-            raise CameraUnavailable("recording is not ready yet; ask again in a few seconds")
+            raise CameraUnavailable(text("refused.recording_starts"))
         if len(self._jobs) >= self._most:
             raise CameraUnavailable(
-                f"{len(self._jobs)} clips and pictures are being made; ask again in a few seconds",
+                text("refused.too_many_clips", count=str(len(self._jobs))),
                 retry_after=_RETRY_SECONDS,
             )
         job: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -123,7 +124,7 @@ class FileJobs:
         try:
             await make()
         except asyncio.CancelledError:
-            job.set_exception(CameraUnavailable("recording is stopping; ask again in a few seconds"))
+            job.set_exception(CameraUnavailable(text("refused.recording_stops")))
             raise
         except Exception as error:  # noqa: BLE001 (raised again in each waiting caller)
             job.set_exception(error)
@@ -158,7 +159,7 @@ class CachedFiles:
             if not await asyncio.to_thread(_touched, path):
                 await self._jobs.done(path, partial(self._made, path, make))
         except OSError as error:
-            raise CameraUnavailable(f"the media folder cannot be used: {error.strerror}") from error
+            raise CameraUnavailable(text("refused.media_unusable", why=str(error.strerror))) from error
         return path
 
     async def forget(self, name: str) -> None:
@@ -251,8 +252,10 @@ class Clips:
             return segments, complete
         if complete:
             missing = (await self._missing((event,)))[event.id]
-            why = "; ".join(gap.why for gap in missing)
-            raise NotFoundError(f"there is no footage of {event.called}: {why}")
+            why = listed([gap.why for gap in missing])
+            if event.id:
+                raise NotFoundError(text("refused.no_footage_of", event=str(event.id), why=why))
+            raise NotFoundError(text("refused.no_footage_then", camera=str(event.camera_id), why=why))
         raise self._still_recording(event)
 
     async def clip(self, event: CameraEvent) -> Path:
@@ -308,14 +311,14 @@ class Clips:
         if now - at > _FRESH_SECONDS:
             latest = await self._segments.latest(camera_id)
             if latest is None:
-                raise NotFoundError(f"there is no footage of camera {camera_id}")
+                raise NotFoundError(text("refused.footage_of_camera_missing", camera=str(camera_id)))
             shown = latest.started_at
             self._latest[camera_id] = (now, shown)
 
         async def take(output: str) -> None:
             newest = await self._segments.between(camera_id, shown, shown + 1)
             if not newest:
-                raise NotFoundError(f"there is no footage of camera {camera_id}")
+                raise NotFoundError(text("refused.footage_of_camera_missing", camera=str(camera_id)))
             await self._take(newest[-1], newest[-1].started_at, output)
 
         return await self._stills.get(f"{camera_id}-{shown}.jpg", take)

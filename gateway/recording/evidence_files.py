@@ -28,6 +28,7 @@ from gateway.runtime.clock import Clock, Stamp
 from gateway.runtime.durable_files import sync_folder
 from gateway.store import Entry, Journal, Store
 from gateway.store.footage.evidence import EvidenceRows
+from gateway.texts import Words, text
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +37,7 @@ _NAME = re.compile(r"[0-9a-f]{32}")
 _WORKING = re.compile(r"[0-9a-f]{32}\.part")
 _FOUND_SUFFIX = ".found"
 
-GONE = "is not where it was put"
+GONE = text("evidence.gone")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,7 +77,7 @@ class LostEvidence:
             raise NotFoundError(f"{FILE_LOST} {why}")
         return path
 
-    async def lose(self, evidence: Evidence, why: str = GONE) -> None:
+    async def lose(self, evidence: Evidence, why: Words = GONE) -> None:
         """Report a file as lost and record that, unless it was done before. Raises StoreError."""
         if evidence.missing:
             return
@@ -90,7 +91,7 @@ class LostEvidence:
             path = self.folder / evidence.file
             if await self._fault(path, evidence) or not await asyncio.to_thread(_is_whole, path, evidence.sha256):
                 continue
-            await self._tell(EventKind.EVIDENCE_FOUND, evidence, "is back")
+            await self._tell(EventKind.EVIDENCE_FOUND, evidence, text("evidence.back"))
             await self.rows.note_missing((), (evidence.id,))
             found += 1
         return found
@@ -100,17 +101,17 @@ class LostEvidence:
         self.ready()
         await self.find(await self.rows.held_by_loss())
 
-    async def _fault(self, path: Path, evidence: Evidence) -> str:
+    async def _fault(self, path: Path, evidence: Evidence) -> Words:
         try:
             return await asyncio.to_thread(_fault, path, evidence.size)
         except OSError as error:
-            raise CameraUnavailable(f"the folder of evidence cannot be read: {error.strerror or error}") from error
+            raise CameraUnavailable(text("refused.evidence_unreadable", why=str(error.strerror or error))) from error
 
-    async def _tell(self, kind: EventKind, evidence: Evidence, what: str) -> None:
+    async def _tell(self, kind: EventKind, evidence: Evidence, what: Words) -> None:
         await self.journal.record(Entry(events=(_event(kind, evidence, what, self.clock.wall()),)))
 
 
-def _fault(path: Path, size: int) -> str:
+def _fault(path: Path, size: int) -> Words:
     """Return why a file is missing or unreadable, "" if it is in order. Raises OSError if its folder is unreadable."""
     try:
         with path.open("rb") as file:
@@ -119,9 +120,9 @@ def _fault(path: Path, size: int) -> str:
     except FileNotFoundError:
         why = GONE
     except OSError as error:
-        why = f"cannot be read: {error.strerror or error}"
+        why = text("evidence.unreadable", why=str(error.strerror or error))
     else:
-        return "" if there == size else f"has {there} bytes instead of {size}"
+        return "" if there == size else text("evidence.other_size", bytes=str(there), size=str(size))
     with os.scandir(path.parent) as entries:
         next(entries, None)
     return why
@@ -135,12 +136,12 @@ def _is_whole(path: Path, sha256: str) -> bool:
         return False
 
 
-def _event(kind: EventKind, evidence: Evidence, what: str, now: Stamp) -> Event:
+def _event(kind: EventKind, evidence: Evidence, what: Words, now: Stamp) -> Event:
     return Event(
         kind=kind,
         date_at=now.micros,
         clock_trusted=now.trusted,
-        description=f"The file of evidence {evidence.id}, {evidence.name}, {what}.",
+        text=text("event.evidence", evidence=str(evidence.id), name=evidence.name, why=what),
         data={"evidence_id": evidence.id, "camera_event_id": evidence.camera_event_id, "sha256": evidence.sha256},
     )
 
@@ -226,7 +227,7 @@ class EvidenceFiles:
             kind=EventKind.EVIDENCE_ADDED,
             date_at=now.micros,
             clock_trusted=now.trusted,
-            description=f"{labels.username} added {labels.name} to camera event {camera_event.id}.",
+            text=text("event.evidence_added", who=labels.username, file=labels.name, event=str(camera_event.id)),
             device_id=camera_event.camera_id,
             lane_id=camera_event.lane_id,
             data={"camera_event_id": camera_event.id, "sha256": incoming.sha256, "size": incoming.size},
@@ -244,7 +245,7 @@ class EvidenceFiles:
         """Return the file of evidence. Raises NotFoundError for a missing file, CameraUnavailable without the disk."""
         self._refuse_while_away()
         if evidence.missing:
-            raise NotFoundError(f"the file of evidence {evidence.id} is gone")
+            raise NotFoundError(text("refused.evidence_gone", evidence=str(evidence.id)))
         return self._folder / evidence.file
 
     async def delete_let_go(self) -> None:
@@ -276,7 +277,7 @@ class EvidenceFiles:
         if fault := self._fault():
             raise CameraUnavailable(fault)
         if not self._is_open:
-            raise CameraUnavailable("the media folder is not ready yet; try again in a few seconds")
+            raise CameraUnavailable(text("refused.media_starts"))
 
     def _there(self) -> frozenset[str]:
         """Return the names of evidence files, incomplete ones included; make the folder if it is missing."""

@@ -26,6 +26,7 @@ from gateway.recording.media_files import HourFolder, MediaFolder, SegmentFile
 from gateway.runtime.clock import Clock, Stamp, boot_id, iso_utc, offset_of
 from gateway.store import Entry, Journal, Segment
 from gateway.store.footage.segments import Segments
+from gateway.texts import text
 
 _MICROS = 1_000_000
 log = structlog.get_logger(__name__)
@@ -88,9 +89,12 @@ def _event(camera_id: int, lost: _Lost, now: Stamp) -> Event:
         kind=EventKind.FOOTAGE_GAP,
         date_at=now.micros,
         clock_trusted=now.trusted,
-        description=(
-            f"Camera {camera_id}: {seconds:.1f} s of footage from between {iso_utc(lost.since)} and"
-            f" {iso_utc(lost.until)} are no longer on the disk"
+        text=text(
+            "event.footage_gone",
+            camera=str(camera_id),
+            seconds=f"{seconds:.1f}",
+            since=iso_utc(lost.since),
+            until=iso_utc(lost.until),
         ),
         device_id=camera_id,
         data={
@@ -264,7 +268,7 @@ class FootageIndex:
             await asyncio.to_thread(media_files.remove, self.media, paths, empty_before=before)
             await asyncio.to_thread(keep_leaves, self.media, segments)
         except OSError as error:
-            raise StoreError(f"footage cannot be deleted: {error.strerror}") from error
+            raise StoreError(text("refused.footage_not_deleted", why=str(error.strerror))) from error
         await self.rows.forget(segments)
 
     def _wake(self) -> None:
@@ -337,13 +341,13 @@ class FootageIndex:
         try:
             await asyncio.to_thread(media_files.set_aside, self.media, paths)
         except OSError as error:
-            raise StoreError(f"the media folder cannot be written: {error.strerror}") from error
+            raise StoreError(text("refused.media_unwritable", why=str(error.strerror))) from error
 
     async def _keep_leaves(self, segments: Sequence[Segment]) -> None:
         try:
             await asyncio.to_thread(keep_leaves, self.media, segments)
         except OSError as error:
-            raise StoreError(f"the media folder cannot be written: {error.strerror}") from error
+            raise StoreError(text("refused.media_unwritable", why=str(error.strerror))) from error
 
     async def _adopt_newest(self, cameras: frozenset[int], *, ended_before: int) -> tuple[SegmentFinished, ...]:
         now = self.clock.wall().micros
@@ -366,7 +370,7 @@ class FootageIndex:
                 if files:
                     yield await self._adopt_hour(folder, files, ended_before=ended_before)
         except OSError as error:
-            raise StoreError(f"the media folder cannot be read: {error.strerror}") from error
+            raise StoreError(text("refused.media_unreadable", why=str(error.strerror))) from error
 
     async def _adopt_hour(
         self, folder: HourFolder, files: tuple[SegmentFile, ...], *, ended_before: int

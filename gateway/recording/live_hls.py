@@ -31,6 +31,7 @@ from gateway.runtime.clock import Clock
 from gateway.store import Segment
 from gateway.store.footage.chain_links import ChainLinks
 from gateway.store.footage.segments import Segments
+from gateway.texts import text
 
 _STALE_MICROS = 60_000_000
 _PLAYED_SECONDS = 60.0
@@ -211,7 +212,7 @@ class LiveHls:
             return known
         found = await self._segments.numbered(camera_id, number) if camera_id in self._ids() else None
         if found is None:
-            raise NotFoundError(f"camera {camera_id} has no segment {number} (any more)")
+            raise NotFoundError(text("refused.segment_gone", camera=str(camera_id), segment=str(number)))
         return self._segment_paths.note((camera_id, number), self._media / found.path)
 
     async def part(self, camera_id: int, number: int, index: int) -> OpenPart:
@@ -279,15 +280,15 @@ class LiveHls:
 
     async def _newest(self, camera_id: int) -> _Live:
         if camera_id not in self._ids():
-            raise NotFoundError(f"this site has no camera {camera_id}")
+            raise NotFoundError(text("refused.camera_unknown", camera=str(camera_id)))
         newest, longest = await self._rows(camera_id)
         wanted = live_target(longest)
         promise = self._target(camera_id, wanted, newest)
         segments = listed(newest, target=promise.target)
         if not segments:
-            raise CameraUnavailable(f"camera {camera_id} has no footage yet")
+            raise CameraUnavailable(text("refused.camera_without_footage", camera=str(camera_id)))
         if self._clock.wall().micros - segments[-1].ended_at > _STALE_MICROS:
-            raise CameraUnavailable(f"camera {camera_id} records nothing now; its footage ends earlier")
+            raise CameraUnavailable(text("refused.camera_records_nothing", camera=str(camera_id)))
         fit = fitting(segments, target=promise.target)
         ended = len(fit) < len(segments)
         if ended and not fit:  # nothing of the ended playlist is left, so that a new one can begin

@@ -37,6 +37,7 @@ from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Camera, Secrets, Site, StorageSection
 from gateway.store import Changes, Segment, Store
 from gateway.store.footage.camera_events import CameraEvents
+from gateway.texts import text
 
 log = structlog.get_logger(__name__)
 
@@ -422,7 +423,7 @@ class Recording:
         for segment in await self.store.segments.of_event(camera_event):
             if segment.id == segment_id:
                 return self._segment_paths.note(place, self._media / segment.path)
-        raise NotFoundError(f"camera event {camera_event.id} has no segment {segment_id}")
+        raise NotFoundError(text("refused.segment_unknown", event=str(camera_event.id), segment=str(segment_id)))
 
     def restarting_workers(self) -> tuple[RestartingWorker, ...]:
         """Return the workers that stop repeatedly."""

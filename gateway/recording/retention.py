@@ -24,6 +24,7 @@ from gateway.recording.index import FootageIndex
 from gateway.runtime.clock import Clock, Stamp, offset_of
 from gateway.store import Choice, Segment
 from gateway.store.footage.clock_corrections import ClockCorrections
+from gateway.texts import text
 
 log = structlog.get_logger(__name__)
 
@@ -291,18 +292,18 @@ class Retention:
 
     def _low(self, use: StorageUse, *, short: int, paused: bool) -> Event:
         now = self._index.clock.wall()
-        text = (
-            f"Storage lacks {short / _GIGABYTE:.2f} GB of free space, and no more footage may be deleted:"
-            f" {use.footage / _GIGABYTE:.2f} GB are kept for events, {use.free / _GIGABYTE:.2f} GB of the disk are free"
-            f" and {self.limits.floor / _GIGABYTE:.2f} GB must stay free"
+        said = text(
+            f"event.storage_low.{'paused' if paused else 'recording'}",
+            short=f"{short / _GIGABYTE:.2f}",
+            kept=f"{use.footage / _GIGABYTE:.2f}",
+            free=f"{use.free / _GIGABYTE:.2f}",
+            floor=f"{self.limits.floor / _GIGABYTE:.2f}",
         )
-        if paused:
-            text += "; cameras pause so that the rest of the gateway can go on"
         return Event(
             kind=EventKind.STORAGE_LOW,
             date_at=now.micros,
             clock_trusted=now.trusted,
-            description=text,
+            text=said,
             data={"short_bytes": short, "footage_bytes": use.footage, "free_bytes": use.free, "cameras_paused": paused},
         )
 

@@ -18,6 +18,7 @@ from gateway.domain.viewing import (
 )
 from gateway.recording.worker_client import WorkerClient
 from gateway.recording.worker_pool import CameraWorker
+from gateway.texts import text
 
 
 class Viewing:
@@ -62,7 +63,7 @@ class Viewing:
         client = self._client(worker)
         _check_length(offer, LONGEST_OFFER)
         if sum(each.viewers for each in self._workers()) >= self._most:
-            raise NotShown(ViewRefusal.FULL, f"{self._most} viewers watch this site's cameras already")
+            raise NotShown(ViewRefusal.FULL, text("refused.too_many_viewers", count=str(self._most)))
         worker.viewers += 1  # many may come before the worker's next report
         try:
             opened = await client.open_view(OpenView(camera_id=camera_id, address=address, offer=offer))
@@ -92,20 +93,20 @@ class Viewing:
         """Return the worker of a camera's view; a view's name begins with its camera's id."""
         worker = self._worker(camera_id)
         if not view.startswith(f"{camera_id}-"):
-            raise NotShown(ViewRefusal.UNKNOWN, "there is no such session of this camera")
+            raise NotShown(ViewRefusal.UNKNOWN, text("refused.view_unknown"))
         return worker
 
     def _worker(self, camera_id: int) -> CameraWorker:
         if camera_id not in self._cameras():
-            raise NotFoundError(f"this site has no camera {camera_id}")
+            raise NotFoundError(text("refused.camera_unknown", camera=str(camera_id)))
         for worker in self._workers():
             if camera_id in worker.cameras:
                 return worker
-        raise NotShown(ViewRefusal.NO_SOURCE, "recording is not ready yet")
+        raise NotShown(ViewRefusal.NO_SOURCE, text("refused.recording_not_ready"))
 
     def _client(self, worker: CameraWorker) -> WorkerClient:
         if worker.client is None:
-            raise CameraUnavailable("the camera worker is being restarted; try again in a few seconds")
+            raise CameraUnavailable(text("refused.worker_restarts"))
         return worker.client
 
 

@@ -27,6 +27,7 @@ from gateway.recording.readiness import Coverage
 from gateway.recording.worker_pool import CameraWorker
 from gateway.runtime.clock import Clock, WallTimes
 from gateway.store import Changes
+from gateway.texts import text
 
 log = structlog.get_logger(__name__)
 
@@ -201,7 +202,7 @@ class CameraWatch:
                     kind=EventKind.WORKER_LOST,
                     date_at=now.micros,
                     clock_trusted=now.trusted,
-                    description=f"{worker.name} stopped and is started again: {reason}. Its cameras: {named}",
+                    text=text("event.worker_lost", worker=worker.name, why=reason, cameras=named),
                     data={"worker": worker.name, "reason": reason},
                 )
             )

@@ -25,6 +25,7 @@ from gateway.domain.footage import (
 )
 from gateway.domain.viewing import NotShown, OpenView, TrickleView, ViewOpened, ViewRefused
 from gateway.runtime.unix_sockets import short_path
+from gateway.texts import text
 
 HUNG_SECONDS = 3.0
 """A worker sends a heartbeat every second; one that is silent for this long hangs."""
@@ -104,7 +105,7 @@ class WorkerClient:
         try:
             return ViewOpened.model_validate_json(answer)
         except ValidationError as error:
-            raise CameraUnavailable("the camera worker answers what this gateway does not understand") from error
+            raise CameraUnavailable(text("refused.worker_answer_unknown")) from error
 
     async def trickle_view(self, view: str, more: TrickleView) -> None:
         """Pass on a viewer's ICE candidates. Raises NotShown, CameraUnavailable."""
@@ -140,9 +141,9 @@ class WorkerClient:
         except TimeoutError as error:
             raise WorkerSilent(f"no sign of life for {self._hung_seconds:g} s") from error
         except ValidationError as error:
-            raise CameraUnavailable("the camera worker reports what this gateway does not understand") from error
+            raise CameraUnavailable(text("refused.worker_report_unknown")) from error
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise CameraUnavailable("the camera worker went away") from error
+            raise CameraUnavailable(text("refused.worker_gone")) from error
 
     async def _ask(self, method: str, path: str, body: BaseModel | None, *, within: float) -> bytes:
         data = None if body is None else body.model_dump_json().encode()
@@ -155,14 +156,14 @@ class WorkerClient:
                     raise await _refusal(response)
                 return await response.read()
         except TimeoutError as error:
-            raise CameraUnavailable(f"the camera worker gave no answer within {within:g} s") from error
+            raise CameraUnavailable(text("refused.worker_silent", seconds=f"{within:g}")) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise CameraUnavailable("the camera worker is being restarted; try again in a few seconds") from error
+            raise CameraUnavailable(text("refused.worker_restarts")) from error
 
     @property
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
-            raise CameraUnavailable("the camera worker is being restarted; try again in a few seconds")
+            raise CameraUnavailable(text("refused.worker_restarts"))
         return self._session
 
 

@@ -13,6 +13,7 @@ from gateway.site.fields import marked
 from gateway.site.load import LoadedSite, secrets_of
 from gateway.site.models import LaneSection, PointRef, Site
 from gateway.site.roles import Role
+from gateway.texts import Text, Words, listed, text
 
 _Key = TypeVar("_Key")
 How = Literal["added", "removed", "changed"]
@@ -44,20 +45,30 @@ class Change:
     devices: tuple[int, ...] = ()
     lanes: tuple[str, ...] = ()
 
-    def sentence(self) -> str:
+    def words(self) -> Text:
         """Describe the change for people."""
-        called = self.id if self.part == "section" else f"{self.part} {self.id}"
+        part: Words = self.id if self.part == "section" else text(f"part.{self.part}", id=self.id)
         if self.name:
-            called += f" ({self.name})"
-        kept = "; its footage is kept" if self.part == "camera" and self.how == "removed" else ""
-        what = f": changed {', '.join(self.keys)}" if self.keys else f" was {self.how}"
-        parts = []
+            part = text("named_part", part=part, name=self.name)
+        if self.keys:
+            said = text("change.keys", part=part, keys=", ".join(self.keys))
+        elif self.part == "camera" and self.how == "removed":
+            said = text("change.camera_removed", part=part)
+        else:
+            said = text(f"change.of_part.{self.how}", part=part)
+        if effects := self._effects():
+            return text("change.with_effects", said=said, effects=effects)
+        return said
+
+    def _effects(self) -> Words:
+        devices = "devices" if len(self.devices) > 1 else "device"
+        lanes = "lanes" if len(self.lanes) > 1 else "lane"
+        told: list[Words] = []
         if self.devices:
-            numbers = ", ".join(map(str, self.devices))
-            parts.append(f"device{'s' * (len(self.devices) > 1)} {numbers} connected anew")
+            told.append(text(f"change.anew.{devices}", ids=", ".join(map(str, self.devices))))
         if self.lanes:
-            parts.append(f"lane{'s' * (len(self.lanes) > 1)} {', '.join(self.lanes)} started afresh")
-        return called + what + kept + (f" ({'; '.join(parts)})" if parts else "")
+            told.append(text(f"change.afresh.{lanes}", ids=", ".join(self.lanes)))
+        return listed(told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +102,9 @@ class Difference:
         """True if anything but cameras is changed."""
         return any(change.part != "camera" for change in self.changes)
 
-    def sentences(self) -> tuple[str, ...]:
+    def words(self) -> tuple[Text, ...]:
         """Describe each change in one sentence."""
-        return tuple(change.sentence() for change in self.changes)
+        return tuple(change.words() for change in self.changes)
 
 
 def difference(before: LoadedSite, after: LoadedSite) -> Difference:

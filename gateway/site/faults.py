@@ -64,7 +64,7 @@ def faults_of(error: ValidationError) -> Iterator[Fault]:
     """Convert a validation error to faults with places such as `lanes[1].gate`, without any value of the file."""
     errors = error.errors(include_url=False, include_input=False)
     for item in errors:
-        place, message = item["loc"], words_of(item)
+        place, message = item["loc"], str(words_of(item))
         match item["type"]:
             case "extra_forbidden":
                 message = "unknown key"

@@ -34,7 +34,6 @@ class RoleSpec:
     """The meaning of a role.
 
     Attributes:
-        label: its title for installers.
         name: its name in a sentence; "" where each input is named after its point.
         kind: its kind, where a sentence asks for a point of a device.
         needed: a lane needs one.
@@ -49,7 +48,6 @@ class RoleSpec:
         trouble: what is told while it is on, None for nothing.
     """
 
-    label: str
     name: str
     kind: str
     needed: bool = False
@@ -70,25 +68,17 @@ class RoleSpec:
 
 ROLES: Mapping[Role, RoleSpec] = MappingProxyType(
     {
-        Role.ARMING: RoleSpec(
-            label="Arming loop", name="the arming loop", kind="an arming loop", needed=True, waits=True
-        ),
-        Role.FAR: RoleSpec(
-            label="Arming loop on the other side", name="the far arming loop", kind="an arming loop", waits=True
-        ),
+        Role.ARMING: RoleSpec(name="the arming loop", kind="an arming loop", needed=True, waits=True),
+        Role.FAR: RoleSpec(name="the far arming loop", kind="an arming loop", waits=True),
         Role.CLOSING: RoleSpec(
-            label="Closing loop",
             name="the closing loop",
             kind="a closing loop",
             needed=True,
             obstructs=True,
             forbids_close=True,
         ),
-        Role.SAFETY: RoleSpec(
-            label="Safety point", name="", kind="a safety point", many=True, obstructs=True, forbids_close=True
-        ),
+        Role.SAFETY: RoleSpec(name="", kind="a safety point", many=True, obstructs=True, forbids_close=True),
         Role.FIRE: RoleSpec(
-            label="Fire input",
             name="the fire input",
             kind="a fire input",
             forbids_close=True,
@@ -96,7 +86,6 @@ ROLES: Mapping[Role, RoleSpec] = MappingProxyType(
             trouble=TroubleWhileOn(EventKind.FIRE_INPUT, "the fire input is active, so the gate must be open"),
         ),
         Role.KEY_SWITCH: RoleSpec(
-            label="Key switch",
             name="the key switch",
             kind="a key switch",
             forbids_close=True,

@@ -13,6 +13,7 @@ from secrets import token_hex
 
 import structlog
 
+from gateway.domain.commands import actor
 from gateway.domain.errors import ConfigError
 from gateway.site.difference import Change, Difference, difference
 from gateway.site.faults import SiteFaults
@@ -21,6 +22,7 @@ from gateway.site.models import Site
 from gateway.site.secrets import Secrets
 from gateway.site.trial_files import TrialFiles
 from gateway.site.unseen_readers import UnseenReader, UnseenReaders, WatchReaders
+from gateway.texts import Text, Words, listed, text
 
 log = structlog.get_logger(__name__)
 
@@ -46,8 +48,9 @@ class Step(StrEnum):
     REFUSED = "refused"
 
 
-Told = Callable[[Step, str, str], None]
+Told = Callable[[Step, Words, str], None]
 """Records a step of a change, with a sentence and the account that made it."""
+_LANES_ARE_FREE = text("trial.lanes_are_free")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +74,9 @@ class Reloaded:
         """True if the file is in force."""
         return not self.faults and not self.refused
 
-    def sentences(self) -> tuple[str, ...]:
+    def words(self) -> tuple[Text, ...]:
         """Describe each change in one sentence."""
-        return tuple(change.sentence() for change in self.changes)
+        return tuple(change.words() for change in self.changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ class Outcome:
     """
 
     confirmed: bool
-    why: str
+    why: Words
     unseen: tuple[UnseenReader, ...] = ()
 
 
@@ -337,10 +340,10 @@ class RunningSite:
             return Reloaded(refused=(str(error),), changes=result.changes)
         self._running = loaded
         self._notice = ""
-        log.info("site_file_taken", changed=result.sentences())
+        log.info("site_file_taken", changed=[str(one) for one in result.words()])
         if result.changes:
-            said = ("somebody says that nobody is in the lanes",) if self._lanes_are_free else ()
-            self._context.tell(Step.TAKEN, "; ".join((*result.sentences(), *said)), by)
+            said = (_LANES_ARE_FREE,) if self._lanes_are_free else ()
+            self._context.tell(Step.TAKEN, listed((*result.words(), *said)), by)
         if not (tried and found.changes):
             self._context.lasts(loaded)
             return result
@@ -370,9 +373,9 @@ class RunningSite:
             if (word := self._word) is not None and word.keep:
                 await self._keep(trial, by=word.by)
             elif word is not None:
-                await self._return(trial, f"taken back by {word.by.removeprefix('user:')}", by=word.by)
+                await self._return(trial, text("trial.taken_back_by", who=actor(word.by)), by=word.by)
             elif now >= trial.ends:
-                why = f"within {TRIAL_SECONDS:g} s nobody confirmed it"
+                why = text("trial.not_confirmed", seconds=TRIAL_SECONDS)
                 missed = [str(reader.why_back) for reader in awaited if reader.is_missed]
                 if is_good and not missed and not trial.asks_person:
                     await self._keep(trial, by="")
@@ -385,20 +388,20 @@ class RunningSite:
 
     async def _keep(self, trial: Trial, *, by: str) -> None:
         await self._forget_trial()
-        why = f"confirmed by {by.removeprefix('user:')}" if by else "lanes and interface have no new problem"
+        why = text("trial.confirmed_by", who=actor(by)) if by else text("trial.no_new_problem")
         outcome = Outcome(confirmed=True, why=why, unseen=trial.unseen())
         self._over(trial, outcome)
         self._context.lasts(trial.after)
-        unseen = (str(reader.words) for reader in outcome.unseen)
-        self._context.tell(Step.CONFIRMED, "; ".join((f"the change of the site file is kept: {why}", *unseen)), by)
-        log.info("site_file_confirmed", why=why)
+        unseen = (reader.words for reader in outcome.unseen)
+        self._context.tell(Step.CONFIRMED, listed((text("event.site_change_kept", why=why), *unseen)), by)
+        log.info("site_file_confirmed", why=str(why))
 
-    async def _return(self, trial: Trial, why: str, *, by: str) -> None:
+    async def _return(self, trial: Trial, why: Words, *, by: str) -> None:
         """Take the change back: restore the file at once, and apply the earlier site as soon as its lanes are free."""
         async with self._lock:
             if self._trial is not trial:
                 return
-            log.warning("site_file_returns", why=why)
+            log.warning("site_file_returns", why=str(why))
             await self._put_back(trial.before)
             found = difference(trial.after, trial.before)
             while True:
@@ -412,7 +415,7 @@ class RunningSite:
             self._running = trial.before
             self._notice = ""
             self._over(trial, Outcome(confirmed=False, why=why))
-            self._context.tell(Step.RETURNED, f"the change of the site file was taken back: {why}", by)
+            self._context.tell(Step.RETURNED, text("event.site_change_returned", why=why), by)
 
     def _over(self, trial: Trial, outcome: Outcome) -> None:
         self._trial, self._outcome = None, outcome

@@ -13,6 +13,7 @@ from gateway.store.engine.changes import Changes
 from gateway.store.engine.database import Database
 from gateway.store.events.events import insert_event
 from gateway.store.events.rows import COLUMNS, event_of
+from gateway.texts import text
 
 _MOST_FAILED = 10_000
 _FAILING_TRIES = 2
@@ -171,12 +172,12 @@ def _make_room(connection: sqlite3.Connection, webhook_id: str, event: Event, *,
     ).rowcount
     connection.execute("UPDATE webhook SET dropped = dropped + ?, full = 1 WHERE id = ?", (gone, webhook_id))
     if not is_reported:
-        text = f"webhook {webhook_id} has {most} messages waiting; from now on the oldest are dropped and counted"
+        said = text("event.webhook_backlog_full", webhook=webhook_id, count=str(most))
         dropped = Event(
             kind=EventKind.WEBHOOK_BACKLOG_FULL,
             date_at=event.date_at,
             clock_trusted=event.clock_trusted,
-            description=text,
+            text=said,
             data={"webhook_id": webhook_id},
         )
         insert_event(connection, dropped)

@@ -7,7 +7,7 @@ commands; the page makes its own language. Nothing decides by a sentence: it loo
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -65,6 +65,14 @@ def text(key: str, /, **arguments: Argument) -> Text:
     return Text(key, tuple(arguments.items()))
 
 
+def listed(texts: Sequence[Words]) -> Words:
+    """Return one text of several, with semicolons between them; "" of none."""
+    if len(texts) < 2:
+        return texts[0] if texts else ""
+    half = len(texts) // 2
+    return text("list.then", why=listed(texts[:half]), rest=listed(texts[half:]))
+
+
 def has_key(words: Words, key: str) -> bool:
     """Tell whether these words are the text with this key."""
     return isinstance(words, Text) and words.key == key
@@ -73,6 +81,18 @@ def has_key(words: Words, key: str) -> bool:
 def keyed(words: Words) -> str | dict[str, Any]:
     """Return words for the page: those of others as they are, a text with its key, arguments and English sentence."""
     return {**_shown(words), "english": str(words)} if isinstance(words, Text) else words
+
+
+def to_json(words: Words) -> str | None:
+    """Return a text's key and arguments as JSON, to be stored beside its English sentence; None for words of others."""
+    if not isinstance(words, Text):
+        return None
+    return json.dumps(_shown(words), ensure_ascii=False, separators=(",", ":"))
+
+
+def from_json(stored: str, english: str) -> dict[str, Any]:
+    """Return a stored text for the page, with the English sentence that it had then."""
+    return {**json.loads(stored), "english": english}
 
 
 def texts_in(value: object) -> Any:

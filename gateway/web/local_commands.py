@@ -100,7 +100,7 @@ def _of_file(found: Reloaded) -> Answer:
             keys=one.keys,
             devices=one.devices,
             lanes=one.lanes,
-            text=one.sentence(),
+            text=str(one.words()),
         )
         for one in found.changes
     )
@@ -112,4 +112,4 @@ def _of_trial(end: Outcome, *, run: str) -> Answer:
         ReaderUnseen(device_id=one.device_id, name=one.name, proof=one.proof.value, text=str(one.words))
         for one in end.unseen
     )
-    return Answer(confirmed=end.confirmed, why=end.why, unseen=unseen, run=run)
+    return Answer(confirmed=end.confirmed, why=str(end.why), unseen=unseen, run=run)

@@ -23,6 +23,7 @@ from pydantic_core import to_json
 
 from drivers.child_process import start_child
 from gateway.domain.errors import StoreError
+from gateway.texts import text
 from gateway.web.http.errors import RequestRefused
 from gateway.web.operation import XLSX
 
@@ -86,7 +87,7 @@ class Spreadsheets:
         TimeoutError after ten minutes.
         """
         if self._waiting >= _MOST_WAITING:
-            raise RequestRefused(503, "too many sheets are being made; try again", headers={"Retry-After": "10"})
+            raise RequestRefused(503, text("refused.too_many_sheets"), headers={"Retry-After": "10"})
         self._waiting += 1
         try:
             async with self._places, asyncio.timeout(_WHOLE_SECONDS):
@@ -115,7 +116,7 @@ class Spreadsheets:
         try:
             folder.mkdir(parents=True)
         except OSError as error:
-            raise StoreError(f"the disk takes no sheet: {error.strerror}") from error
+            raise StoreError(text("refused.sheet_disk", why=str(error.strerror))) from error
         return folder / "sheet.xlsx"
 
 
@@ -136,7 +137,7 @@ async def _make(path: Path, header: dict[str, object], rows: AsyncIterator[Rows]
             log.error("sheet_process_does_not_die", pid=process.pid)
     if status != 0:
         log.warning("sheet_not_made", status=status, said=said)
-        raise StoreError(f"the sheet could not be written: {said or f'its process ended with {status}'}")
+        raise StoreError(text("refused.sheet_unwritten", why=str(said or f"its process ended with {status}")))
 
 
 async def _feed(pipe: asyncio.StreamWriter, header: dict[str, object], rows: AsyncIterator[Rows]) -> None:

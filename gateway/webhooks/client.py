@@ -40,6 +40,7 @@ from yarl import URL
 
 from drivers.system_messages import system_words
 from gateway.domain.errors import ReceiverRefused
+from gateway.texts import text
 from gateway.webhooks.retry_policy import Answer
 
 TIMEOUT_SECONDS = 20.0
@@ -67,13 +68,13 @@ def check_address(address: str, *, allowed: Collection[Network], encrypted: bool
     try:
         real = _real(address.partition("%")[0])
     except ValueError as error:
-        raise ReceiverRefused("the receiver's address cannot be understood") from error
+        raise ReceiverRefused(text("refused.receiver_unreadable")) from error
     if any(real in network for network in allowed if network.version == real.version):
         return
     if not real.is_global or real.is_multicast or any(real in one for one in _NEVER if one.version == real.version):
-        raise ReceiverRefused(f"{real} is not on the public internet, and not among the site file's private_receivers")
+        raise ReceiverRefused(text("refused.receiver_private", receiver=str(real)))
     if not encrypted:
-        raise ReceiverRefused(f"{real} is on the public internet: only https:// is sent there")
+        raise ReceiverRefused(text("refused.receiver_unencrypted", receiver=str(real)))
 
 
 def check_url(url: str, *, allowed: Collection[Network]) -> None:
@@ -114,7 +115,7 @@ def _written_as_address(host: str) -> str | None:
     try:
         return str(IPv4Address(inet_aton(name))) if _NUMBERS.fullmatch(name) else None
     except OSError as error:
-        raise ReceiverRefused("the receiver's address cannot be understood") from error
+        raise ReceiverRefused(text("refused.receiver_unreadable")) from error
 
 
 def _real(address: str) -> IPv4Address | IPv6Address:

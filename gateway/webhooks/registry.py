@@ -6,11 +6,13 @@ import base64
 import secrets
 from collections.abc import Sequence
 
+from gateway.domain.commands import actor
 from gateway.domain.errors import CommandRefused, NotFoundError, SecretRefused
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock, iso_utc
 from gateway.store import Webhook
 from gateway.store.webhooks import Webhooks
+from gateway.texts import text
 from gateway.webhooks.client import ReceiverClient, headers, standard_key_fault
 
 MOST_WEBHOOKS = 32
@@ -61,7 +63,7 @@ class WebhookRegistry:
             kind=EventKind.WEBHOOK_ENABLED,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=f"webhook {webhook_id} is enabled by {by.removeprefix('user:')}",
+            text=text("event.webhook_enabled", webhook=webhook_id, who=actor(by)),
             data={"webhook_id": webhook_id, "by": by},
         )
         await self._webhooks.enable(webhook_id, event=event)
@@ -74,7 +76,7 @@ class WebhookRegistry:
         were queued. Raises CommandRefused for a disabled webhook.
         """
         if (await self._known(webhook_id)).disabled:
-            raise CommandRefused("the webhook is disabled; enable it first")
+            raise CommandRefused(text("refused.webhook_disabled"))
         if since is None:
             return await self._webhooks.replay(webhook_id)
         return await self._webhooks.replay_since(webhook_id, since=since, until=until or self._clock.wall().micros)

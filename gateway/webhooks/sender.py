@@ -19,6 +19,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Supervisor
 from gateway.store import Message, Webhook
 from gateway.store.webhooks import Webhooks
+from gateway.texts import Text, text
 from gateway.webhooks.client import ReceiverClient, headers
 from gateway.webhooks.retry_policy import LONGEST_WAIT, Answer, Fate, judge
 
@@ -176,23 +177,24 @@ class _Queue:
             failed_at=failed_at,
         )
         if verdict.fate is Fate.GONE:
-            await self._disable("the receiver said 410 Gone", answer)
+            await self._disable(text("webhook.gone"), answer)
         elif since is not None and failed_at is not None and failed_at - since >= _DISABLED_AFTER:
-            await self._disable("no delivery has succeeded for five days", answer)
+            await self._disable(text("webhook.five_days"), answer)
         return not verdict.pause
 
-    async def _disable(self, why: str, answer: Answer) -> None:
+    async def _disable(self, why: Text, answer: Answer) -> None:
         stamp = self._clock.wall()
-        text = f"webhook {self._id} is disabled: {why}; the last try: {answer.sentence()}"
+        last = answer.sentence()
+        said = text("event.webhook_disabled", webhook=self._id, disabled=why, why=last)
         event = Event(
             kind=EventKind.WEBHOOK_DISABLED,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=text,
-            data={"webhook_id": self._id, "reason": why},
+            text=said,
+            data={"webhook_id": self._id, "reason": str(why)},
         )
-        await self._webhooks.disable(self._id, why=why, event=event)
-        log.warning("webhook_disabled", webhook=self._id, why=why)
+        await self._webhooks.disable(self._id, why=str(why), event=event)
+        log.warning("webhook_disabled", webhook=self._id, why=str(why))
 
 
 def _failing(webhook: Webhook, now: int | None) -> tuple[int | None, int | None]:

@@ -196,7 +196,7 @@ class Life:
 
     def _event(self, kind: EventKind, text: str) -> Event:
         stamp = self._around.clock.wall()
-        return Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
+        return Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, text=text)
 
 
 async def read_back(store: Store, *, above: int) -> tuple[dict[int, tuple[int, int, str]], frozenset[int]]:

@@ -75,7 +75,7 @@ async def store(tmp_path):
     """A store whose outbox holds the backlog, as passages leave it."""
     opened = Store(folder=tmp_path, site_name="North car park", sends=True)
     await opened.open()
-    event = Event(kind=EventKind.VEHICLE_PASSED, date_at=AT, clock_trusted=True, description="", lane_id="entry")
+    event = Event(kind=EventKind.VEHICLE_PASSED, date_at=AT, clock_trusted=True, text="", lane_id="entry")
     moment = Moment(201, "Vehicle passed", "", AT - 10_000_000, AT + 10_000_000, clock_trusted=True)
     entry = Entry(events=(event,), moments=(moment,))
     for first in range(0, ROWS, 200):

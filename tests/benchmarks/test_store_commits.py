@@ -21,9 +21,7 @@ from gateway.store.outbox.rows import insert_outbox
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(300)]
 
 SECONDS = 3.0
-ENTRY = Entry(
-    events=(Event(EventKind.VEHICLE_PASSED, 1, clock_trusted=True, description="A vehicle passed the lane."),)
-)
+ENTRY = Entry(events=(Event(EventKind.VEHICLE_PASSED, 1, clock_trusted=True, text="A vehicle passed the lane."),))
 
 
 @pytest.fixture

@@ -17,9 +17,7 @@ SOON = Backoff(first=0.02, longest=0.1)
 def gate_opened(text: str) -> Event:
     """An event that happens as this is called."""
     stamp = SystemClock().wall()
-    return Event(
-        kind=EventKind.GATE_OPENED, date_at=stamp.micros, clock_trusted=True, description=text, lane_id="entry"
-    )
+    return Event(kind=EventKind.GATE_OPENED, date_at=stamp.micros, clock_trusted=True, text=text, lane_id="entry")
 
 
 async def happen(store: Store, count: int = 1, *, long: int = 0) -> list[int]:

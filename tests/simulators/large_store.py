@@ -26,7 +26,7 @@ INSERT INTO event SELECT i, 101 + (i / 8) % :devices, type, 1, severity, name,
  name || CASE WHEN type IN (102, 103) THEN ' to card 00' || ((i * 7919) % 5000) ELSE ' at lane ' || (i % 10) END
  || CASE type WHEN 106 THEN ' with plate ' || printf('DM%05d', (i * 7919) % 20000) ELSE '' END || '.',
  :first + i * :apart, 1, 'lane' || (i % 10), '{"card_id":' || ((i * 7919) % 5000) || ',"credential":"0042"}',
- NULL
+ NULL, NULL
  FROM n JOIN kinds ON k = CASE WHEN i % 5000 = 0 THEN 7 WHEN i % 97 = 0 THEN 6 WHEN i % 41 = 0 THEN 5 ELSE i % 5 END
 """
 

@@ -809,8 +809,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         9,
         "any clock believed by events",
         "gateway/lanes/machine/transition.py",
-        "            clock_trusted=self.now.stamp.trusted,\n            description",
-        "            clock_trusted=True,\n            description",
+        "            clock_trusted=self.now.stamp.trusted,\n            text",
+        "            clock_trusted=True,\n            text",
     ),
     Mutation(
         9,

@@ -165,7 +165,7 @@ async def _judge_events(store: Store, promises: Promises) -> None:
 
 async def _judge_ids(site: Site, promises: Promises) -> None:
     """Record one more of each: nobody's id is given again."""
-    event = Event(EventKind.VEHICLE_PASSED, START, clock_trusted=True, description="after the cut")
+    event = Event(EventKind.VEHICLE_PASSED, START, clock_trusted=True, text="after the cut")
     made = await site.store.journal.record(Entry(events=(event,)))
     if made.event_ids[0] <= max(promises.events, default=0):
         raise Broken(f"event id {made.event_ids[0]} is given again")

@@ -153,7 +153,7 @@ class Life:
 
     def _event(self, text: str) -> Event:
         at = START + self._number * 3600 * SECOND
-        return Event(EventKind.VEHICLE_PASSED, at, clock_trusted=True, description=text, lane_id="north")
+        return Event(EventKind.VEHICLE_PASSED, at, clock_trusted=True, text=text, lane_id="north")
 
     async def _pass(self, lane: int) -> None:
         for step in range(self._steps):

@@ -88,7 +88,7 @@ async def fill(store: Store) -> None:
 
 
 def _event(kind: EventKind, text: str, **more: object) -> Event:
-    return Event(kind=kind, date_at=NOON, clock_trusted=True, description=text, device_id=101, lane_id="entry", **more)
+    return Event(kind=kind, date_at=NOON, clock_trusted=True, text=text, device_id=101, lane_id="entry", **more)
 
 
 def dumped(database: Path) -> str:

@@ -24,8 +24,6 @@ _DATE_SECONDS = 1.0  # a Date is cut to whole seconds
 _MOST_DOUBT = 5.0
 _LASTS_SECONDS = 600.0
 
-CLOCKS_AGREE = "central's clock and this machine's agree again"
-
 
 @dataclass(frozen=True, slots=True)
 class CentralState:

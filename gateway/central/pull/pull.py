@@ -24,6 +24,7 @@ from gateway.store import Changes, Entry
 from gateway.store.cards.cards import Cards
 from gateway.store.cards.rows import Notes
 from gateway.store.outbox.record_kinds import record_text
+from gateway.texts import Text, text
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +33,6 @@ PARTS: Final[tuple[Part, ...]] = get_args(Part)
 
 _NAME = "to_fetch_anew"
 _MOST_DOUBTFUL = 5
-_UNTIL_NEXT = "they stay until the next list lacks them too"
 
 Noun = Literal["device", "camera"]
 
@@ -305,8 +305,10 @@ class DownSync:
 
     async def _record_cards(self, cards: CardsPulled) -> None:
         if cards.added or cards.changed or cards.removed:
-            text = f"{cards.added} access cards added, {cards.changed} changed, {cards.removed} removed"
-            await self._record(EventKind.CARDS_CHANGED, self._clock.wall(), text)
+            said = text(
+                "event.cards_changed", added=str(cards.added), changed=str(cards.changed), removed=str(cards.removed)
+            )
+            await self._record(EventKind.CARDS_CHANGED, self._clock.wall(), said)
             self._changes.bump()
 
     async def _pull(self) -> PullReport:
@@ -372,8 +374,8 @@ class DownSync:
         self._progress_of(part)
         pulled = await self._part(part, lambda anew: pull.pull(anew=anew), missed)
         if pulled is not None and pulled.newly_held_back:
-            text = f"central's list has {pulled.held_back} {noun}s fewer than before; {_UNTIL_NEXT}"
-            await self._record(EventKind.SWEEP_SUSPENDED, self._clock.wall(), text)
+            said = text(f"event.list_shorter.{noun}", count=str(pulled.held_back))
+            await self._record(EventKind.SWEEP_SUSPENDED, self._clock.wall(), said)
         return pulled
 
     async def _record_changes(self, cards: CardsPulled) -> None:
@@ -381,13 +383,13 @@ class DownSync:
         await self._record_cards(cards)
         stamp = self._clock.wall()
         if cards.newly_held_back:
-            text = f"central's list has {cards.held_back} cards fewer than before; {_UNTIL_NEXT}"
-            await self._record(EventKind.SWEEP_SUSPENDED, stamp, text)
+            said = text("event.list_shorter.card", count=str(cards.held_back))
+            await self._record(EventKind.SWEEP_SUSPENDED, stamp, said)
         if cards.problem and not self._doubted:
-            text = f"{cards.problem}; a card is removed only when central says that it has no such card"
-            await self._record(EventKind.SWEEP_SUSPENDED, stamp, text)
+            said = text("event.list_doubted", why=cards.problem)
+            await self._record(EventKind.SWEEP_SUSPENDED, stamp, said)
         self._doubted = bool(cards.problem)
 
-    async def _record(self, kind: EventKind, stamp: Stamp, text: str) -> None:
-        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text)
+    async def _record(self, kind: EventKind, stamp: Stamp, said: Text) -> None:
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, text=said)
         await self._journal.record(Entry(events=(event,)))

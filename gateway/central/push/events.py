@@ -10,8 +10,10 @@ import structlog
 from gateway.central.push.search_attempts import NotYet, Unclear
 from gateway.domain.conflicts import Conflict
 from gateway.domain.events import Event, EventKind, Scalar
+from gateway.domain.writes import record_name
 from gateway.runtime.clock import Clock
 from gateway.store import Entry, OutboxRow, Store
+from gateway.texts import Text, Words, text
 
 log = structlog.get_logger(__name__)
 
@@ -59,26 +61,28 @@ class OutboxEvents:
             next_at = self._clock.wall().micros + int(outcome.wait * 1_000_000)
             await rows.look_later(row, reason=outcome.reason, next_at=next_at)
         elif await rows.leave_to_a_person(row, reason=f"it may be at central: {outcome.reason}"):
-            await self.parked(row, f"it is not known whether central has it: {outcome.reason}")
+            await self.parked(row, text("parked.not_known", why=outcome.reason))
 
-    async def parked(self, row: OutboxRow, reason: str) -> None:
+    async def parked(self, row: OutboxRow, reason: Words) -> None:
         """Record that a row is parked for a person; at most 20 such events an hour, with the number of the others."""
-        log.warning("record_parked", kind=row.kind, record_id=row.record_id, error=reason)
+        log.warning("record_parked", kind=row.kind, record_id=row.record_id, error=str(reason))
         suppressed = self._parked.admit()
         if suppressed is not None:
-            more = f"; {suppressed} more were refused since the last event of this kind" if suppressed else ""
-            await self._about(row, f"{_named(row)} waits for a person: {reason}{more}")
+            said = text("event.record_parked", record=_named(row), why=reason)
+            if suppressed:
+                said = text("event.record_parked_more", said=said, count=str(suppressed))
+            await self._about(row, said)
 
     async def dropped(self, row: OutboxRow, reason: str) -> None:
         """Record that a change was dropped because central no longer has the record."""
-        await self._about(row, f"{_named(row)} was changed here, but central no longer has it: {reason}")
+        await self._about(row, text("event.change_dropped", record=_named(row), why=reason))
 
     async def conflicts(self, row: OutboxRow, conflicts: Sequence[Conflict]) -> None:
         """Record which fields were changed on both sides, and which side counts."""
-        said = "; ".join(conflict.sentence() for conflict in conflicts)
+        said = "; ".join(conflict.sentence() for conflict in conflicts)[:_LONGEST_TEXT]
         await self._record(
             EventKind.CHANGED_ON_BOTH_SIDES,
-            f"{_named(row)} was changed here and at central: {said}"[:_LONGEST_TEXT],
+            text("event.changed_on_both_sides", record=_named(row), why=said),
             {
                 "kind": row.kind,
                 "record_id": row.record_id,
@@ -87,15 +91,15 @@ class OutboxEvents:
             },
         )
 
-    async def _about(self, row: OutboxRow, text: str) -> None:
+    async def _about(self, row: OutboxRow, said: Text) -> None:
         about: dict[str, Scalar] = {"outbox_id": row.id, "kind": row.kind, "record_id": row.record_id}
-        await self._record(EventKind.RECORD_PARKED, text, about)
+        await self._record(EventKind.RECORD_PARKED, said, about)
 
-    async def _record(self, kind: EventKind, text: str, data: dict[str, Scalar]) -> None:
+    async def _record(self, kind: EventKind, said: Text, data: dict[str, Scalar]) -> None:
         stamp = self._clock.wall()
-        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, text=said, data=data)
         await self._store.journal.record(Entry(events=(event,)))
 
 
-def _named(row: OutboxRow) -> str:
-    return f"{row.kind.replace('_', ' ')} {row.record_id}"
+def _named(row: OutboxRow) -> Words:
+    return record_name(row.kind, row.record_id)

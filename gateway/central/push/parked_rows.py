@@ -14,12 +14,12 @@ from gateway.domain.conflicts import READS
 from gateway.domain.errors import CentralRefused, CentralUnavailable, CommandRefused
 from gateway.domain.events import Event, EventKind
 from gateway.domain.record_match import RecordMatch, match_record
-from gateway.domain.writes import WRITES, Effect, JsonObject, changed_by
+from gateway.domain.writes import WRITES, Effect, JsonObject, changed_by, record_name
 from gateway.store import OutboxRow, PendingWrite
 from gateway.store.outbox.rows import body_object, body_text
+from gateway.texts import Text, text
 
 _LONGEST_TEXT = 300
-_UNLOOKED = ", unchecked: the gateway's account may not look at it there"
 
 
 class ParkedRows:
@@ -40,7 +40,7 @@ class ParkedRows:
     async def retry(self, row_id: int, *, by: str) -> OutboxRow:
         """Queue a row again as it is."""
         row = await self._refused.get(row_id)
-        event = self._event(EventKind.RECORD_RELEASED, row, f"sent again by {by}")
+        event = self._event(EventKind.RECORD_RELEASED, row, text("parked.sent_again", who=by))
         return replace(await self._refused.retry(row_id, event), parked=False, error="")
 
     async def edit(self, row_id: int, fields: JsonObject, *, by: str) -> OutboxRow:
@@ -49,13 +49,13 @@ class ParkedRows:
         body = body_object(row.body)
         operation = WRITES.get((row.kind, row.action))
         if body is None or operation is None:
-            raise CommandRefused("this gateway knows no operation that sends it: drop it")
+            raise CommandRefused(text("refused.operation_unknown"))
         if operation.effect is Effect.DELETE:
-            raise CommandRefused("a deletion has no fields to edit: send it again, or drop it")
+            raise CommandRefused(text("refused.deletion_edited"))
         edited: JsonObject = {name: value for name, value in changed_by(body, fields).items() if value is not None}
         if not edited.keys() - {"id"}:
-            raise CommandRefused("no field would be left of it: drop it instead")
-        what = f"edited ({', '.join(sorted(fields))}) and sent again by {by}"
+            raise CommandRefused(text("refused.no_field_left"))
+        what = text("parked.edited", fields=", ".join(sorted(fields)), who=by)
         event = self._event(EventKind.RECORD_RELEASED, row, what)
         async with self._cards.turn:
             row = await self._refused.edit(row_id, edited, event, key=row.key)
@@ -70,13 +70,11 @@ class ParkedRows:
         """
         row = await self._refused.get(row_id)
         if central_id is None:
-            event = self._event(
-                EventKind.RECORD_RELEASED, row, f"sent again by {by}, who says that central does not have it"
-            )
+            event = self._event(EventKind.RECORD_RELEASED, row, text("parked.sent_unseen", who=by))
             row = await self._unknown_outcomes.send_unseen(row_id, event)
         else:
             looked = await self._check(row, central_id)
-            what = f"found at central as {central_id} by {by}{'' if looked else _UNLOOKED}"
+            what = text(f"parked.found.{'looked' if looked else 'unlooked'}", id=str(central_id), who=by)
             row = await self._unknown_outcomes.take_as(
                 row_id, central_id, self._event(EventKind.RECORD_RELEASED, row, what)
             )
@@ -89,7 +87,7 @@ class ParkedRows:
         """
         name = f"central's {row.kind} {central_id}"
         if await self._unknown_outcomes.was_here(row.kind, central_id, row.created_at):
-            raise CommandRefused(f"{name} is another record, which this site already knows")
+            raise CommandRefused(text("refused.another_known_record", record=name))
         operation = WRITES.get((row.kind, row.action))
         if operation is None or operation.lookup is None:
             return False
@@ -100,7 +98,7 @@ class ParkedRows:
             return False
         sent = (await self._store.references.resolve(sent)).body
         if match_record(operation.lookup, sent, record, newer=None) is RecordMatch.OTHER:
-            raise CommandRefused(f"{name} is another record: its identifying fields differ")
+            raise CommandRefused(text("refused.another_record", record=name))
         return True
 
     async def _record_at_central(self, kind: str, central_id: int, *, name: str) -> JsonObject | None:
@@ -115,37 +113,35 @@ class ParkedRows:
             return await self._client.call("POST", path, {"id": central_id})
         except CentralDenied as error:
             if not error.status:
-                raise CommandRefused(f"central does not let {name} be looked at now: {error}") from error
+                raise CommandRefused(text("refused.record_hidden", record=name, why=str(error))) from error
             return None
         except CentralUnavailable as error:
-            raise CommandRefused(f"{name} cannot be looked at now, try again later: {error}") from error
+            raise CommandRefused(text("refused.record_unseen_now", record=name, why=str(error))) from error
         except CentralRefused as error:
             if error.status != NOT_FOUND:
                 return None
             if (doubtful := await doubt(self._client, error)) is not None:
-                raise CommandRefused(f"{name} cannot be looked at now, try again later: {doubtful}") from error
+                raise CommandRefused(text("refused.record_unseen_now", record=name, why=str(doubtful))) from error
             raise CommandRefused(f"central has no {kind} {central_id}") from error
 
     async def drop(self, row_id: int, *, by: str) -> OutboxRow:
         """Drop a row. The next pull restores central's record; a record that central never had is removed."""
         row = await self._refused.get(row_id)
-        event = self._event(EventKind.RECORD_DROPPED, row, f"dropped by {by}; central will never get it")
+        event = self._event(EventKind.RECORD_DROPPED, row, text("parked.dropped", who=by))
         async with self._cards.turn:
             row, gone = await self._refused.drop(row_id, event)
             if gone and row.kind == CARD:
                 await self._cards.forget(row.record_id)
         return row
 
-    def _event(self, kind: EventKind, row: OutboxRow, what: str) -> Event:
+    def _event(self, kind: EventKind, row: OutboxRow, what: Text) -> Event:
         stamp = self._clock.wall()
-        why = "which central may already have" if row.begun else "refused by central"
-        if row.lost:
-            why = "whose file is lost"
+        how = "lost" if row.lost else "begun" if row.begun else "refused"
         return Event(
             kind=kind,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=f"{row.kind.replace('_', ' ')} {row.record_id} ({row.action}), {why}, was {what}",
+            text=text(f"event.record.{how}", record=record_name(row.kind, row.record_id), action=row.action, done=what),
             data={
                 "outbox_id": row.id,
                 "kind": row.kind,

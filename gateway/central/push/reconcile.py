@@ -168,7 +168,7 @@ class Reconcile:
             kind=EventKind.CENTRAL_RECONCILED,
             date_at=now.micros,
             clock_trusted=now.trusted,
-            description=sent.sentence(),
+            text=sent.sentence(),
         )
         await self._store.journal.record(Entry(events=(event,)))
         await self._notes.remember(_NOTE, "")

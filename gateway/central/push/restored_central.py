@@ -22,6 +22,7 @@ from gateway.domain.record_match import is_still, lookup_of, marks_of
 from gateway.domain.writes import CAMERA_EVENT_CREATE, CARD_CREATE, JsonObject
 from gateway.runtime.clock import Clock
 from gateway.store import Entry, EventFilter, OutboxRow, Store
+from gateway.texts import text
 
 log = structlog.get_logger(__name__)
 
@@ -130,11 +131,8 @@ class RestoreDetector:
 
     async def _begin(self, why: str) -> None:
         now = self._clock.wall()
-        text = (
-            f"central was set back to an older state: {why}. To send again what this site has sent since,"
-            " run edge-gateway sync reconcile"
-        )
-        event = Event(kind=EventKind.CENTRAL_SET_BACK, date_at=now.micros, clock_trusted=now.trusted, description=text)
+        said = text("event.central_set_back", why=why)
+        event = Event(kind=EventKind.CENTRAL_SET_BACK, date_at=now.micros, clock_trusted=now.trusted, text=said)
         await self._store.journal.record(Entry(events=(event,)))
         await self._notes.remember(_SINCE, str(now.micros))
         self.since = now.micros

@@ -16,6 +16,7 @@ from gateway.domain.errors import CentralRefused, CommandRefused, QuotaExceeded,
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
 from gateway.store import Entry, OutboxRow, PendingWrite
+from gateway.texts import text
 
 log = structlog.get_logger(__name__)
 
@@ -210,7 +211,7 @@ class CentralWrites:
             kind=EventKind.WRITES_REFUSED,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=f"{error}.",
+            text=text("event.writes_refused", why=error.words),
             data={"refused_since_last_told": suppressed + 1},
         )
         try:

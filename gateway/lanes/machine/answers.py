@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from drivers.contract import Feedback
-from gateway.domain.access import Reason
+from gateway.domain.access import Decision, Reason
 from gateway.domain.credentials import Credential
 from gateway.domain.events import EventKind
 from gateway.domain.grants import listed_id
@@ -39,10 +39,9 @@ def decided(lane: Transition, visit: Visit) -> None:
     decision = visit.decision
     if decision is None:
         return
-    who = named(visit.credential)
-    holder = f" of {decision.card.holder}" if decision.granted and decision.card and decision.card.holder else ""
+    who, why = named(visit.credential), decision.words()
     raw = visit.credential.read_as() if visit.credential else ""
-    unknown = decision.reason is Reason.UNKNOWN_CREDENTIAL and raw
+    unknown = decision.reason is Reason.UNKNOWN_CREDENTIAL
     awaits = decision.reason is Reason.SECOND_CREDENTIAL_AWAITED
     kind, feedback = EventKind.ACCESS_DENIED, Feedback.DENIED
     if not decision.granted and _is_denied_again(lane, visit, decision.reason):
@@ -54,13 +53,12 @@ def decided(lane: Transition, visit: Visit) -> None:
     _show(lane, visit.asked_by, feedback)
     lane.put(lane.state.readings.awaiting_second(lane.now.at + lane.rules.lane.second_seconds if awaits else None))
     if not decision.granted:
-        why = decision.words()
         lane.note(
             text("read.awaits", credential=who, why=why) if awaits else text("read.denied", credential=who, why=why)
         )
     lane.tell(
         kind,
-        f"{who}{holder}: {decision.words()}" + (f"; read as {raw}" if unknown else ""),
+        _told(who, decision, raw if unknown else ""),
         filmed_from=lane.now.stamp.micros if kind is EventKind.ACCESS_DENIED else None,
         credential=visit.shown,
         form=form_of(visit.credential),
@@ -76,6 +74,14 @@ def decided(lane: Transition, visit: Visit) -> None:
     )
 
 
+def _told(who: Text, decision: Decision, raw: str) -> Text:
+    if raw:
+        return text("event.decided_as_read", credential=who, why=decision.words(), raw=raw)
+    if decision.granted and decision.card and decision.card.holder:
+        return text("event.decided_of", credential=who, holder=decision.card.holder, why=decision.words())
+    return text("event.decided", credential=who, why=decision.words())
+
+
 def denied(lane: Transition, visit: Visit, why: Words, *, reason: str) -> None:
     """Deny a visit without a decision; `reason` is the code of `why`."""
     who = named(visit.credential)
@@ -85,7 +91,7 @@ def denied(lane: Transition, visit: Visit, why: Words, *, reason: str) -> None:
     _show(lane, visit.asked_by, Feedback.DENIED)
     lane.tell(
         EventKind.ACCESS_DENIED,
-        f"{who}: {why}",
+        text("event.decided", credential=who, why=why),
         filmed_from=lane.now.stamp.micros,
         credential=visit.shown,
         form=form_of(visit.credential),

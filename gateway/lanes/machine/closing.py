@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from drivers.contract import GatePosition
-from gateway.domain.commands import Command, GateAction
+from gateway.domain.commands import LANE, Command, GateAction
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import commands_in_flight, reopening, stopping
 from gateway.lanes.machine import messages as m
@@ -19,7 +19,7 @@ from gateway.lanes.machine.rules import CLOSE_TRIES, PAUSE_SECONDS, LaneRules
 from gateway.lanes.machine.safety import clears_at, obstructions, points_that_forbid, what_forbids, why_not_close
 from gateway.lanes.machine.state.closing import Closing
 from gateway.lanes.machine.state.lane import LaneState
-from gateway.lanes.machine.transition import AT_EACH_STEP, LANE, Due, Transition, View, look_again
+from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View, look_again
 from gateway.lanes.snapshots import Phase
 from gateway.texts import Words, has_key, text
 

@@ -36,7 +36,7 @@ def send(lane: Transition, command: Command, deadline: float, *, instead_of: Clo
     opens_still = False
     if flight is not None:
         opens_still = flight.earlier_open or (flight.command.action is GateAction.OPEN and flight.is_reported)
-        _supersede(lane, flight, f"replaced by {command.action}")
+        _supersede(lane, flight, command.action)
     patience = (
         lane.rules.lane.closing_seconds if command.action is GateAction.CLOSE else lane.rules.lane.opening_seconds
     )
@@ -88,9 +88,9 @@ def superseded_ended(lane: Transition, command_id: str, *, sent: bool) -> None:
             elif one.command.action is GateAction.CLOSE:
                 _close_overtaken(lane, sent=sent)
             if sent:
-                lane.write(one.command, CommandState.UNKNOWN, one.reason)
+                lane.write(one.command, CommandState.UNKNOWN, text(f"command.replaced_by.{one.by}"))
             else:
-                lane.write(one.command, CommandState.REFUSED, f"{one.reason} before it was sent")
+                lane.write(one.command, CommandState.REFUSED, text(f"command.replaced_unsent_by.{one.by}"))
 
 
 def settle(lane: Transition, event: m.GateReported) -> None:
@@ -135,7 +135,7 @@ def gate_lost(lane: Transition, event: m.GateLost) -> None:
     flight = lane.state.commands.flight
     lane.put(lane.state.commands.ended())
     if flight is not None:
-        _give_up(lane, flight, "the controller was lost before the gate was seen to move")
+        _give_up(lane, flight, text("command.controller_lost"))
     lane.observe(event)
     lane.put(lane.state.inputs.gate_reported(GatePosition.UNKNOWN, lane.now.at))
     lane.note(_away(event.reason))
@@ -182,11 +182,11 @@ def _away(reason: str) -> Text:
     return text("lane.gate_offline", why=reason)
 
 
-def _supersede(lane: Transition, flight: InFlight, reason: str) -> None:
+def _supersede(lane: Transition, flight: InFlight, by: GateAction) -> None:
     if not flight.is_reported:
-        lane.put(lane.state.commands.superseding(flight, reason))
+        lane.put(lane.state.commands.superseding(flight, by))
     else:
-        lane.write(flight.command, CommandState.UNKNOWN, reason)
+        lane.write(flight.command, CommandState.UNKNOWN, text(f"command.replaced_by.{by}"))
 
 
 def _open_overtaken(lane: Transition, one: Superseded) -> None:

@@ -18,6 +18,7 @@ from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.visits import Leaving, Visit
 from gateway.lanes.machine.transition import Transition, named
 from gateway.lanes.snapshots import Phase
+from gateway.texts import text
 
 _DROPS_OUT_SECONDS = 2.0
 _SAME_VEHICLE_SECONDS = 10.0
@@ -117,7 +118,7 @@ def without_own_decision(lane: Transition, visit: Visit, *, since: float, behind
     if kept is not None:
         lane.tell(
             EventKind.VEHICLE_PASSED,
-            f"a vehicle passed while {kept.sentence}",
+            text("event.passed_while", why=kept.sentence),
             passage=lane.passage(visit, PassageOutcome.PASSED, reason=kept.reason),
             filmed_from=visit.arrived.micros,
             direction=lane.direction(visit.side),
@@ -128,7 +129,7 @@ def without_own_decision(lane: Transition, visit: Visit, *, since: float, behind
         lane.put(lane.state.visits.without_grant(before))
         lane.tell(
             EventKind.VEHICLE_PASSED,
-            f"a vehicle passed ({before.credential}); it was let in before the gateway restarted",
+            text("event.passed_after_restart", credential=before.credential),
             passage=lane.passage(visit, PassageOutcome.PASSED, reason="granted_before_restart", before=before),
             filmed_from=visit.arrived.micros,
             credential=before.credential,
@@ -136,16 +137,16 @@ def without_own_decision(lane: Transition, visit: Visit, *, since: float, behind
         )
         return
     is_known = lane.state.inputs.gate.position is not GatePosition.UNKNOWN
-    gate = "the gate was not closed" if is_known else "the gate's position was not known"
-    kind, text = EventKind.UNAUTHORISED_PASSAGE, f"something passed without a decision while {gate}"
+    kind, how = EventKind.UNAUTHORISED_PASSAGE, "undecided" if is_known else "undecided_unseen"
     if behind:
-        kind = EventKind.VEHICLE_TAILGATED
-        text = "a second vehicle followed over the closing loop and had not been let in"
+        kind, how = EventKind.VEHICLE_TAILGATED, "tailgated"
+    said = text(f"event.passed.{how}")
     if visit.decision is not None and not visit.decision.granted and visit.credential:
-        text += f"; {named(visit.credential)} had been denied: {visit.decision.words()}"
+        why = visit.decision.words()
+        said = text("event.passed_denied", passed=said, credential=named(visit.credential), why=why)
     lane.tell(
         kind,
-        text,
+        said,
         passage=lane.passage(visit, PassageOutcome.UNAUTHORISED),
         filmed_from=visit.arrived.micros,
         on_arming_loop=visit.vehicle_seen,
@@ -174,7 +175,7 @@ def went_wrong_way(lane: Transition, visit: Visit) -> None:
     passage = lane.passage(visit, outcome, reason=reason, direction=against)
     lane.tell(
         EventKind.WRONG_WAY,
-        f"a vehicle went against the lane's direction ({direction}): it reached the closing loop first",
+        text(f"event.wrong_way.{direction}"),
         passage=passage,
         filmed_from=visit.arrived.micros,
     )

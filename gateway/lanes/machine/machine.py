@@ -191,7 +191,7 @@ def _gate_reported(lane: Transition, event: m.GateReported) -> None:
             visits.opened(lane)
     if event.position is GatePosition.CLOSED and before is not GatePosition.CLOSED:
         if before is not GatePosition.UNKNOWN:
-            lane.tell(EventKind.GATE_CLOSED, "the gate is closed")
+            lane.tell(EventKind.GATE_CLOSED, text("event.gate_closed"))
         if lane.state.visits.phase is Phase.OPEN:
             visits.closed_before_passing(lane)
     stopping.follow_gate(lane, event.position, before=known)
@@ -204,7 +204,7 @@ def command_requested(lane: Transition, event: m.CommandRequested) -> None:
     """Carry out a command that was given from outside, or refuse it with the reason."""
     command = event.command
     if lane.now.at >= event.deadline:
-        lane.refuse(command, "its deadline passed before it could be sent")
+        lane.refuse(command, text("command.too_late"))
     elif lane.state.inputs.gate_lost:
         lane.refuse(command, text("lane.gate_offline", why=lane.state.inputs.gate_lost))
     elif command.action is GateAction.OPEN:

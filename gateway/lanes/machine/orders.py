@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from drivers.contract import GatePosition, PointState
-from gateway.domain.commands import GateAction
+from gateway.domain.commands import SCHEDULE, GateAction, actor
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import closing, commands_in_flight, reopening, stopping
 from gateway.lanes.machine import messages as m
@@ -35,7 +35,7 @@ def ordered(lane: Transition, event: m.OrderGiven | m.OrderScheduled) -> None:
     order = lane.state.orders.in_force
     stood = lane.state.stop.is_in_force
     if isinstance(event, m.OrderGiven):
-        stopping.ended(lane, f"{event.by.removeprefix('user:')} gives the lane an order")
+        stopping.ended(lane, text("stop.ended_by.order", who=actor(event.by)))
         stood = stood and not lane.state.stop.is_in_force
     if order == before:
         if stood and isinstance(event, m.OrderGiven):
@@ -43,8 +43,9 @@ def ordered(lane: Transition, event: m.OrderGiven | m.OrderScheduled) -> None:
             _close_if_idle(lane)
         return
     if before is not None:
-        by = event.by.removeprefix("user:") if isinstance(event, m.OrderGiven) else "schedule"
-        lane.tell(EventKind.ORDER_ENDED, f"ended by {by}: {before.words()}", order=before.kind.value)
+        by = actor(event.by if isinstance(event, m.OrderGiven) else SCHEDULE)
+        ended = text("event.order_ended", who=by, why=before.words())
+        lane.tell(EventKind.ORDER_ENDED, ended, order=before.kind.value)
     if order is not None:
         lane.tell(EventKind.ORDER_BEGAN, order.words(), order=order.kind.value, by=order.by, reason=order.reason)
     _changed(lane, was_open_for=was_open_for, order=order)
@@ -91,7 +92,7 @@ def _keep_open(lane: Transition) -> None:
     if opens.tries >= OPEN_TRIES and not opens.reported and (lane.rules.has_position or not state.inputs.on_fire):
         lane.put(replace(lane.state.orders, opens=replace(lane.state.orders.opens, reported=True)))
         lane.note(text("gate.not_held_open"))
-        said = f"the gate is not open after {opens.tries} commands, though {state.reason_kept_open}"
+        said = text("event.hold_failed", count=opens.tries, why=state.reason_kept_open)
         lane.tell(EventKind.HOLD_FAILED, said, tries=opens.tries)
     if not state.inputs.on_fire and opens.tries >= OPEN_TRIES:
         return

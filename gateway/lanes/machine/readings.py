@@ -267,7 +267,7 @@ def _second_timed_out(lane: Transition) -> None:
     """Deny a visit whose second credential did not come in time. A new first one may follow."""
     lane.put(lane.state.readings.awaiting_second(None))
     if lane.state.visits.present is not None:
-        why = f"no second card or plate within {lane.rules.lane.second_seconds:g} s"
+        why = text("read.no_second", seconds=lane.rules.lane.second_seconds)
         answers.denied(lane, lane.state.visits.present, why, reason="second_missing")
 
 

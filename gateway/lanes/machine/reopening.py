@@ -52,10 +52,10 @@ def acknowledged(lane: Transition) -> None:
         return
     lane.put(replace(job, reopens_for=""))
     lane.note(text("gate.opened_again", why=job.reopens_for))
-    began = "was closing" if job.seen_moving else "was told to close"
+    began = "closing" if job.seen_moving else "told_to_close"
     lane.tell(
         EventKind.GATE_REOPENED,
-        f"the gate {began} and is opened again: {job.reopens_for}",
+        text(f"event.reopened.{began}", why=job.reopens_for),
         filmed_from=job.reopens_since,
         reason=str(job.reopens_for),
         times=job.reopened,
@@ -130,8 +130,8 @@ def follow(lane: Transition, job: Closing) -> bool:
         return False
     if job.opens_tried >= OPEN_TRIES:
         _end(lane, job)
-        text = f"the gate could not be opened again after {job.reopening} commands: {reason}"
-        lane.tell(EventKind.OPENING_TIMED_OUT, text, filmed_from=lane.now.stamp.micros)
+        said = text("event.not_reopened", count=job.reopening, why=reason)
+        lane.tell(EventKind.OPENING_TIMED_OUT, said, filmed_from=lane.now.stamp.micros)
         return False
     _open(lane, job)
     return True
@@ -200,8 +200,8 @@ def _why_open(lane: Transition) -> Words:
 
 def _tell_unacknowledged(lane: Transition, job: Closing) -> None:
     if job.reopens_for:
-        text = f"the gate was told to open again, but its controller did not acknowledge: {job.reopens_for}"
-        lane.tell(EventKind.OPENING_TIMED_OUT, text, filmed_from=job.reopens_since)
+        said = text("event.reopening_unanswered", why=job.reopens_for)
+        lane.tell(EventKind.OPENING_TIMED_OUT, said, filmed_from=job.reopens_since)
 
 
 def _open(lane: Transition, job: Closing) -> None:

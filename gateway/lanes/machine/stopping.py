@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from drivers.contract import GatePosition
-from gateway.domain.commands import Command, GateAction
+from gateway.domain.commands import Command, actor
 from gateway.domain.events import EventKind
 from gateway.lanes.machine import commands_in_flight, reopening
 from gateway.lanes.machine import messages as m
@@ -20,7 +20,7 @@ from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View
 from gateway.lanes.snapshots import Phase
-from gateway.texts import Words
+from gateway.texts import Text, Words, text
 
 _SAME_FIRE_SECONDS = 10.0
 
@@ -75,14 +75,13 @@ def ended(lane: Transition, why: Words) -> None:
         lane.tell(EventKind.STOP_ENDED, _ended_sentence(by, why), by=by)
 
 
-def lifted(lane: Transition, command: Command, why: str = "") -> None:
+def lifted(lane: Transition, command: Command, why: Words = "") -> None:
     """End a stop by this command, unless it turns out that the command was not sent.
 
     `why` is for people; "" for a person's command, which speaks for itself.
     """
-    does = "opens" if command.action is GateAction.OPEN else "closes"
-    text = why or f"{command.source.removeprefix('user:')} {does} it"
-    lane.put(lane.state.stop.lifted_by(command.command_id, text))
+    moves = text(f"stop.lifted_by.{command.action}", who=actor(command.source))
+    lane.put(lane.state.stop.lifted_by(command.command_id, why or moves))
 
 
 def fire_changed(lane: Transition) -> None:
@@ -90,7 +89,7 @@ def fire_changed(lane: Transition) -> None:
     if not lane.state.inputs.on_fire:
         lane.put(lane.state.stop.fire_over(lane.now.at))
     elif lane.now.at >= lane.state.stop.fire_over_at + _SAME_FIRE_SECONDS:
-        ended(lane, "the fire input is active")
+        ended(lane, text("lane.fire"))
 
 
 def follow_gate(lane: Transition, position: GatePosition, *, before: GatePosition) -> None:
@@ -106,7 +105,7 @@ def follow_gate(lane: Transition, position: GatePosition, *, before: GatePositio
         lane.drop_closing()
     stood_closed = state.reason_kept_open and before in {GatePosition.CLOSED, GatePosition.UNKNOWN}
     if position is GatePosition.CLOSED and not stood_closed:
-        ended(lane, "the gate is closed")
+        ended(lane, text("event.gate_closed"))
 
 
 def due(lane: View) -> Iterator[Due]:
@@ -138,8 +137,8 @@ def _lift_for_good(lane: Transition) -> None:
         lane.tell(EventKind.STOP_ENDED, _ended_sentence(one.by, one.why), by=one.by)
 
 
-def _ended_sentence(by: str, why: Words) -> str:
-    return f"no longer stopped by {by}: {why}"
+def _ended_sentence(by: str, why: Words) -> Text:
+    return text("event.stop_ended", who=by, why=why)
 
 
 def _watched_until(rules: LaneRules, state: LaneState) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from gateway.domain.commands import Command, CommandState, GateAction
+from gateway.domain.commands import LANE, Command, CommandState, GateAction, command_text
 from gateway.domain.credentials import Credential
 from gateway.domain.events import Event, EventKind, Scalar
 from gateway.domain.passages import Moment, Passage, PassageOutcome
@@ -18,8 +18,6 @@ from gateway.store import Entry
 from gateway.texts import Text, Words, text
 
 _LONGEST_FOOTAGE = 110.0
-LANE = "lane"
-"""The source of commands that a lane makes by itself."""
 
 
 class View:
@@ -143,14 +141,13 @@ class Transition(View):
 
     def write(self, command: Command, state: CommandState, detail: Words = "") -> None:
         """Record a command's new state, with an event for each state of a person's command and a lane's failures."""
-        reached = replace(command, state=state, detail=str(detail))
+        reached = replace(command, state=state, detail=detail)
         kind = _COMMAND_EVENTS[state]
         failed = state in {CommandState.REFUSED, CommandState.UNKNOWN}
         events: tuple[Event, ...] = ()
         if failed or command.source != LANE:
-            who = "the lane" if command.source == LANE else command.source.removeprefix("user:")
-            text = f"{command.action} by {who}" + (f": {detail}" if detail else "")
-            events = (self.event(kind, text, command_id=command.command_id, action=command.action.value),)
+            said = command_text(command.action, command.source, detail)
+            events = (self.event(kind, said, command_id=command.command_id, action=command.action.value),)
         self.commands.append(m.Record(Entry(events=events, commands=(reached,))))
 
     def refuse(self, command: Command, reason: Words) -> None:
@@ -163,7 +160,7 @@ class Transition(View):
             kind=kind,
             date_at=self.now.stamp.micros,
             clock_trusted=self.now.stamp.trusted,
-            description=str(text),
+            text=text,
             device_id=self.rules.lane.gate if device_id is None else device_id,
             lane_id=self.rules.lane.id,
             data=data,

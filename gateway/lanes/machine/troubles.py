@@ -93,7 +93,7 @@ def _record(conditions: tuple[_Condition, ...], lane: Transition) -> None:
             lane.tell(trouble.kind, trouble.text, filmed_from=filmed, subject=trouble.subject)
     for key, trouble in known.items():
         if key not in present:
-            over = f"over: {trouble.text}"
+            over = text("event.trouble_ended", why=trouble.text)
             lane.tell(EventKind.TROUBLE_ENDED, over, trouble=trouble.kind.name.lower(), subject=trouble.subject)
     troubles = tuple(known.get(key, trouble) for key, trouble in present.items())
     if troubles != before:
@@ -112,7 +112,8 @@ def follow_gate(lane: Transition, before: GatePosition) -> None:
         return
     unmoved = lane.state.troubles.unmoved
     if unmoved and position is not before and position in _LIMITS:
-        lane.tell(EventKind.TROUBLE_ENDED, f"over: {unmoved}", trouble="gate_unmoved", subject="")
+        over = text("event.trouble_ended", why=unmoved)
+        lane.tell(EventKind.TROUBLE_ENDED, over, trouble="gate_unmoved", subject="")
         lane.put(lane.state.troubles.gate_unmoved(""))
     if position is GatePosition.CLOSED:
         lane.put(replace(lane.state.troubles, off_closed_at=None, forced_at=None))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from drivers.contract import GatePosition
 from gateway.domain.access import AccessRules, Coming, Decision
-from gateway.domain.commands import Command, GateAction
+from gateway.domain.commands import LANE, Command, GateAction, actor
 from gateway.domain.events import EventKind
 from gateway.domain.passages import PassageOutcome
 from gateway.lanes.machine import answers, closing, commands_in_flight, intruders, reopening, stopping, troubles
@@ -16,13 +16,13 @@ from gateway.lanes.machine.rules import LEAVING_SECONDS, WAITED_SECONDS, LaneRul
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.plates import Votes
 from gateway.lanes.machine.state.visits import Leaving, Visit
-from gateway.lanes.machine.transition import LANE, Due, Transition, View, named
+from gateway.lanes.machine.transition import Due, Transition, View, named
 from gateway.lanes.snapshots import Phase
-from gateway.texts import Words, text
+from gateway.texts import Text, Words, text
 
 _GAP_SECONDS = 0.3
 _VEHICLE_SECONDS = 0.8
-_LET_IN = "a vehicle is let in"
+_LET_IN = text("stop.ended_by.vehicle")
 HAS_RIGHT_OF_WAY = frozenset({Phase.OPENING, Phase.OPEN, Phase.PASSING})
 
 
@@ -50,7 +50,7 @@ def arrived(lane: Transition, side: Side, *, free_for: float = float("inf")) -> 
         lane.enter(Phase.ARMED, Visit(arrived=lane.now.stamp, vehicle_seen=True, side=side))
         lane.put(lane.state.readings.voted(votes))
         lane.note("")
-        lane.tell(EventKind.VEHICLE_ARRIVED, "a vehicle is on the arming loop")
+        lane.tell(EventKind.VEHICLE_ARRIVED, text("event.vehicle_arrived"))
 
 
 def arming_released(lane: Transition, side: Side, *, held_for: float) -> None:
@@ -77,7 +77,7 @@ def arming_released(lane: Transition, side: Side, *, held_for: float) -> None:
                 at = lane.state.moved_at(lane.now.at - held_for, lane.now.at)
                 lane.put(lane.state.intruders.left_arming_loop(visit, at))
             if tried:
-                _backed_out(lane, visit, "the vehicle left before it was let in")
+                _backed_out(lane, visit, text("event.backed_out.before_let_in"))
             elif _waited_in_vain(lane, held_for):
                 lane.put(lane.state.readings.vehicle_unread())
         lane.rest()
@@ -143,7 +143,7 @@ def opened(lane: Transition) -> None:
     """Note that the gate is seen open for this visit."""
     lane.enter(Phase.OPEN, lane.state.visits.present)
     lane.note("")
-    lane.tell(EventKind.GATE_OPENED, "the gate is open")
+    lane.tell(EventKind.GATE_OPENED, text("event.gate_opened"))
 
 
 def passing(lane: Transition) -> None:
@@ -232,7 +232,7 @@ def closed_before_passing(lane: Transition) -> None:
     """End a visit whose gate closed by hand or by itself before the vehicle passed."""
     visit = lane.state.visits.present
     if visit is not None:
-        _backed_out(lane, visit, "the gate closed before the vehicle passed")
+        _backed_out(lane, visit, text("event.backed_out.gate_closed"))
     lane.put(lane.state.visits.owing_nothing())
     lane.rest()
 
@@ -317,10 +317,10 @@ def _queued_decided(lane: Transition, visit: Visit) -> None:
 
 
 def _passed(lane: Transition, visit: Visit) -> None:
-    who = str(named(visit.credential)) if visit.decision and visit.credential else visit.opened_by
+    who = named(visit.credential) if visit.decision and visit.credential else actor(visit.opened_by)
     lane.tell(
         EventKind.VEHICLE_PASSED,
-        f"a vehicle passed ({who.removeprefix('user:')})",
+        text("event.passed_by", who=who),
         passage=lane.passage(visit, PassageOutcome.PASSED),
         filmed_from=visit.arrived.micros,
         credential=visit.shown,
@@ -328,10 +328,10 @@ def _passed(lane: Transition, visit: Visit) -> None:
     )
 
 
-def _backed_out(lane: Transition, visit: Visit, text: str) -> None:
+def _backed_out(lane: Transition, visit: Visit, said: Text) -> None:
     lane.tell(
         EventKind.VEHICLE_BACKED_OUT,
-        text,
+        said,
         passage=lane.passage(visit, PassageOutcome.BACKED_OUT),
         credential=visit.shown,
         let_in=visit.granted,
@@ -341,7 +341,7 @@ def _backed_out(lane: Transition, visit: Visit, text: str) -> None:
 def _give_up(lane: Transition) -> None:
     visit = lane.state.visits.present
     if visit is not None and visit.vehicle_seen:
-        _backed_out(lane, visit, "the vehicle backed out after it was let in")
+        _backed_out(lane, visit, text("event.backed_out.after_let_in"))
     _next(lane)
 
 

@@ -24,6 +24,7 @@ from gateway.runtime.durable_files import sync_folder
 from gateway.store.engine.access_log import AccessLog
 from gateway.store.engine.database import Database
 from gateway.store.engine.faults import refused
+from gateway.texts import text
 
 log = structlog.get_logger(__name__)
 
@@ -168,7 +169,7 @@ class Accounts:
         def job(connection: sqlite3.Connection) -> None:
             _known_role(connection, role)
             if connection.execute("SELECT 1 FROM account WHERE username = ?", (username,)).fetchone():
-                raise AccountRefused(f"there is an account '{username}' already")
+                raise AccountRefused(text("refused.account_exists", who=username))
             connection.execute(
                 "INSERT INTO account (username, password_hash, role, disabled, created_at) VALUES (?, ?, ?, 0, ?)",
                 (username, password_hash, role, now),
@@ -229,9 +230,9 @@ class Accounts:
         def job(connection: sqlite3.Connection) -> None:
             row = connection.execute("SELECT totp_secret FROM account WHERE username = ?", (username,)).fetchone()
             if row is None:
-                raise NotFoundError(f"there is no account '{username}'")
+                raise NotFoundError(text("refused.account_unknown", who=username))
             if not row[0]:
-                raise AccountRefused(f"'{username}' has no second factor")
+                raise AccountRefused(text("refused.no_second_factor", who=username))
             _put_codes(connection, username, hashes)
             self._log.account(connection, username)
 
@@ -272,7 +273,7 @@ class Accounts:
 
         def job(connection: sqlite3.Connection) -> None:
             if connection.execute("DELETE FROM account WHERE username = ?", (username,)).rowcount == 0:
-                raise NotFoundError(f"there is no account '{username}'")
+                raise NotFoundError(text("refused.account_unknown", who=username))
             _put_codes(connection, username, ())
             _end_sessions(connection, username)
             _end_links(connection, username)
@@ -312,7 +313,7 @@ class Accounts:
             if holders := _holders(connection, name):
                 raise AccountRefused(f"{', '.join(holders)} have the role '{name}'; give them another one first")
             if connection.execute("DELETE FROM role WHERE name = ?", (name,)).rowcount == 0:
-                raise NotFoundError(f"there is no role '{name}'")
+                raise NotFoundError(text("refused.role_unknown", role=name))
             self._log.role(connection, name)
 
         await self._database.write(job)
@@ -385,7 +386,7 @@ class Accounts:
 def _update(connection: sqlite3.Connection, username: str, assignment: str, *values: str | int) -> None:
     changed = connection.execute(f"UPDATE account SET {assignment} WHERE username = ?", (*values, username))
     if changed.rowcount == 0:
-        raise NotFoundError(f"there is no account '{username}'")
+        raise NotFoundError(text("refused.account_unknown", who=username))
     _end_sessions(connection, username)
 
 
@@ -406,7 +407,7 @@ def _put_codes(connection: sqlite3.Connection, username: str, hashes: tuple[byte
 def _known_role(connection: sqlite3.Connection, role: str) -> None:
     if connection.execute("SELECT 1 FROM role WHERE name = ?", (role,)).fetchone() is None:
         known = ", ".join(row[0] for row in connection.execute("SELECT name FROM role ORDER BY name"))
-        raise NotFoundError(f"there is no role '{role}'; there are {known}")
+        raise NotFoundError(text("refused.role_unknown_among", role=role, roles=known))
 
 
 def _holders(connection: sqlite3.Connection, role: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def put_command(connection: sqlite3.Connection, command: Command) -> None:
             command.requested_at,
             command.deadline_at,
             command.state.value,
-            command.detail,
+            str(command.detail),
         ),
     )
 

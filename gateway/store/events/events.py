@@ -15,6 +15,7 @@ from gateway.store.engine.database import Database, is_id
 from gateway.store.engine.query_cache import QueryCache
 from gateway.store.events.pages import EventFilter, EventPage, IdRanges, read_page, read_ranges
 from gateway.store.events.rows import COLUMNS, JSON_TEXT, JSON_TEXTS, RECORDED, Form, event_of
+from gateway.texts import to_json
 
 _PAGES_KEPT = 16
 
@@ -31,7 +32,7 @@ def insert_event(connection: sqlite3.Connection, event: Event, *, now: int | Non
     """
     cursor = connection.execute(
         "INSERT INTO event (device_id, type, category, subcategory, name, description, date_at, clock_trusted, lane_id,"
-        " data, recorded_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " data, recorded_at, said) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             event.device_id,
             int(event.kind),
@@ -44,6 +45,7 @@ def insert_event(connection: sqlite3.Connection, event: Event, *, now: int | Non
             event.lane_id,
             json_text(event.data),
             now if now is not None and now - event.date_at > LATE_AFTER else None,
+            None if (said := to_json(event.text)) is None else _storable(said),
         ),
     )
     return int(cursor.lastrowid or 0)

@@ -13,7 +13,8 @@ from typing import Any, Generic, TypeVar
 from gateway.domain.events import RecordedEvent
 
 COLUMNS = (
-    "id, device_id, type, category, subcategory, name, description, date_at, clock_trusted, lane_id, data, recorded_at"
+    "id, device_id, type, category, subcategory, name, description, date_at, clock_trusted, lane_id, data, recorded_at,"
+    " said"
 )
 _PART = 32 * 1024
 _MICROS = "(({moment} % 1000000 + 1000000) % 1000000)"
@@ -60,7 +61,7 @@ class Form(Generic[E]):
 
 def event_of(row: Row) -> RecordedEvent:
     """Return the event of a row of `COLUMNS`."""
-    number, device_id, kind, category, subcategory, name, description, date_at, trusted, lane_id, data, late = row
+    number, device_id, kind, category, subcategory, name, description, date_at, trusted, lane_id, data, late, said = row
     return RecordedEvent(
         id=number,
         device_id=device_id,
@@ -74,6 +75,7 @@ def event_of(row: Row) -> RecordedEvent:
         lane_id=lane_id,
         data=data,
         recorded_at=late,
+        said=said,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Final, Literal
 from gateway.domain.errors import QuotaExceeded
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store.engine.database import Database
+from gateway.texts import text
 
 GIGABYTE: Final = 1_000_000_000
 DEFAULT_BYTES: Final = 2 * GIGABYTE
@@ -60,8 +61,7 @@ class BacklogQuota:
         size = backlog_bytes(connection)
         if size >= self.most * (_RESERVE if urgent else 1):
             raise QuotaExceeded(
-                f"what waits for central takes {size / GIGABYTE:.2f} GB of the {self.most / GIGABYTE:g} GB allowed, so"
-                " this was not taken: bring central back, or raise backlog_gigabytes in the site file"
+                text("refused.backlog_full", amount=f"{size / GIGABYTE:.2f}", most=f"{self.most / GIGABYTE:g}")
             )
 
 
@@ -93,10 +93,7 @@ def refuse_more_of_record(connection: sqlite3.Connection, kind: str, record_id: 
         "SELECT count(*) FROM outbox WHERE kind = ? AND record_id = ?", (kind, record_id)
     ).fetchone()
     if count >= MOST_OF_RECORD:
-        raise QuotaExceeded(
-            f"{count:,} changes of this record wait for central already, so this one was not taken: bring central back,"
-            " or put several changes into one"
-        )
+        raise QuotaExceeded(text("refused.too_many_changes", count=f"{count:,}"))
 
 
 def refuse_one_more(connection: sqlite3.Connection, table: str) -> None:

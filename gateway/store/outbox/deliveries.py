@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gateway.domain.events import Event, EventKind
-from gateway.domain.writes import FIRST_PROVISIONAL_ID, WRITES, Effect, JsonObject, changed_by
+from gateway.domain.writes import FIRST_PROVISIONAL_ID, WRITES, Effect, JsonObject, changed_by, record_name
 from gateway.runtime.clock import Stamp
 from gateway.store.events.events import insert_event
 from gateway.store.outbox.record_kinds import CAMERA_EVENTS, RECORD_KINDS, SiteIds
@@ -23,6 +23,7 @@ from gateway.store.outbox.rows import (
     supersede,
     take_out,
 )
+from gateway.texts import text
 
 _MADE_OF_FOOTAGE = ("camera_event", "create")
 
@@ -152,16 +153,17 @@ def take_id_from(
     if isinstance(ids, SiteIds):
         take_out(connection, (row.id for row in outbox_rows(connection, kind, central_id)), "dropped")
     ids.disown(connection, record_id, central_id)
-    noun = kind.replace("_", " ")
-    text = (
-        f"central gave {noun} {to} the id {central_id}, which {noun} {record_id} had: central may have been set back to"
-        f" an older state. {noun} {record_id} now counts as not at central"
+    said = text(
+        "event.id_given_twice",
+        record=record_name(kind, to),
+        id=str(central_id),
+        other=record_name(kind, record_id),
     )
     event = Event(
         kind=EventKind.ID_GIVEN_TWICE,
         date_at=at.micros,
         clock_trusted=at.trusted,
-        description=text,
+        text=said,
         data={"kind": kind, "record_id": to, "central_id": central_id, "had_by": record_id},
     )
     insert_event(connection, event)

@@ -17,6 +17,7 @@ from gateway.domain.writes import WRITES, JsonObject, WaitingWrite
 from gateway.store.engine.database import is_id
 from gateway.store.outbox.backlog_quota import count_rows
 from gateway.store.outbox.record_kinds import RECORD_KINDS
+from gateway.texts import text
 
 COLUMNS = (
     "id, key, kind, record_id, body, created_at, tries, next_at, parked, error, action, begun, newest_before,"
@@ -233,7 +234,7 @@ def row_of(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
     if is_id(row_id):
         found = connection.execute(f"SELECT {COLUMNS} FROM outbox WHERE id = ?", (row_id,)).fetchone()
     if found is None:
-        raise NotFoundError(f"nothing waits under the number {row_id}")
+        raise NotFoundError(text("refused.row_unknown", number=str(row_id)))
     return as_row(found)
 
 

@@ -30,6 +30,7 @@ from gateway.store.outbox.rows import (
     take_out,
     try_again,
 )
+from gateway.texts import text
 
 _MOST_REASONS = 20
 _MADE_BY_PEOPLE = frozenset({"access_card", "device", "camera"})
@@ -124,11 +125,11 @@ class RefusedRows:
         def job(connection: sqlite3.Connection) -> OutboxRow:
             row = _refused(connection, row_id)
             if row.key != key:
-                raise CommandRefused(f"number {row_id} was changed by somebody else just now: look at it again")
+                raise CommandRefused(text("refused.row_changed", number=str(row_id)))
             if row.kind == FILES:
-                raise CommandRefused("a file has no fields to edit: send it again, or drop it")
+                raise CommandRefused(text("refused.file_edited"))
             if row.begun:
-                raise CommandRefused("it is not known whether central already has it: settle that first")
+                raise CommandRefused(text("refused.row_unsettled"))
             rewrite(connection, row_id, body)
             try_again(connection, row_id)
             insert_event(connection, event)
@@ -159,7 +160,7 @@ class RefusedRows:
 def _refused(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
     row = row_of(connection, row_id)
     if not row.parked:
-        raise CommandRefused(f"number {row_id} goes up by itself: central has not refused it")
+        raise CommandRefused(text("refused.row_not_refused", number=str(row_id)))
     return row
 
 
@@ -274,7 +275,7 @@ def unknown_row(connection: sqlite3.Connection, row_id: int) -> OutboxRow:
     row = row_of(connection, row_id)
     if not (row.parked and row.begun):
         why = "central has refused it" if row.parked else "it goes up by itself"
-        raise CommandRefused(f"number {row_id} has nothing to settle: {why}")
+        raise CommandRefused(text("refused.nothing_to_settle", number=str(row_id), why=why))
     return row
 
 

@@ -14,6 +14,7 @@ from gateway.domain.accounts import is_guessable
 from gateway.domain.errors import GatewayError, StoreError
 from gateway.store import StoredAccount
 from gateway.store.accounts.accounts import Accounts
+from gateway.texts import text
 from gateway.web.http.errors import RequestRefused
 
 log = structlog.get_logger(__name__)
@@ -129,9 +130,7 @@ class Roster:
 def _not_computed(error: Exception) -> RequestRefused:
     """Log that the hash could not be computed, and return the refusal. It says nothing about the password."""
     log.warning("password_not_checked", error=str(error))
-    return RequestRefused(
-        503, "the gateway cannot check passwords now: it is short of memory; try again", headers={"Retry-After": "5"}
-    )
+    return RequestRefused(503, text("refused.short_of_memory"), headers={"Retry-After": "5"})
 
 
 def _folded(username: str) -> str:

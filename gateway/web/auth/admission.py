@@ -12,6 +12,7 @@ from aiohttp.typedefs import Handler as RawHandler
 
 from drivers.listening.http import PROVED
 from gateway.runtime.unix_sockets import is_own_process, peer_user
+from gateway.texts import text
 from gateway.web.auth.api_keys import ApiKeys, bearer
 from gateway.web.auth.callers import NOBODY, Caller, Carrier, from_foreign_page
 from gateway.web.auth.sessions import Sessions
@@ -21,6 +22,8 @@ from gateway.web.families import Route
 from gateway.web.http.addresses import refuse_foreign_host
 from gateway.web.http.bodies import path_id
 from gateway.web.http.errors import (
+    KEYED,
+    TEXTS,
     Refusal,
     RequestRefused,
     as_json,
@@ -61,7 +64,7 @@ class Admission:
             caller = await self._caller(request, operation)
             if caller.carrier is Carrier.COOKIE and operation.method != "GET" and from_foreign_page(request):
                 if operation.rule.session:
-                    raise RequestRefused(403, "another site's page may not use the session cookie")
+                    raise RequestRefused(403, text("refused.foreign_page"))
                 caller = NOBODY
             request[PROVED] = caller.signed_in
             if operation.rule.session and not caller.signed_in:
@@ -113,7 +116,7 @@ class Admission:
             return await self.sessions.caller(request)
         caller = await self.viewers.caller(token, View(operation.view, path_id(request)), operation.rule)
         if not caller.signed_in:
-            raise RequestRefused(403, "this address is no longer good; ask for the record again, which has a new one")
+            raise RequestRefused(403, text("refused.address_expired"))
         return caller
 
 
@@ -139,16 +142,17 @@ async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.
     path = operation.path if operation is not None and secret else request.path
     if isinstance(caught, ConnectionError) and _has_left(request):
         log.debug("caller_left", method=request.method, path=path)
-        refusal = Refusal(400, "whoever asked has left")
+        refusal = Refusal(400, text("refused.caller_left"))
     else:
         refusal = refusal_of(caught, method=request.method, path=path)
     if request.writer.output_size and request.transport is not None:
         request.transport.abort()
     if request.path.startswith(LEGACY_PREFIX):
-        return as_json({"error": refusal.sentence}, status=refusal.status, headers=refusal.headers)
+        return as_json({"error": str(refusal.sentence)}, status=refusal.status, headers=refusal.headers)
     return failure(
         status=refusal.status,
         error=refusal.sentence,
+        is_keyed=request.headers.get(TEXTS) == KEYED,
         resource=operation.resource if operation else "",
         headers=refusal.headers,
     )

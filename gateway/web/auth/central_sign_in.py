@@ -20,6 +20,7 @@ from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import Clock
 from gateway.store import RememberedAccount
 from gateway.store.accounts.remembered_accounts import RememberedAccounts
+from gateway.texts import text
 from gateway.web.auth.accounts import Roster
 from gateway.web.http.errors import RequestRefused
 
@@ -31,11 +32,8 @@ _MOST_ASKING = 8
 _AGAIN_SECONDS = "30"
 _NOT_ACCEPTED = frozenset({401, 404})
 """Central's statuses for a wrong name or password: 404 by the interface's specification, 401 by HTTP (RFC 9110)."""
-_NOT_JUDGED = (
-    "central refused the sign-in without saying that the password is wrong; ask whoever runs central,"
-    " or sign in with an account of the site"
-)
-_ONLY_CENTRAL = "central cannot be reached, and only it can judge this account's second factor; try again later"
+_NOT_JUDGED = text("refused.password_not_judged")
+_ONLY_CENTRAL = text("refused.central_judges_factor")
 
 
 class CentralAccounts(Protocol):
@@ -89,7 +87,7 @@ class CentralSignIn:
         when central refuses for another reason than a wrong name or password.
         """
         if self._asking >= _MOST_ASKING:
-            raise RequestRefused(503, "too many sign-ins at once; try again", headers={"Retry-After": "2"})
+            raise RequestRefused(503, text("refused.too_many_sign_ins"), headers={"Retry-After": "2"})
         self._asking += 1
         try:
             admission = await self._central.sign_in(username, password)
@@ -114,7 +112,7 @@ class CentralSignIn:
         except CentralRefused:
             return False
         except CentralUnavailable as error:
-            raise RequestRefused(503, "central does not answer, and only it can judge the code") from error
+            raise RequestRefused(503, text("refused.central_judges_code")) from error
         return True
 
     async def _remember(self, username: str, password: str, admission: CentralAdmission) -> None:

@@ -19,6 +19,7 @@ from pydantic_core import to_json
 
 from gateway.domain.relaying import NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
 from gateway.domain.writes import JsonObject
+from gateway.texts import text
 from gateway.web.auth.callers import COOKIE, Caller, from_foreign_page, set_session_cookie
 from gateway.web.auth.sign_in import SignIn
 from gateway.web.families import Route
@@ -55,9 +56,9 @@ class ExternalSignIn:
     async def _answer(self, operation: Operation, request: web.Request, _: Caller) -> web.StreamResponse:
         relay = self.relay
         if from_foreign_page(request) and not (_may_arrive(operation) and _is_visit(request)):
-            raise RequestRefused(403, "another site's page may not sign in here")
+            raise RequestRefused(403, text("refused.foreign_sign_in"))
         if relay is None:
-            raise RequestRefused(404, "this site stands alone: only central answers this")
+            raise RequestRefused(404, text("refused.site_stands_alone"))
         if relay.away():
             raise refused(NotRelayed(RelayRefusal.AWAY, "central cannot be reached now"))
         asked = await _asked(operation, request)

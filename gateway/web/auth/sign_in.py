@@ -31,6 +31,7 @@ from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import Clock
 from gateway.store import Entry, Session, StoredAccount
 from gateway.store.events.journal import Journal
+from gateway.texts import Text, text
 from gateway.web.auth.accounts import Roster
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.central_sign_in import CentralSignIn
@@ -41,11 +42,8 @@ from gateway.web.http.errors import RequestRefused
 log = structlog.get_logger(__name__)
 
 _MOST_PROVEN = 256
-_NOT_ACCEPTED = "username or password not accepted"
-_NOT_ACCEPTED_BESIDE_CENTRAL = (
-    "username or password not accepted; while central is away, sign in with an account of the site, or one that signed"
-    " in here lately"
-)
+_NOT_ACCEPTED = text("refused.password")
+_NOT_ACCEPTED_BESIDE_CENTRAL = text("refused.password_beside_central")
 _RESERVED = ("key:", "local:")
 """Beginnings of the names by which programs and callers on the local socket are known."""
 _MOST_WAITING = 16
@@ -121,7 +119,7 @@ class SignIn:
         name = host, username
         # One at a time: otherwise parallel attempts would all be checked before the first of them is counted.
         async with self._turns.setdefault(name, asyncio.Lock()):
-            self._hold_off("sign-ins", (self._by_name, name), (self._by_address, host))
+            self._hold_off("sign_ins", (self._by_name, name), (self._by_address, host))
             admitted = await self._admitted(username, password)
             signed_in = None if admitted is None else await self._begin(admitted)
             if signed_in is not None:
@@ -131,7 +129,7 @@ class SignIn:
             self._by_name.failed(name, now=now)
             self._by_address.failed(host, now=now)
         known = self._roster.get(username) is not None
-        await self._record_refusal(username, address, "Sign-in", known=known)
+        await self._record_refusal(username, address, "sign_in", known=known)
         raise RequestRefused(404, _NOT_ACCEPTED if self._central is None else _NOT_ACCEPTED_BESIDE_CENTRAL)
 
     async def by_provider(self, answer: JsonObject) -> SignedIn | None:
@@ -144,7 +142,7 @@ class SignIn:
             return None
         admission = None if self._central is None else self._central.admitted(answer)
         if admission is None:
-            raise RequestRefused(403, "accounts of central may not sign in at this site")
+            raise RequestRefused(403, text("refused.no_accounts_of_central"))
         name = _name_of(admission.user)
         await self._refuse_taken(name)
         return await self._begin(_admitted_by_central(name, admission))
@@ -159,7 +157,9 @@ class SignIn:
             if self._proven.get(caller.token) == recovery_hash(code):
                 return  # a client repeats its request when the answer was lost
             proven = caller.central or (account is not None and account.totp_secret)
-            raise RequestRefused(400, "no code is awaited" if proven else "this account has no second factor")
+            raise RequestRefused(
+                400, text("refused.no_code_awaited") if proven else text("refused.account_without_factor")
+            )
         self._hold_off("codes", (self._by_code, caller.username))
         # Counted before it is checked, so that parallel attempts are counted too.
         self._by_code.failed(caller.username, now=self._clock.monotonic())
@@ -169,10 +169,9 @@ class SignIn:
             self._by_code.forgive(caller.username)
             raise
         if not proven:
-            await self._record_refusal(caller.username, address, "The second factor", known=True)
+            await self._record_refusal(caller.username, address, "second_factor", known=True)
             doubtful = self._second_factor.doubtful and not caller.central
-            unset = ": the gateway's clock is not set; use a recovery code" if doubtful else ""
-            raise RequestRefused(400, f"the code is not accepted{unset}")
+            raise RequestRefused(400, text("refused.code_and_clock_unset") if doubtful else text("refused.code"))
         self._by_code.succeeded(caller.username)
         self._proven[caller.token] = recovery_hash(code)
         if len(self._proven) > _MOST_PROVEN:
@@ -186,7 +185,7 @@ class SignIn:
             await self._refuse_taken(username)
             return None if admission is None else _admitted_by_central(username, admission)
         if self._waiting >= _MOST_WAITING:
-            raise RequestRefused(503, "too many sign-ins at once; try again", headers={"Retry-After": "2"})
+            raise RequestRefused(503, text("refused.too_many_sign_ins"), headers={"Retry-After": "2"})
         self._waiting += 1
         try:
             account = await self._roster.verified(username, password)
@@ -197,7 +196,7 @@ class SignIn:
     async def _refuse_taken(self, username: str) -> None:
         """Refuse an account of central that events and pages would show as somebody of the site."""
         if username.strip().casefold().startswith(_RESERVED) or await self._roster.has(username):
-            raise RequestRefused(403, "this site has an account of its own by that name; rename one of the two")
+            raise RequestRefused(403, text("refused.account_of_both"))
 
     async def _begin(self, admitted: _Admitted) -> SignedIn | None:
         """Begin the session; None when its account's password was changed since it was checked."""
@@ -215,38 +214,40 @@ class SignIn:
         token = self._central_sessions.pending(caller)
         if self._central is None or token is None:
             await self._sessions.sign_out(caller)
-            raise RequestRefused(400, "the gateway was started anew; sign in again")
+            raise RequestRefused(400, text("refused.gateway_restarted"))
         return await self._central.prove(token, code)
 
     async def _proves_here(self, account: StoredAccount, code: str) -> bool:
         proof = await self._second_factor.proves(account, code)
         if proof is Proof.RECOVERY_CODE:
-            await self._record(EventKind.ACCOUNT_CHANGED, f"A recovery code of {account.username} was used.")
+            await self._record(EventKind.ACCOUNT_CHANGED, text("event.recovery_code_used", who=account.username))
         return proof is not Proof.NONE
 
     def _hold_off(self, what: str, *throttles: tuple[Throttle, Hashable]) -> None:
         now = self._clock.monotonic()
         wait = max(throttle.wait(key, now=now) for throttle, key in throttles)
         if wait > 0:
-            seconds = math.ceil(wait)
+            seconds = str(math.ceil(wait))
             raise RequestRefused(
-                429, f"too many refused {what}; try again in {seconds} s", headers={"Retry-After": str(seconds)}
+                429,
+                text(f"refused.too_many_refused.{what}", seconds=str(seconds)),
+                headers={"Retry-After": str(seconds)},
             )
 
     async def _record_refusal(self, username: str, address: str, what: str, *, known: bool) -> None:
         """Record the refusal. The name of an unknown account is not recorded: it may be a mistyped password."""
-        who = username if known else "an unknown user"
+        who = username if known else text("actor.unknown")
         data: dict[str, Scalar] = {"address": address, **({"username": username} if known else {})}
-        await self._record(EventKind.SIGN_IN_REFUSED, f"{what} of {who} from {address} was refused.", data)
+        await self._record(EventKind.SIGN_IN_REFUSED, text(f"event.refused.{what}", who=who, address=address), data)
 
-    async def _record(self, kind: EventKind, text: str, data: Mapping[str, Scalar] = MappingProxyType({})) -> None:
+    async def _record(self, kind: EventKind, said: Text, data: Mapping[str, Scalar] = MappingProxyType({})) -> None:
         stamp = self._clock.wall()
-        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, description=text, data=data)
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=stamp.trusted, text=said, data=data)
         try:
             await self._journal.record(Entry(events=(event,)))
         except StoreError as error:
             # The sign-in or refusal stands even if it cannot be recorded.
-            log.warning("not_recorded", what=text, error=str(error))
+            log.warning("not_recorded", what=str(said), error=str(error))
 
 
 def _admitted_by_site(account: StoredAccount) -> _Admitted:

@@ -16,6 +16,7 @@ from aiohttp import web
 from drivers.listening.addresses import parsed_address
 from gateway.site.addresses import Network
 from gateway.site.api_section import ApiSection
+from gateway.texts import text
 from gateway.web.http.errors import RequestRefused
 
 TRUSTED_PROXIES = web.AppKey("trusted_proxies", tuple[Network, ...])
@@ -124,4 +125,4 @@ def refuse_foreign_host(request: web.Request) -> None:
     peer = parsed_address(request.remote or "")
     if peer is not None and is_trusted(peer, request.app[TRUSTED_PROXIES]):
         return
-    raise RequestRefused(421, "this gateway has another name: use its address, or add the name to host_names in [api]")
+    raise RequestRefused(421, text("refused.host_name_unknown"))

@@ -24,7 +24,8 @@ from pydantic_core import from_json
 
 from drivers.settings import following
 from gateway.domain.errors import NotFoundError
-from gateway.domain.validation_messages import sentence_of
+from gateway.domain.validation_messages import words_of_first
+from gateway.texts import text
 from gateway.web.http.errors import RequestRefused
 
 LARGEST_BODY = 1024 * 1024
@@ -212,7 +213,7 @@ def validated(data: object, model: type[M]) -> M:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise RequestRefused(400, sentence_of(error)) from error
+        raise RequestRefused(400, words_of_first(error)) from error
 
 
 def read_query(request: web.Request, model: type[M]) -> M:
@@ -223,7 +224,7 @@ def read_query(request: web.Request, model: type[M]) -> M:
     try:
         return model.model_validate({name: value for name, value in request.query.items() if value.strip()})
     except ValidationError as error:
-        raise RequestRefused(400, sentence_of(error)) from error
+        raise RequestRefused(400, words_of_first(error)) from error
 
 
 async def read_text(request: web.Request) -> str:
@@ -236,10 +237,10 @@ async def read_text(request: web.Request) -> str:
 
 def path_id(request: web.Request) -> int:
     """Return the `{id}` of the path. Raises NotFoundError for a text that cannot be an id."""
-    text = request.match_info["id"]
-    if not _PATH_ID.fullmatch(text) or int(text) > LARGEST_ID:
-        raise NotFoundError("there is no record with this id")
-    return int(text)
+    written = request.match_info["id"]
+    if not _PATH_ID.fullmatch(written) or int(written) > LARGEST_ID:
+        raise NotFoundError(text("refused.record_unknown"))
+    return int(written)
 
 
 async def read_bytes(request: web.Request) -> bytes:
@@ -252,6 +253,6 @@ async def read_bytes(request: web.Request) -> bytes:
         async with asyncio.timeout(_READ_SECONDS):
             return await request.read()
     except TimeoutError as error:
-        raise RequestRefused(408, "the body did not come in time") from error
+        raise RequestRefused(408, text("refused.body_late")) from error
     except (web.RequestPayloadError, ConnectionError) as error:
-        raise RequestRefused(400, "the body broke off") from error
+        raise RequestRefused(400, text("refused.body_broke_off")) from error

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from gateway.domain.server_lines import CentralStatus
 from gateway.runtime.clock import Clock
+from gateway.texts import text
 from gateway.web.http.errors import RequestRefused
 
 HEADER = "Sent-At"
@@ -77,9 +78,7 @@ def refuse_late(request: web.Request, clock: Clock) -> None:
     except (ValueError, OverflowError) as error:
         raise RequestRefused(400, f"{HEADER}: {error}") from error
     if abs(clock.wall().micros - at) > LATEST_SECONDS * 1_000_000:
-        raise RequestRefused(
-            409, "The command came too late, so it was not carried out. Look at the gate, and try again."
-        )
+        raise RequestRefused(409, text("refused.command_late"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,10 +45,12 @@ from gateway.domain.errors import (
     QuotaExceeded,
     StoreError,
 )
+from gateway.texts import Text, Words, keyed, text
 
 log = structlog.get_logger(__name__)
 
 AUTHENTICATION_REQUIRED = "authentication required"
+"""What central answers without a session, in the words of the interface document."""
 _BY_KIND: tuple[tuple[type[GatewayError], int], ...] = (
     (NotFoundError, 404),
     (CommandRefused, 409),
@@ -58,12 +60,14 @@ _BY_KIND: tuple[tuple[type[GatewayError], int], ...] = (
     (QuotaExceeded, 503),
     (CameraUnavailable, 503),
 )
-_BY_STATUS: Mapping[int, str] = {
-    404: "no such operation",
-    405: "this method is not allowed here",
-    413: "the body is larger than 1 MiB",
+_BY_STATUS: Mapping[int, Text] = {
+    404: text("refused.operation_missing"),
+    405: text("refused.method_not_allowed"),
+    413: text("refused.body_too_large"),
 }
 
+TEXTS, KEYED = "Texts", "keyed"
+"""The header of a request, and its value, with which the page asks for the keys of refusals."""
 _AT_A_TIME = 16 * 1024
 _AT_ONCE = 256 * 1024
 _PLAIN = {"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store"}
@@ -72,7 +76,7 @@ _PLAIN = {"Content-Type": "application/json; charset=utf-8", "Cache-Control": "n
 class RequestRefused(GatewayError):
     """A request that is answered with this status and this sentence."""
 
-    def __init__(self, status: int, sentence: str, *, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, status: int, sentence: Words, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(sentence)
         self.status = status
         self.headers = headers or {}
@@ -83,45 +87,45 @@ class Refusal:
     """The answer to a client for an error."""
 
     status: int
-    sentence: str
+    sentence: Words
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
 def authentication_required() -> RequestRefused:
     """Return the refusal of a request without a live session."""
-    return RequestRefused(500, AUTHENTICATION_REQUIRED)
+    return RequestRefused(500, text("refused.not_signed_in"))
 
 
 def second_factor_missing() -> RequestRefused:
     """Return the refusal of a session whose second factor is not proven yet."""
-    return RequestRefused(500, f"{AUTHENTICATION_REQUIRED}: the code of the second factor is missing")
+    return RequestRefused(500, text("refused.second_factor_missing"))
 
 
 def permission_missing(group: tuple[str, ...]) -> RequestRefused:
     """Return the refusal of an account that has none of these permissions, of which it needs one."""
-    return RequestRefused(500, f"permission denied: this needs {' or '.join(group)}")
+    return RequestRefused(500, text("refused.permission_missing", permissions=" or ".join(group)))
 
 
 def refusal_of(error: Exception, *, method: str, path: str) -> Refusal:
     """Map `error` to a refusal. An unexpected error is logged under the reference that the client gets."""
     match error:
         case RequestRefused():
-            return Refusal(error.status, str(error), error.headers)
+            return Refusal(error.status, error.words, error.headers)
         case CentralRefused() if 400 <= error.status < 600:
             return Refusal(error.status, error.said or str(error))
         case GatewayError():
             status = next((status for kind, status in _BY_KIND if isinstance(error, kind)), None)
             if status is not None:
                 again = {"Retry-After": str(error.retry_after)} if isinstance(error, CameraUnavailable) else {}
-                return Refusal(status, str(error), again)
+                return Refusal(status, error.words, again)
         case web.HTTPException():
             allowed = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
             return Refusal(error.status, _BY_STATUS.get(error.status, error.reason.lower()), allowed)
         case TimeoutError():
-            return Refusal(504, "the answer did not come in time")
+            return Refusal(504, text("refused.answer_late"))
     reference = secrets.token_hex(4)
     log.error("request_failed", reference=reference, method=method, path=path, exc_info=error)
-    return Refusal(500, f"unexpected error; the gateway's log has it under {reference}")
+    return Refusal(500, text("refused.unexpected", reference=reference))
 
 
 def success(**fields: object) -> web.Response:
@@ -172,12 +176,20 @@ async def in_parts(request: web.Request, parts: Sequence[bytes]) -> web.StreamRe
     return answer
 
 
-def failure(*, status: int, error: str, resource: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    """Return a refusal: `success` is false, the resource field, if any, is null, and `error` is one sentence."""
+def failure(
+    *, status: int, error: Words, resource: str, headers: Mapping[str, str] | None = None, is_keyed: bool = False
+) -> web.Response:
+    """Return a refusal: `success` is false, the resource field, if any, is null, and `error` is one sentence.
+
+    `is_keyed`: the caller makes its own language, and gets the key and arguments of the sentence as `said`.
+    """
     fields: dict[str, object] = {"success": False}
     if resource:
         fields[resource] = None
-    return as_json(fields | {"error": error}, status=status, headers=headers)
+    fields["error"] = str(error)
+    if is_keyed:
+        fields["said"] = keyed(error)
+    return as_json(fields, status=status, headers=headers)
 
 
 def as_json(

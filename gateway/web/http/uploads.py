@@ -12,6 +12,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from gateway.domain.evidence import TooLarge
 from gateway.recording.incoming import Incoming
+from gateway.texts import text
 from gateway.web.http.errors import RequestRefused
 
 _CHUNK = 256 * 1024
@@ -77,9 +78,9 @@ async def receive_form(
     except TooLarge as error:
         raise RequestRefused(413, f"{file}: is larger than an uploaded file may be") from error
     except TimeoutError as error:
-        raise RequestRefused(408, "the body did not come in time") from error
+        raise RequestRefused(408, text("refused.body_late")) from error
     except (web.RequestPayloadError, ConnectionError) as error:
-        raise RequestRefused(400, "the body broke off") from error
+        raise RequestRefused(400, text("refused.body_broke_off")) from error
     except (ValueError, KeyError, AssertionError, RuntimeError, HttpProcessingError) as error:
         # aiohttp raises all of these for a malformed form
         raise RequestRefused(400, "the body is no whole multipart form") from error

@@ -11,6 +11,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.passages import CameraEvent
 from gateway.recording import CameraSnapshot
 from gateway.runtime.clock import iso_utc
+from gateway.texts import text
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import TOKEN, View
 from gateway.web.context import InterfaceContext
@@ -117,7 +118,7 @@ class LegacyVideo(Family):
         by_hls = wanted.protocol == "hls"
         camera_id = number_of(request.match_info["camera_id"], "camera")
         if all(seen.camera_id != camera_id for seen in self.context.recording.cameras()):
-            raise NotFoundError(f"this site has no camera {camera_id}")
+            raise NotFoundError(text("refused.camera_unknown", camera=str(camera_id)))
         newest = await self.context.store.segments.latest(camera_id)
         kind = ViewKind.LIVE if by_hls else ViewKind.WATCH
         token = self.context.auth.viewers.token(View(kind, camera_id), caller)

@@ -19,6 +19,7 @@ from gateway.domain.writes import CAMERA_EVENT_UPDATE as WRITE_UPDATE
 from gateway.domain.writes import JsonObject, WaitingWrite
 from gateway.runtime.clock import iso_utc
 from gateway.store import LONGEST_PIN, CameraEventFilter, Entry
+from gateway.texts import Words, text
 from gateway.web.answers import Answer, CursorListed
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
@@ -218,7 +219,7 @@ class CameraEventsFamily(Family):
             kind=EventKind.INCIDENT_MARKED if wanted.incident else EventKind.MOMENT_MARKED,
             date_at=at.moment,
             clock_trusted=self.context.moments.may_have_been(at.moment) if stated else now.trusted,
-            description=f"{caller.username} marked a moment of camera {name}: {wanted.name}.",
+            text=text("event.moment_marked", who=caller.username, camera=name, name=wanted.name),
             device_id=wanted.camera_id,
             data={"username": caller.username, "camera_id": wanted.camera_id},
         )
@@ -251,9 +252,11 @@ class CameraEventsFamily(Family):
         said: JsonObject = {name: value for name, value in sent.items() if not change.leaves(name, shown)}
         if said:
             await self.context.writes.write(WRITE_UPDATE, {"id": known.id, **said})
-            text = f"{caller.username} changed camera event {known.id}: {', '.join(said)}."
+            changed = text(
+                "event.camera_event_changed", who=caller.username, event=str(known.id), fields=", ".join(said)
+            )
             before = {f"{name}_before": getattr(known, name) for name in said}
-            await self._tell(EventKind.CAMERA_EVENT_CHANGED, known, caller, text, before)
+            await self._tell(EventKind.CAMERA_EVENT_CHANGED, known, caller, changed, before)
         return CameraEventAnswer(event=await self._shown(await self._known(known.id), request, caller))
 
     @operation(
@@ -275,10 +278,16 @@ class CameraEventsFamily(Family):
             now = self.context.clock.wall().micros  # central no longer has it, so delete it only here
             await self.context.store.pending_writes.hold(WRITE_DELETE, known.id, {}, now=now, sends=False)
             sync = "in_step"
-        text = f"{caller.username} deleted camera event {known.id} of event {known.event_id}: {known.name}."
+        deleted = text(
+            "event.camera_event_deleted",
+            who=caller.username,
+            camera_event=str(known.id),
+            event=str(known.event_id),
+            name=known.name,
+        )
         files = ", ".join(item.sha256 for item in shown.evidence)
         facts: dict[str, Scalar] = {"name": known.name, "proved_event_id": known.event_id, "evidence_sha256": files}
-        await self._tell(EventKind.CAMERA_EVENT_DELETED, known, caller, text, facts)
+        await self._tell(EventKind.CAMERA_EVENT_DELETED, known, caller, deleted, facts)
         await self.context.recording.forget(known.id)
         return CameraEventAnswer(event=shown.model_copy(update={"sync": sync, "sync_error": ""}))
 
@@ -362,14 +371,14 @@ class CameraEventsFamily(Family):
         return await standings(self.context.store.pending_writes, _KIND, records, waiting)
 
     async def _tell(
-        self, kind: EventKind, known: CameraEvent, caller: Caller, text: str, facts: Mapping[str, Scalar]
+        self, kind: EventKind, known: CameraEvent, caller: Caller, said: Words, facts: Mapping[str, Scalar]
     ) -> None:
         now = self.context.clock.wall()
         event = Event(
             kind=kind,
             date_at=now.micros,
             clock_trusted=now.trusted,
-            description=text,
+            text=said,
             device_id=known.camera_id,
             lane_id=known.lane_id,
             data={"camera_event_id": known.id, "username": caller.username, **facts},
@@ -461,7 +470,7 @@ def camera_event_record(
                     "start_date": iso_utc(gap.begin),
                     "end_date": iso_utc(gap.end),
                     "seconds": round((gap.end - gap.begin) / 1e6, 1),
-                    "reason": gap.why,
+                    "reason": str(gap.why),
                 }
                 for gap in missing or ()
             ),

@@ -22,6 +22,7 @@ from gateway.recording.playlists import Reload
 from gateway.runtime.clock import iso_utc
 from gateway.site import Camera
 from gateway.store import KnownRecord
+from gateway.texts import text
 from gateway.web.answers import Answer, Listed, Status
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.view_tokens import View
@@ -207,7 +208,7 @@ class Cameras(Family):
     async def _status(self, camera_id: int) -> CameraStatusAnswer:
         snapshot = self._snapshot(camera_id)
         if snapshot is None:
-            raise NotFoundError(f"this site has no camera {camera_id}")
+            raise NotFoundError(text("refused.camera_unknown", camera=str(camera_id)))
         return CameraStatusAnswer(status=camera_status(snapshot))
 
     @operation(

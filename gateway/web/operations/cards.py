@@ -38,6 +38,7 @@ from gateway.site import Site
 from gateway.site.reader_numbers import doubts_of_number
 from gateway.store import CardRecord, Entry
 from gateway.store.cards.cards import Cards
+from gateway.texts import text
 from gateway.web.answers import CardAnswer, CardsAnswer
 from gateway.web.auth.callers import Caller
 from gateway.web.context import InterfaceContext
@@ -278,7 +279,7 @@ class CardsFamily(Family):
     async def _of_username(self, wanted: UsernameBody) -> web.StreamResponse:
         known = await self.context.store.cards.of_username(wanted.username)
         if known is None:
-            raise NotFoundError("there is no access card with this username")
+            raise NotFoundError(text("refused.card_of_username_unknown"))
         return await self._answer(known)
 
     @operation(
@@ -321,7 +322,7 @@ class CardsFamily(Family):
         """Add a card. A card that no reading can match is accepted, with a warning: its number may be added later."""
         body = wanted.fields
         if all(value in (None, "") for value in body.values()):
-            raise RequestRefused(400, "body: an access card needs at least one field")
+            raise RequestRefused(400, text("refused.card_empty"))
         self._refuse_never_valid(body)
         written = await self.context.writes.write(CARD_CREATE, body)
         await self._tell(caller, "made", written.record_id)
@@ -344,7 +345,7 @@ class CardsFamily(Family):
         if isinstance(begin, str) and isinstance(end, str):
             period = asked_period(begin, end, self._zone, names=_BOUNDS)
             if period[0] is not None and period[1] is not None and period[0] >= period[1]:
-                raise RequestRefused(400, "valid_until: is before valid_from")
+                raise RequestRefused(400, text("refused.validity_reversed"))
 
     @operation(
         "PATCH",
@@ -361,7 +362,7 @@ class CardsFamily(Family):
             if wanted.reason is not None:
                 body["reason"] = wanted.reason
             written = await self.context.writes.write(CARD_LIFECYCLE, body)
-        await self._tell(caller, f"set to {wanted.status.value}", written.record_id)
+        await self._tell(caller, "set", written.record_id, status=wanted.status.value)
         return await self._written(written)
 
     @operation("DELETE", _PATH, DELETE_CARDS, _CARD, purpose="Delete an access card", answer=CardAnswer)
@@ -388,26 +389,32 @@ class CardsFamily(Family):
             await self.context.store.pending_writes.site_id("device", wanted.device_id)
         )
         if device is None:
-            raise NotFoundError(f"device_id: there is no device {wanted.device_id}")
-        card = f"access card {known.card.card_id} was not sent"
+            raise NotFoundError(text("refused.device_id_unknown", device=str(wanted.device_id)))
         if not device.at_site:
-            raise CommandRefused(f"{card}: device {device.id} is not handled by this gateway")
+            raise CommandRefused(
+                text("refused.card_to_foreign_device", card=str(known.card.card_id), device=str(device.id))
+            )
         raise CommandRefused(
-            f"{card}: the driver {device.kind} of device {device.id} keeps no cards; this gateway decides for its lanes"
+            text("refused.card_to_device", card=str(known.card.card_id), driver=device.kind, device=str(device.id))
         )
 
     @property
     def _zone(self) -> ZoneInfo:
         return ZoneInfo(self.context.running_site().site.timezone)
 
-    async def _tell(self, caller: Caller, what: str, card_id: int | None) -> None:
-        """Record the change and the caller as an event."""
-        stamp = self.context.clock.wall()
+    async def _tell(self, caller: Caller, change: str, card_id: int | None, *, status: str = "") -> None:
+        """Record the change and the caller as an event; `status`: what the card was set to."""
+        stamp, card = self.context.clock.wall(), str(card_id)
+        what = f"set to {status}" if status else change
+        if status:
+            said = text("event.card.set", card=card, status=status, who=caller.username)
+        else:
+            said = text(f"event.card_was.{change}", card=card, who=caller.username)
         event = Event(
             kind=EventKind.CARDS_CHANGED,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=f"access card {card_id} was {what} by {caller.username}",
+            text=said,
             data={"card_id": card_id, "change": what, "by": caller.username},
         )
         try:
@@ -427,7 +434,7 @@ class CardsFamily(Family):
     async def _known(self, card_id: int) -> CardRecord:
         known = await self.context.store.cards.get(await self.context.store.pending_writes.site_id(KIND, card_id))
         if known is None:
-            raise NotFoundError(f"there is no access card {card_id}")
+            raise NotFoundError(text("refused.card_unknown", card=str(card_id)))
         return known
 
     async def _written(self, written: Written) -> web.StreamResponse:
@@ -495,5 +502,5 @@ def refuse_changed(request: web.Request, present: str) -> None:
     if seen is not None and seen.strip().strip('"') not in {present, "*"}:
         raise RequestRefused(
             412,
-            "Somebody else has changed this meanwhile, so nothing was done. Look at it as it is, and change it again.",
+            text("refused.changed_meanwhile"),
         )

@@ -23,6 +23,7 @@ from gateway.site.running_site import RunningSite
 from gateway.store import KnownRecord
 from gateway.store.outbox.pending_writes import PendingWrites
 from gateway.store.outbox.records import Records
+from gateway.texts import text
 from gateway.web.answers import Answer, CursorListed, Status
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
@@ -188,15 +189,17 @@ class Devices(Family):
         What somebody has edited in the file meanwhile is theirs to reload.
         """
         try:
-            text = await asyncio.to_thread(site_file.path.read_bytes)
-            pending = await site_file.compare(text)
+            content = await asyncio.to_thread(site_file.path.read_bytes)
+            pending = await site_file.compare(content)
             if pending.faults or pending.changes:
-                raise RequestRefused(409, "the site file has changes that are not in force; correct or reload it first")
-            done = await site_file.reload(by=by, text=edited(text, [Edit("devices", str(device_id), {"name": name})]))
+                raise RequestRefused(409, text("refused.site_file_not_in_force"))
+            done = await site_file.reload(
+                by=by, text=edited(content, [Edit("devices", str(device_id), {"name": name})])
+            )
         except OSError as error:
-            raise RequestRefused(409, f"the site file cannot be read: {error.strerror}") from error
+            raise RequestRefused(409, text("refused.site_file_unreadable", why=str(error.strerror))) from error
         except ConfigError as error:
-            raise RequestRefused(409, str(error)) from error
+            raise RequestRefused(409, error.words) from error
         if not done.is_taken:
             raise RequestRefused(409, "; ".join((*done.faults, *done.refused)))
 
@@ -210,7 +213,7 @@ class Devices(Family):
         shown = self._record(known)
         for name in _OF_THE_SITE_FILE:
             if name in body and body[name] != shown[name]:
-                raise RequestRefused(409, f"{name}: the site file says what it is for device {known.id}")
+                raise RequestRefused(409, text("refused.field_of_site_file", field=name, device=str(known.id)))
         return {name: value for name, value in body.items() if name not in _OF_THE_SITE_FILE}
 
     @operation("POST", "/v1/device/open", CONTROL_DEVICES, "device", purpose="Open a gate")
@@ -252,7 +255,7 @@ async def known_device(devices: Records, pending_writes: PendingWrites, device_i
     """Return a device by its id, or by the provisional id that it had before. Raises NotFoundError."""
     known = await devices.get(await pending_writes.site_id(_KIND, device_id))
     if known is None:
-        raise NotFoundError(f"there is no device {device_id}")
+        raise NotFoundError(text("refused.device_unknown", device=str(device_id)))
     return known
 
 

@@ -11,6 +11,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.events import RecordedEvent
 from gateway.runtime.clock import iso_utc
 from gateway.store import EventFilter
+from gateway.texts import text
 from gateway.web.answers import EventAnswer, EventsAnswer
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import ById, Cursored, Id, Text
@@ -61,7 +62,7 @@ class EventsFamily(Family):
     async def _get(self, wanted: ById) -> web.StreamResponse:
         event = await self.context.store.events.get(wanted.id)
         if event is None:
-            raise NotFoundError(f"there is no event {wanted.id}")
+            raise NotFoundError(text("refused.event_unknown", event=str(wanted.id)))
         return success(event=event_record(event))
 
     def _filter(self, wanted: EventListBody) -> EventFilter:

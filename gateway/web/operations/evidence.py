@@ -19,6 +19,7 @@ from gateway.domain.evidence import Evidence, EvidenceLink, KeptAs, Labels, down
 from gateway.domain.passages import CameraEvent
 from gateway.runtime.clock import Stamp, iso_utc
 from gateway.store import Entry, TooMany
+from gateway.texts import Words, text
 from gateway.web.answers import Answer
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.viewers import maker_of
@@ -211,7 +212,7 @@ class EvidenceFamily(Family):
             EventKind.EVIDENCE_LINKED,
             evidence,
             now,
-            f"{caller.username} made a link to evidence {evidence.id}, valid until {iso_utc(until)}.",
+            text("event.evidence_linked", who=caller.username, evidence=str(evidence.id), until=iso_utc(until)),
             {"link_id": link.id},
         )
         access = EvidenceAccess(
@@ -230,8 +231,10 @@ class EvidenceFamily(Family):
             yours = "" if only is None else " that you made"
             raise NotFoundError(f"evidence {evidence.id} has no valid link {link_id}{yours}")
         if revoked:
-            text = f"{caller.username} revoked {revoked} links to evidence {evidence.id}."
-            await self._tell(EventKind.EVIDENCE_LINK_REVOKED, evidence, now, text, {"revoked": revoked})
+            said = text(
+                "event.evidence_link_revoked", who=caller.username, count=str(revoked), evidence=str(evidence.id)
+            )
+            await self._tell(EventKind.EVIDENCE_LINK_REVOKED, evidence, now, said, {"revoked": revoked})
         return EvidenceAccess(evidence_id=evidence.id, link_id=link_id, revoked=revoked)
 
     # Open, because the token in the address is the permission.
@@ -274,7 +277,7 @@ class EvidenceFamily(Family):
             EventKind.EVIDENCE_OPENED,
             evidence,
             now,
-            f"Evidence {evidence.id} was fetched from {address} by the link that {link.username} made.",
+            text("event.evidence_opened", evidence=str(evidence.id), address=address, who=link.username),
             {"link_id": link.id, "address": address},
         )
         self._uses.pop(seen, None)
@@ -282,9 +285,11 @@ class EvidenceFamily(Family):
         while len(self._uses) > _MOST_USES_KNOWN:
             self._uses.pop(next(iter(self._uses)))
 
-    async def _tell(self, kind: EventKind, evidence: Evidence, now: Stamp, text: str, data: dict[str, Scalar]) -> None:
+    async def _tell(
+        self, kind: EventKind, evidence: Evidence, now: Stamp, said: Words, data: dict[str, Scalar]
+    ) -> None:
         facts: dict[str, Scalar] = {"evidence_id": evidence.id, "camera_event_id": evidence.camera_event_id, **data}
-        event = Event(kind=kind, date_at=now.micros, clock_trusted=now.trusted, description=text, data=facts)
+        event = Event(kind=kind, date_at=now.micros, clock_trusted=now.trusted, text=said, data=facts)
         await self.context.store.journal.record(Entry(events=(event,)))
 
     async def _camera_event(self, camera_event_id: int) -> CameraEvent:

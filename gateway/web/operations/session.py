@@ -8,6 +8,7 @@ from aiohttp import web
 from pydantic import Field
 
 from gateway.domain.accounts import LONGEST_PASSWORD
+from gateway.texts import text
 from gateway.web.answers import Answer, LoginAnswer
 from gateway.web.auth.callers import COOKIE, Caller, Carrier, from_foreign_page, set_session_cookie
 from gateway.web.families import Family, operation
@@ -54,7 +55,7 @@ class Auth(Family):
     @operation("POST", "/v1/auth/login", OPEN, "session", purpose="Sign in", answer=LoginAnswer, refuses=(404, 429))
     async def _login(self, wanted: LoginBody, request: web.Request) -> web.StreamResponse:
         if from_foreign_page(request):
-            raise RequestRefused(403, "another site's page may not sign in here")
+            raise RequestRefused(403, text("refused.foreign_sign_in"))
         signed_in = await self.context.auth.sign_in.by_password(
             wanted.username, wanted.password, address=address_of(request)
         )
@@ -78,7 +79,7 @@ class Auth(Family):
     )
     async def _logout(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         if caller.carrier is Carrier.COOKIE and from_foreign_page(request):
-            raise RequestRefused(403, "another site's page may not sign out here")
+            raise RequestRefused(403, text("refused.foreign_sign_out"))
         await self.context.auth.sessions.sign_out(caller)
         response = success(user=None, error=None)
         response.del_cookie(COOKIE, path="/", httponly=True, samesite="Strict")

@@ -27,6 +27,7 @@ from aiohttp import web
 from drivers.throttle import Throttle
 from gateway.domain.errors import NotFoundError, OfferUnanswered
 from gateway.domain.viewing import NotShown, ViewRefusal
+from gateway.texts import text
 from gateway.web.auth.api_keys import bearer
 from gateway.web.auth.callers import NOBODY, Caller
 from gateway.web.auth.view_tokens import TOKEN, View
@@ -96,9 +97,7 @@ class Whep(Family):
         wait = self._unanswered.wait(asker.username, now=self.context.clock.monotonic())
         if wait > 0:
             again = str(math.ceil(wait))
-            raise RequestRefused(
-                429, f"offers of this account got no answer; try again in {again} s", headers={"Retry-After": again}
-            )
+            raise RequestRefused(429, text("refused.offers_unanswered", seconds=again), headers={"Retry-After": again})
         try:
             opened = await self.context.recording.viewing.open(camera_id, offer, address=address_of(request))
         except OfferUnanswered:
@@ -183,6 +182,6 @@ async def _text(request: web.Request, media_type: str) -> str:
 def _refused(error: NotShown) -> RequestRefused | NotFoundError:
     status = _STATUS[error.refusal]
     if status == 404:
-        return NotFoundError(str(error))
+        return NotFoundError(error.words)
     retry = _RETRY_AFTER.get(error.refusal)
-    return RequestRefused(status, str(error), headers={"Retry-After": retry} if retry else None)
+    return RequestRefused(status, error.words, headers={"Retry-After": retry} if retry else None)

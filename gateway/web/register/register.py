@@ -17,6 +17,7 @@ from gateway.store.accounts.api_keys import ApiKeys
 from gateway.store.accounts.remembered_accounts import RememberedAccounts
 from gateway.store.accounts.sessions import Sessions
 from gateway.store.events.journal import Journal
+from gateway.texts import Text, text
 from gateway.web.register.changes import (
     AccountShown,
     AddAccount,
@@ -77,19 +78,19 @@ class Register:
         `by` is the name of the person who makes the change on the page; "" for the command line.
         """
         try:
-            sentence, usernames = await self._make(change)
-            if sentence:
+            said, usernames = await self._make(change)
+            if said is not None:
                 await self.changed(usernames)
-                await self._note(f"{by}: {sentence}" if by else sentence)
+                await self._note(text("event.account_changed", who=by, said=said) if by else said)
             return await self._look()
         except (AccountRefused, NotFoundError, StoreError) as error:
             return Answer(error=str(error))
 
-    async def _make(self, change: Change) -> tuple[str, tuple[str, ...]]:
-        """Make the change; return a sentence that describes it ("" for no change), and the accounts concerned."""
+    async def _make(self, change: Change) -> tuple[Text | None, tuple[str, ...]]:
+        """Make the change; return a text that describes it (None for no change), and the accounts concerned."""
         match change:
             case Look():
-                return "", ()
+                return None, ()
             case PutRole() | RemoveRole():
                 return await self._make_of_role(change)
             case AddKey() | RemoveKey():
@@ -97,50 +98,50 @@ class Register:
             case _:
                 return await self._make_of_account(change), (change.username,)
 
-    async def _make_of_account(self, change: OfAccount) -> str:
+    async def _make_of_account(self, change: OfAccount) -> Text:
         accounts, name = self.accounts, change.username
         match change:
             case AddAccount(password_hash=password_hash, role=role):
                 now = self.clock.wall().micros
                 await accounts.add(checked_name(name, "an account"), password_hash=password_hash, role=role, now=now)
-                sentence = f"The account {name} was added, with the role {role}."
+                said = text("account.added", who=name, role=role)
             case SetPassword(password_hash=password_hash):
                 await accounts.set_password(name, password_hash)
-                sentence = f"{name} has a new password."
+                said = text("account.new_password", who=name)
             case SetRole(role=role):
                 await accounts.set_role(name, role)
-                sentence = f"{name} has the role {role}."
+                said = text("account.new_role", who=name, role=role)
             case SetDisabled(disabled=disabled):
                 await accounts.set_disabled(name, disabled=disabled)
-                sentence = f"{name} may {'not ' if disabled else ''}sign in."
+                said = text(f"account.sign_in.{'off' if disabled else 'on'}", who=name)
             case SetSecondFactor(secret=secret, step=step, codes=codes):
                 await accounts.set_second_factor(name, secret, step=step, codes=map(bytes.fromhex, codes))
-                sentence = f"{name} has {'a' if secret else 'no'} second factor."
+                said = text(f"account.second_factor.{'set' if secret else 'none'}", who=name)
             case SetRecoveryCodes(codes=codes):
                 await accounts.set_recovery_codes(name, map(bytes.fromhex, codes))
-                sentence = f"{name} has new recovery codes."
+                said = text("account.new_codes", who=name)
             case RemoveAccount():
                 await accounts.remove(name)
-                sentence = f"The account {name} was removed."
+                said = text("account.removed", who=name)
             case SignOut():
                 ended = await self.sessions.remove_of(name)
                 await self.remembered_accounts.forget(name, sessions=False)
-                sentence = f"{name} was signed out of {ended} sessions."
-        return sentence
+                said = text("account.signed_out", who=name, count=str(ended))
+        return said
 
-    async def _make_of_role(self, change: PutRole | RemoveRole) -> tuple[str, tuple[str, ...]]:
+    async def _make_of_role(self, change: PutRole | RemoveRole) -> tuple[Text, tuple[str, ...]]:
         name = checked_name(change.name, "a role")
         if isinstance(change, RemoveRole):
             await self.accounts.remove_role(name)
-            return f"The role {name} was removed.", ()
+            return text("account.role_removed", role=name), ()
         holders = await self.accounts.put_role(name, checked_permissions(change.permissions))
-        return f"The role {name} allows {', '.join(sorted(change.permissions)) or 'nothing'}.", holders
+        return _allowing("role_allows", sorted(change.permissions), name), holders
 
-    async def _make_of_key(self, change: AddKey | RemoveKey) -> str:
+    async def _make_of_key(self, change: AddKey | RemoveKey) -> Text:
         name = checked_name(change.name, "a key")
         if isinstance(change, RemoveKey):
             await self.api_keys.remove(name)
-            return f"The key {name} was removed."
+            return text("account.key_removed", key=name)
         now = self.clock.wall().micros
         await self.api_keys.add(
             name,
@@ -149,7 +150,7 @@ class Register:
             now=now,
             expires_at=None if change.days is None else now + change.days * _DAY,
         )
-        return f"The key {name} was added, for {', '.join(sorted(change.permissions)) or 'nothing'}."
+        return _allowing("key_added", sorted(change.permissions), name)
 
     async def _look(self) -> Answer:
         roles = await self.accounts.roles()
@@ -171,12 +172,17 @@ class Register:
             ),
         )
 
-    async def _note(self, sentence: str) -> None:
+    async def _note(self, said: Text) -> None:
         stamp = self.clock.wall()
-        event = Event(
-            kind=EventKind.ACCOUNT_CHANGED, date_at=stamp.micros, clock_trusted=stamp.trusted, description=sentence
-        )
+        event = Event(kind=EventKind.ACCOUNT_CHANGED, date_at=stamp.micros, clock_trusted=stamp.trusted, text=said)
         try:
             await self.journal.record(Entry(events=(event,)))
         except StoreError as error:
             log.warning("account_change_not_recorded", error=str(error))  # the change itself is on disk
+
+
+def _allowing(key: str, permissions: list[str], name: str) -> Text:
+    """Return the text of a role or a key of a program, with what it allows."""
+    if permissions:
+        return text(f"account.{key}_these", name=name, permissions=", ".join(permissions))
+    return text(f"account.{key}_nothing", name=name)

@@ -18,6 +18,7 @@ from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
 from gateway.domain.relaying import Headers, NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
+from gateway.texts import text
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.sessions import CentralSessions
 from gateway.web.families import Route
@@ -137,7 +138,7 @@ class Relayed:
     async def _relayed(self, operation: Operation, request: web.Request, caller: Caller) -> web.StreamResponse:
         relay = self.relay
         if relay is None:
-            raise RequestRefused(404, "this site stands alone: only central answers this")
+            raise RequestRefused(404, text("refused.site_stands_alone"))
         if operation.rule.session and not caller.central:
             raise RequestRefused(403, "only central answers this, and it does not know accounts of the site")
         if relay.away():
@@ -221,7 +222,7 @@ def passed_headers(answer: RelayedAnswer) -> Iterator[tuple[str, str]]:
 def path_of(operation: Operation, request: web.Request) -> str:
     """Return the operation's path with the request's parameters. Raises RequestRefused (404) for unusual characters."""
     if not all(_PLACE.fullmatch(value) for value in request.match_info.values()):
-        raise RequestRefused(404, "there is no record with this id")
+        raise RequestRefused(404, text("refused.record_unknown"))
     return operation.path.format_map(request.match_info)
 
 
@@ -287,7 +288,7 @@ def _needs_session(status: int, body: bytes) -> bool:
 
 def _sign_in_again() -> RequestRefused:
     """Return the refusal of a caller who has a session here, but none at central (any more)."""
-    return RequestRefused(500, f"{AUTHENTICATION_REQUIRED} by central: sign in again")
+    return RequestRefused(500, text("refused.sign_in_at_central_over"))
 
 
 def refused(error: NotRelayed) -> RequestRefused:

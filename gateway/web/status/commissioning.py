@@ -22,6 +22,7 @@ from gateway.proof_package import SiteKey
 from gateway.runtime.clock import iso_utc
 from gateway.runtime.durable_files import write_durably
 from gateway.store import Entry
+from gateway.texts import keyed, text
 from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.context import InterfaceContext
@@ -34,7 +35,6 @@ from gateway.web.operation import CONTROL_DEVICES, VIEW_EVENTS
 _MAY = CONTROL_DEVICES & VIEW_EVENTS
 _TYPE = "application/json"
 _MOST_SHOWN = 20
-_NOT_BEGUN = "nobody has begun to commission this lane: begin first"
 
 
 Note = Annotated[Text, Field(max_length=500)]
@@ -63,7 +63,10 @@ class CommissioningEnd(Body):
 
 
 class StepShown(AnswerPart):
-    """A step: what to do, whether a person judges it, and its outcome with what was seen and by whom."""
+    """A step: what to do, whether a person judges it, and its outcome with what was seen and by whom.
+
+    `said` has the key and arguments of its texts, by the fields' names.
+    """
 
     name: str
     title: str
@@ -72,6 +75,7 @@ class StepShown(AnswerPart):
     outcome: Outcome
     seen: str
     by: str
+    said: JsonObject
 
 
 class LaneCommissioning(AnswerPart):
@@ -125,7 +129,7 @@ class StatusCommissioning(Family):
         try:
             begun.steps.judge(wanted.step, passed=wanted.passed, note=wanted.note.strip(), by=caller.username)
         except KeyError as error:
-            raise NotFoundError(f"lane {lane.lane_id} has no step '{wanted.step}'") from error
+            raise NotFoundError(text("refused.step_unknown", lane=lane.lane_id, step=wanted.step)) from error
         return await self._state(lane)
 
     @operation("POST", "/status/commissioning/finish", _MAY, "commissioning")
@@ -134,9 +138,9 @@ class StatusCommissioning(Family):
         lane = self._lane(wanted.lane_id)
         begun = self._of(lane)
         begun.steps.take(self.context.lanes.incident(lane.lane_id))
-        waiting = [step.title for step, result in begun.steps.results if result.outcome is Outcome.WAITING]
+        waiting = [str(step.title) for step, result in begun.steps.results if result.outcome is Outcome.WAITING]
         if waiting:
-            raise RequestRefused(409, f"not every step is judged yet: {'; '.join(waiting)}")
+            raise RequestRefused(409, text("refused.steps_waiting", why="; ".join(waiting)))
         stamp = self.context.clock.wall()
         record = {
             "site": self.context.site.site.name,
@@ -149,7 +153,7 @@ class StatusCommissioning(Family):
             "finished_by": caller.username,
             "clock_trusted": stamp.trusted,
             "note": wanted.note.strip(),
-            "steps": [step.model_dump(mode="json") for step in _steps(begun.steps)],
+            "steps": [step.model_dump(mode="json", exclude={"said"}) for step in _steps(begun.steps)],
         }
         failed = sum(result.outcome is Outcome.FAILED for _, result in begun.steps.results)
         name = f"{lane.lane_id}_{iso_utc(stamp.micros).replace(':', '-')}.json"
@@ -159,7 +163,7 @@ class StatusCommissioning(Family):
             kind=EventKind.LANE_COMMISSIONED,
             date_at=stamp.micros,
             clock_trusted=stamp.trusted,
-            description=f"lane commissioned: {count - failed} of {count} steps passed",
+            text=text("event.lane_commissioned", passed=count - failed, count=count),
             lane_id=lane.lane_id,
             data={"record": name, "username": caller.username, "failed": failed},
         )
@@ -171,7 +175,7 @@ class StatusCommissioning(Family):
     async def _file(self, file: str) -> web.StreamResponse:
         path = self._folder / file
         if path.name != file or path.suffix != ".json" or not path.is_file():
-            raise NotFoundError("there is no such record of a commissioning")
+            raise NotFoundError(text("refused.commissioning_unknown"))
         answer = as_file(path, _TYPE)
         answer.headers["Content-Disposition"] = f'attachment; filename="{path.name}"'
         return answer
@@ -183,12 +187,12 @@ class StatusCommissioning(Family):
     def _lane(self, lane_id: str) -> LaneSnapshot:
         found = next((lane for lane in self.context.lanes.lanes() if lane.lane_id == lane_id), None)
         if found is None:
-            raise NotFoundError(f"no lane '{lane_id}' at this site")
+            raise NotFoundError(text("refused.lane_unknown", lane=lane_id))
         return found
 
     def _of(self, lane: LaneSnapshot) -> _Begun:
         if lane.lane_id not in self._begun:
-            raise RequestRefused(409, _NOT_BEGUN)
+            raise RequestRefused(409, text("refused.commissioning_not_begun"))
         return self._begun[lane.lane_id]
 
     async def _state(self, lane: LaneSnapshot) -> CommissioningAnswer:
@@ -225,19 +229,20 @@ class StatusCommissioning(Family):
             self._folder.mkdir(mode=0o750, exist_ok=True)
             write_durably(self._folder / name, json.dumps(kept, indent=1).encode())
         except OSError as error:
-            raise StoreError(f"the record cannot be written: {error.strerror}") from error
+            raise StoreError(text("refused.commissioning_unwritten", why=str(error.strerror))) from error
 
 
 def _steps(steps: Commissioning) -> tuple[StepShown, ...]:
     return tuple(
         StepShown(
             name=step.name,
-            title=step.title,
-            todo=step.todo,
+            title=str(step.title),
+            todo=str(step.todo),
             by_person=step.by_person,
             outcome=result.outcome,
-            seen=result.seen,
+            seen=str(result.seen),
             by=result.by,
+            said={"title": keyed(step.title), "todo": keyed(step.todo), "seen": keyed(result.seen)},
         )
         for step, result in steps.results
     )

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from gateway.domain.errors import NotFoundError
 from gateway.proof_package import MOST_BETWEEN
+from gateway.texts import text
 from gateway.web.answers import Answer, IncidentAnswer, IncidentFile, IncidentsAnswer, LeavesAnswer
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
@@ -46,7 +47,7 @@ class StatusProofs(Family):
     @operation("GET", "/status/chain/{id}", VIEW_FOOTAGE, "leaves")
     async def _chain(self, camera_id: int, asked: ChainQuery) -> LeavesAnswer:
         if camera_id not in {camera.camera_id for camera in self.context.recording.cameras()}:
-            raise NotFoundError(f"this site has no camera {camera_id}")
+            raise NotFoundError(text("refused.camera_unknown", camera=str(camera_id)))
         if not 0 <= asked.before - asked.after - 1 <= MOST_BETWEEN:
             raise RequestRefused(400, f"'after' and 'before': at most {MOST_BETWEEN} numbers are told between the two")
         leaves = await self.context.recording.leaves(camera_id, after=asked.after, before=asked.before)

@@ -18,6 +18,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.events import EventKind, RecordedEvent, Severity, without_formula
 from gateway.runtime.clock import iso_utc
 from gateway.store import CardRecord, EventFilter
+from gateway.texts import text
 from gateway.web.answers import Answer
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
@@ -105,7 +106,7 @@ class EventHistory(Family):
     async def _one(self, event_id: int, caller: Caller) -> OneEvent:
         event = await self.context.store.events.get(event_id)
         if event is None:
-            raise NotFoundError(f"there is no event {event_id}")
+            raise NotFoundError(text("refused.event_unknown", event=str(event_id)))
         (shown,) = visible_events(await self.context.event_states.of((event,)), user_state(caller))
         return OneEvent(event=shown)
 

@@ -12,6 +12,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.events import EventKind, RecordedEvent
 from gateway.domain.printed import readings_of
 from gateway.store import EventFilter
+from gateway.texts import text
 from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
@@ -86,7 +87,7 @@ class StatusLane(Family):
     async def _past(self, lane: str, caller: Caller) -> LanePast:
         gate = next((known.gate_id for known in self.context.lanes.lanes() if known.lane_id == lane), None)
         if gate is None:
-            raise NotFoundError(f"no lane '{lane}' at this site")
+            raise NotFoundError(text("refused.lane_unknown", lane=lane))
         passed = await self._newest(lane, gate, _PASSED, limit=_LAST)
         read = await self._newest(lane, gate, _READ, limit=1)
         shown = visible_events(await self.context.event_states.of((*passed, *read)), user_state(caller))

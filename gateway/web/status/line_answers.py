@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from drivers.bus.line_quality import Failure
 from drivers.modbus.survey import UnitValues
+from gateway.domain.writes import JsonObject
 from gateway.lines.frames import Frame
 from gateway.lines.scans import Scan
 from gateway.web.answers import Answer, AnswerPart
@@ -32,6 +33,7 @@ class UnitShown(AnswerPart):
     tampered: bool
     device_ids: tuple[int, ...]
     verdict: str
+    said: JsonObject | None
 
 
 class LineShown(AnswerPart):
@@ -47,6 +49,7 @@ class LineShown(AnswerPart):
     scannable: bool
     scan: Scan | None
     verdict: str
+    said: JsonObject | None
     units: tuple[UnitShown, ...]
 
 

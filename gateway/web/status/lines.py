@@ -6,15 +6,16 @@ A few words tell how each line and unit answers, the likely cause, and what to d
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from drivers.bus.line_quality import REPLY_BOUNDS, Counts, Failure, LineFault, LineQuality, UnitFault, UnitQuality
+from drivers.bus.line_quality import REPLY_BOUNDS, Counts, LineFault, LineQuality, UnitFault, UnitQuality
 from gateway.lines.scans import HIGHEST_UNIT, LOWEST_UNIT
 from gateway.lines.site_lines import SiteLines
 from gateway.problems.found import SiteState
 from gateway.problems.lines import SiteLine
+from gateway.texts import Words, keyed, text
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, ById, Text
 from gateway.web.http.errors import RequestRefused
@@ -23,27 +24,6 @@ from gateway.web.status.line_answers import FramesAnswer, LinesAnswer, LineShown
 
 _WORTH_TELLING = 0.01
 _FEWEST = 3
-
-_LINE = {
-    LineFault.DOWN: "Its port or its converter cannot be opened: check its plug, its supply and its address.",
-    LineFault.SILENT: "No unit answers: check the supply of the units, whether A and B are swapped, and the speed.",
-    LineFault.ECHOES: "Only what is sent comes back: the adapter hears itself; set `echoes` of the link, and check the"
-    " wires behind it.",
-    LineFault.DISTURBED: "Something comes that nobody asked for: another master asks on this line, or its shield is"
-    " open.",
-}
-_FAILING = {
-    UnitFault.SILENT: "It does not answer while others do: check its supply, its address switch and its wires.",
-    UnitFault.GARBLED: "Its answers cannot be read while others' can: two devices have this address, or its wires are"
-    " bad. Unplug it: if something still answers, change one address.",
-    UnitFault.UNRELIABLE: "It falls silent again and again: a loose terminal, or a line without resistors at its ends.",
-}
-_OFTEN = {
-    Failure.SILENT: "a loose wire, or a supply that drops",
-    Failure.GARBLED: "disturbance on the cable, or another device at its address",
-    Failure.ECHOED: "an adapter that hears itself",
-    Failure.LATE: "a unit or a converter that is slower than its profile allows",
-}
 
 
 class FramesQuery(BaseModel):
@@ -100,7 +80,7 @@ class StatusLines(Family):
     async def _scan(self, wanted: ScanWanted) -> ScanAnswer:
         """Start a scan; `/status/line/list` shows its progress."""
         if wanted.last < wanted.first:
-            raise RequestRefused(400, "last: must not be below first")
+            raise RequestRefused(400, text("refused.last_below_first"))
         units = range(wanted.first, wanted.last + 1)
         return ScanAnswer(
             scan=self.context.lines.scans.start(wanted.line, units, through_converter=wanted.through_converter)
@@ -111,61 +91,57 @@ class StatusLines(Family):
         return ScanAnswer(scan=self.context.lines.scans.stop(wanted.line))
 
 
-def line_sentence(line: LineQuality) -> str:
+def line_words(line: LineQuality) -> Words:
     """Describe the state of a line, with the likely cause of a fault and what to do."""
     fault = line.fault
     if fault is LineFault.DOWN:
-        return f"{line.down_reason}. {_LINE[fault]}"
+        return text("line_verdict.down", why=line.down_reason)
     if fault is LineFault.ECHOES and any(unit.failing is None for unit in line.units):
-        return "What is sent comes back before each answer: set `echoes` of the link."
+        return text("line_verdict.echoes_before_answers")
+    if fault is LineFault.GARBLED:
+        return _garbled(line)
     if fault is not None:
-        return _garbled(line) if fault is LineFault.GARBLED else _LINE[fault]
+        return text(f"line_verdict.fault.{fault}")
     worse = [str(unit.unit) for unit in line.units if unit.fault is not None or unit.unsecured]
     if worse:
-        return f"Others answer, but not unit {', '.join(worse)} as it should."
-    return "Every unit answers in time." if line.units else "No unit was asked yet."
+        return text("line_verdict.others_answer", units=", ".join(worse))
+    return text("line_verdict.good") if line.units else text("line_verdict.nobody_asked")
 
 
-def _garbled(line: LineQuality) -> str:
+def _garbled(line: LineQuality) -> Words:
     if line.violation:
-        return f"What comes cannot be read: {line.violation}."
-    if line.is_serial:
-        return "What comes cannot be read: speed, parity or stop bits differ from those of the units."
-    return "What comes cannot be read: another service answers there, or `framing` differs."
+        return text("line_verdict.garbled", why=line.violation)
+    return text("line_verdict.garbled_serial") if line.is_serial else text("line_verdict.garbled_tcp")
 
 
-def unit_sentence(unit: UnitQuality, line: LineQuality) -> str:
+def unit_words(unit: UnitQuality, line: LineQuality) -> Words:
     """Describe the state of a unit on a line, with the likely cause of a fault and what to do."""
-    housing = "Its housing is open. " if unit.is_tampered else ""
-    return housing + _answering(unit, line)
+    said = _answering(unit, line)
+    return text("unit_verdict.housing_open", said=said) if unit.is_tampered else said
 
 
-def _answering(unit: UnitQuality, line: LineQuality) -> str:
+def _answering(unit: UnitQuality, line: LineQuality) -> Words:
     if line.fault not in {None, LineFault.DISTURBED} and (unit.failing is not None or line.fault is LineFault.DOWN):
-        return "" if unit.failing is None else "See the line."
+        return "" if unit.failing is None else text("unit_verdict.see_line")
     if unit.fault is UnitFault.SLOW:
-        return (
-            f"It answers after {(unit.reply_seconds or 0) * 1000:.0f} ms, of {unit.allowed_seconds * 1000:.0f} ms that"
-            " its profile allows: raise the speed of the line, put fewer units on it, or allow it more time."
-        )
+        taken, allowed = f"{(unit.reply_seconds or 0) * 1000:.0f}", f"{unit.allowed_seconds * 1000:.0f}"
+        return text("unit_verdict.slow", taken=taken, allowed=allowed)
     if unit.fault is not None:
-        return _FAILING[unit.fault]
+        return text(f"unit_verdict.fault.{unit.fault}")
     if unit.reply_seconds is None:
-        return "It has not answered yet."
+        return text("unit_verdict.not_answered")
     if unit.unsecured:
-        return (
-            f"It {unit.unsecured}. Give it its key again with `edge-gateway osdp provision`, near it and alone on its"
-            " line."
-        )
-    return _hour_sentence(unit.hour)
+        return text("unit_verdict.unsecured", why=unit.unsecured)
+    return _hour_words(unit.hour)
 
 
-def _hour_sentence(hour: Counts) -> str:
+def _hour_words(hour: Counts) -> Words:
     lost = sum(hour.failed.values())
     if lost < _FEWEST or hour.lost_share < _WORTH_TELLING:
-        return "It answers in time."
+        return text("unit_verdict.good")
     kind = max(hour.failed, key=lambda failure: hour.failed[failure])
-    return f"{lost} of {lost + sum(hour.reply_times)} requests of the last hour failed, as by {_OFTEN[kind]}."
+    asked = lost + sum(hour.reply_times)
+    return text("unit_verdict.hour", lost=str(lost), count=str(asked), cause=text(f"unit_verdict.often.{kind}"))
 
 
 def _lines(site: SiteState, known: SiteLines) -> Iterator[LineShown]:
@@ -182,9 +158,13 @@ def _lines(site: SiteState, known: SiteLines) -> Iterator[LineShown]:
             framed=polled is not None,
             scannable=polled is not None and polled.framing == "rtu",
             scan=known.scans.of(line.name),
-            verdict=line_sentence(line.quality),
+            **_verdict(line_words(line.quality)),
             units=tuple(_unit(unit, line, names) for unit in line.quality.units),
         )
+
+
+def _verdict(words: Words) -> dict[str, Any]:
+    return {"verdict": str(words), "said": {"verdict": keyed(words)} if words else None}
 
 
 def _unit(unit: UnitQuality, line: SiteLine, names: Mapping[int, str]) -> UnitShown:
@@ -202,5 +182,5 @@ def _unit(unit: UnitQuality, line: SiteLine, names: Mapping[int, str]) -> UnitSh
         unsecured=unit.unsecured,
         tampered=unit.is_tampered,
         device_ids=device_ids,
-        verdict=unit_sentence(unit, line.quality),
+        **_verdict(unit_words(unit, line.quality)),
     )

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter
 from gateway.domain.errors import StoreError
 from gateway.runtime.clock import WallTimes, iso_utc
 from gateway.store import Books
-from gateway.texts import texts_in
+from gateway.texts import text, texts_in
 from gateway.web.auth.callers import Caller
 from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
@@ -292,7 +292,7 @@ class Live(Family):
     @operation("GET", "/status/live", SIGNED_IN, "snapshot")
     async def _live(self, request: web.Request, caller: Caller) -> web.StreamResponse:
         if self._open >= _MOST_STREAMS:
-            raise RequestRefused(503, "too many pages are open; close one", headers={"Retry-After": "10"})
+            raise RequestRefused(503, text("refused.too_many_pages"), headers={"Retry-After": "10"})
         self._open += 1
         try:
             look = await self._watch.look()  # before the answer begins, while an error can still be sent

@@ -13,9 +13,10 @@ from pydantic import Field
 from gateway.domain.commands import GateAction
 from gateway.domain.errors import NotFoundError
 from gateway.domain.problems import ProblemKind
-from gateway.lanes.machine.state.orders import OrderKind
+from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.lanes.snapshots import LaneSnapshot
 from gateway.problems.problem import Part
+from gateway.texts import text
 from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
@@ -28,16 +29,30 @@ from gateway.web.operations.devices import CommandRecord, command_record
 _HOUR_SECONDS = 3600.0
 
 
+class OrderSeen(Body):
+    """A standing order as the person sees it, with who gave it and why; without a `kind` the schedule counts."""
+
+    kind: OrderKind | None = None
+    by: Annotated[str, Field(strict=True, max_length=400)] = ""
+    reason: Annotated[str, Field(strict=True, max_length=400)] = ""
+
+    def is_of(self, standing: Order | None) -> bool:
+        """Return whether this order is the one in force; None while the schedule counts."""
+        if standing is None:
+            return self.kind is None
+        return (self.kind, self.by, self.reason) == (standing.kind, standing.by, standing.reason)
+
+
 class LaneOrder(Body):
     """A standing order: `hold_open`, `lock_down`, or `normal` to override the schedule; null to follow the schedule.
 
-    `instead_of` is the lane's `order_text` as the person sees it. If another order is in force, this one is refused.
+    `instead_of` is the lane's `standing` as the person sees it. If another order is in force, this one is refused.
     """
 
     lane_id: Text
     order: OrderKind | None = None
     reason: Annotated[str, Field(strict=True, max_length=200)] = ""
-    instead_of: Annotated[str, Field(strict=True, max_length=1000)] | None = None
+    instead_of: OrderSeen | None = None
 
 
 class LaneStop(Body):
@@ -119,10 +134,10 @@ class StatusOrders(Family):
     @operation("POST", "/status/lane/order", CONTROL_DEVICES, "lane")
     async def _order(self, wanted: LaneOrder, request: web.Request, caller: Caller) -> OrderAnswer:
         refuse_late(request, self.context.clock)
-        present = str(self._lane(wanted.lane_id).order_text)
-        if wanted.instead_of not in {None, present}:
-            told = f"somebody else has changed the order meanwhile: {present or 'the lane works as scheduled'}"
-            raise RequestRefused(409, f"{told}. Give yours again if it is still right.")
+        lane = self._lane(wanted.lane_id)
+        if wanted.instead_of is not None and not wanted.instead_of.is_of(lane.standing):
+            present = lane.order_text or text("lane.as_scheduled")
+            raise RequestRefused(409, text("refused.order_changed", why=present))
         source = f"user:{caller.username}"
         await self.context.lanes.order(
             lane_id=wanted.lane_id, kind=wanted.order, reason=" ".join(wanted.reason.split()), source=source
@@ -132,7 +147,7 @@ class StatusOrders(Family):
     def _lane(self, lane_id: str) -> LaneSnapshot:
         lane = next((lane for lane in self.context.lanes.lanes() if lane.lane_id == lane_id), None)
         if lane is None:
-            raise NotFoundError(f"no lane '{lane_id}' at this site")
+            raise NotFoundError(text("refused.lane_unknown", lane=lane_id))
         return lane
 
     @operation("POST", "/status/lane/stop", CONTROL_DEVICES, "lane")

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from gateway.runtime.clock import iso_utc
 from gateway.store import OutboxRow
 from gateway.store.outbox.rows import body_object
+from gateway.texts import text
 from gateway.web.answers import BooksAnswer, SyncAnswer, WaitingReason, WaitingRow, WaitingRowAnswer, WaitingRows
 from gateway.web.auth.callers import Caller
 from gateway.web.context import Central
@@ -202,5 +203,5 @@ class StatusSync(Family):
 
     def _known(self) -> Central:
         if self.context.central is None:
-            raise RequestRefused(409, "this site stands alone: its site file names no central service")
+            raise RequestRefused(409, text("refused.no_central"))
         return self.context.central

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
@@ -20,7 +20,7 @@ from gateway.site.edits import EDITABLE, Edit, edited
 from gateway.site.running_site import Reloaded, RunningSite
 from gateway.site.shown_file import ShownFault, ShownFile, shown_file
 from gateway.site.unseen_readers import UnseenReader
-from gateway.texts import keyed
+from gateway.texts import Words, keyed, text
 from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
 from gateway.web.families import Family, operation
@@ -92,13 +92,20 @@ class UnseenShown(AnswerPart):
     said: JsonObject
 
 
+class TrialChange(AnswerPart):
+    """A change that is on trial; `said` has the key and arguments of its text."""
+
+    text: str
+    said: JsonObject
+
+
 class SettingsTrial(AnswerPart):
     """The change that is on trial; it is taken back in `seconds_left` unless a person keeps it."""
 
     by: str
     asks_person: bool
     seconds_left: float
-    changes: tuple[str, ...]
+    changes: tuple[TrialChange, ...]
     unseen: tuple[UnseenShown, ...]
 
 
@@ -133,9 +140,13 @@ class SettingsAnswer(Answer):
 
 
 class ChangeShown(AnswerPart):
-    """A change of the site, and the lanes that it stops while it is made."""
+    """A change of the site, and the lanes that it stops while it is made.
+
+    `said` has the key and arguments of `text`.
+    """
 
     text: str
+    said: JsonObject
     part: str
     how: str
     lanes: tuple[str, ...]
@@ -204,32 +215,32 @@ class StatusSettings(Family):
     async def _decide(self, wanted: Decision, caller: Caller) -> DecidedAnswer:
         by = f"user:{caller.username}"
         if not (self._file.confirm(by=by) if wanted.keep else self._file.take_back(by=by)):
-            raise RequestRefused(409, "no change waits for a word: it was confirmed or taken back already")
+            raise RequestRefused(409, text("refused.no_change_waits"))
         return DecidedAnswer(settings=TrialDecided())
 
     @property
     def _file(self) -> RunningSite:
         if self.context.site_file is None:
-            raise RequestRefused(409, "this gateway does not read its site file again")
+            raise RequestRefused(409, text("refused.no_reload"))
         return self.context.site_file
 
     async def _edited(self, wanted: EditsWanted) -> bytes:
         """Return the edited text. Raises RequestRefused (409) if the file has changed since it was shown."""
-        text, _, _ = await self._looked()
-        if _digest(text) != wanted.digest:
-            raise RequestRefused(409, "somebody has changed the site file meanwhile; load this page anew")
+        content, _, _ = await self._looked()
+        if _digest(content) != wanted.digest:
+            raise RequestRefused(409, text("refused.site_file_changed"))
         try:
-            return edited(text, (one.edit() for one in wanted.edits))
+            return edited(content, (one.edit() for one in wanted.edits))
         except ConfigError as error:
-            raise RequestRefused(409, str(error)) from error
+            raise RequestRefused(409, error.words) from error
 
     async def _looked(self) -> tuple[bytes, Site | None, ShownFile]:
         file = self._file
         try:
-            text, loaded, faults = await file.look()
+            content, loaded, faults = await file.look()
         except OSError as error:
-            raise RequestRefused(409, f"the site file cannot be read: {error.strerror}") from error
-        return text, None if loaded is None else loaded.site, shown_file(text, faults)
+            raise RequestRefused(409, text("refused.site_file_unreadable", why=str(error.strerror))) from error
+        return content, None if loaded is None else loaded.site, shown_file(content, faults)
 
     async def _settings(self) -> SiteFileShown:
         file = self._file
@@ -242,7 +253,7 @@ class StatusSettings(Family):
             faults=shown.faults,
             notices=tuple(file.notices()),
             trial=self._trial(),
-            last=TrialEnded(confirmed=last.confirmed, why=last.why, unseen=_unseen(last.unseen)),
+            last=TrialEnded(confirmed=last.confirmed, why=str(last.why), unseen=_unseen(last.unseen)),
             parts=None if site is None else _parts(site),
         )
 
@@ -254,7 +265,7 @@ class StatusSettings(Family):
             by=trial.by.removeprefix("user:"),
             asks_person=trial.asks_person,
             seconds_left=round(self._file.seconds_left(), 1),
-            changes=tuple(change.sentence() for change in trial.changes),
+            changes=tuple(TrialChange(**_told(change.words())) for change in trial.changes),
             unseen=_unseen(trial.unseen()),
         )
 
@@ -276,9 +287,13 @@ def _unseen(readers: Iterable[UnseenReader]) -> tuple[UnseenShown, ...]:
     )
 
 
+def _told(words: Words) -> dict[str, Any]:
+    return {"text": str(words), "said": {"text": keyed(words)}}
+
+
 def _changes(found: Reloaded) -> tuple[ChangeShown, ...]:
     return tuple(
-        ChangeShown(text=change.sentence(), part=change.part, how=change.how, lanes=change.lanes)
+        ChangeShown(**_told(change.words()), part=change.part, how=change.how, lanes=change.lanes)
         for change in found.changes
     )
 
@@ -335,7 +350,7 @@ class StatusAccounts(Family):
     @operation("POST", "/status/settings/account", ADMINISTRATORS, "accounts")
     async def _change(self, wanted: AccountWanted, caller: Caller) -> AccountsAnswer:
         if wanted.username == caller.username and wanted.do in {"disable", "remove", "role"}:
-            raise RequestRefused(409, "nobody takes their own rights away here: another administrator can")
+            raise RequestRefused(409, text("refused.own_rights"))
         answer = await self.context.auth.register.ask(await self._wanted(wanted), by=caller.username)
         if answer.error:
             raise RequestRefused(409, answer.error)

@@ -9,7 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import PlainSerializer
 
@@ -27,7 +27,7 @@ from gateway.recording.forecast import StorageForecast
 from gateway.runtime.clock import iso_utc
 from gateway.store import Books
 from gateway.store.footage.camera_events import CameraEvents
-from gateway.texts import Words
+from gateway.texts import Words, from_json, keyed, listed, text
 from gateway.web.answers import OutboxBooks
 from gateway.web.auth.callers import Caller
 from gateway.web.operation import (
@@ -68,6 +68,7 @@ class FootageState:
 
     Attributes:
         missing: the missing parts, in words.
+        said: the same by key and arguments, by the field's name; None if nothing is missing.
         moment: seconds from the begin of the kept footage to the event.
     """
 
@@ -76,6 +77,7 @@ class FootageState:
     ready: bool
     footage: Extent
     missing: str
+    said: Mapping[str, Any] | None
     moment: float
 
 
@@ -115,7 +117,12 @@ class RuleState:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EventState:
-    """An event. `passed_back`: the card that anti-passback refused, whose state can be forgotten; else None."""
+    """An event.
+
+    Attributes:
+        said: key and arguments of its name and description, by the field's name; without those that are not known.
+        passed_back: the card that anti-passback refused, whose state can be forgotten; else None.
+    """
 
     id: int
     type: int
@@ -123,6 +130,7 @@ class EventState:
     severity: str
     name: str
     description: str
+    said: Mapping[str, Any]
     date_at: WallMicros
     clock_trusted: bool
     lane_id: str
@@ -243,12 +251,20 @@ def user_state(caller: Caller) -> UserState:
 def footage_state(item: CameraEvent, missing: Sequence[Missing] | None) -> FootageState:
     """Return the page's form of a camera event; `missing` is None while footage may still come."""
     extent: Extent = "coming" if missing is None else extent_of(missing, item.pinned_from, item.pinned_until)
-    text = "; ".join(f"{(gap.end - gap.begin) / 1e6:.1f} s are missing: {gap.why}" for gap in missing or ())
+    said = listed(
+        [text("footage.missing", seconds=f"{(gap.end - gap.begin) / 1e6:.1f}", why=gap.why) for gap in missing or ()]
+    )
     if extent == "none" and missing:
-        text = f"there is no footage: {missing[0].why}"
+        said = text("footage.none", why=missing[0].why)
     moment = max(0.0, (item.date_at - item.pinned_from) / 1e6)
     return FootageState(
-        id=item.id, camera_id=item.camera_id, ready=item.ready, footage=extent, missing=text, moment=round(moment, 1)
+        id=item.id,
+        camera_id=item.camera_id,
+        ready=item.ready,
+        footage=extent,
+        missing=str(said),
+        said={"missing": keyed(said)} if said else None,
+        moment=round(moment, 1),
     )
 
 
@@ -261,6 +277,7 @@ def event_state(event: RecordedEvent, footage: tuple[FootageState, ...]) -> Even
         severity=Severity(event.subcategory).name.lower(),
         name=event.name,
         description=event.description,
+        said=_said(event),
         date_at=event.date_at,
         clock_trusted=event.clock_trusted,
         lane_id=event.lane_id,
@@ -269,6 +286,13 @@ def event_state(event: RecordedEvent, footage: tuple[FootageState, ...]) -> Even
         read=read_of(event),
         footage=footage,
     )
+
+
+def _said(event: RecordedEvent) -> Mapping[str, Any]:
+    """Return the key and arguments of an event's name and, if they were stored, of its description."""
+    said = {"description": from_json(event.said, event.description)} if event.said else {}
+    known = event.type in EventKind.__members__.values()
+    return {**said, "name": keyed(EventKind(event.type).words)} if known else said
 
 
 def read_of(event: RecordedEvent) -> ReadState | None:

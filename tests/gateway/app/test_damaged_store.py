@@ -25,7 +25,7 @@ async def fill(folder):
     folder.mkdir()
     store = Store(folder=folder, site_name="Small", sends=False)
     await store.open()
-    lines = (Event(EventKind.VEHICLE_PASSED, n, clock_trusted=True, description=f"vehicle {n}") for n in range(EVENTS))
+    lines = (Event(EventKind.VEHICLE_PASSED, n, clock_trusted=True, text=f"vehicle {n}") for n in range(EVENTS))
     chief = {"password_hash": hash_password(CHIEF["password"]), "role": "administrator", "now": 1}
     await store.accounts.add(CHIEF["username"], **chief)
     await asyncio.gather(*(store.journal.record(Entry(events=(one,))) for one in lines))

@@ -49,7 +49,7 @@ class House:
 
     async def happen(self, kind: EventKind, *, times: int = 1, hours: float = 0, **more) -> None:
         at = self.clock.wall().micros + int(hours * 3_600_000_000)
-        event = Event(kind=kind, date_at=at, clock_trusted=True, description="It was.", lane_id="entry", **more)
+        event = Event(kind=kind, date_at=at, clock_trusted=True, text="It was.", lane_id="entry", **more)
         await self.store.journal.record(Entry(events=(event,) * times))
 
     async def counts(self) -> dict[tuple[str, str, str], int]:

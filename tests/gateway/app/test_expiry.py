@@ -56,7 +56,7 @@ class House:
 
     async def happen(self, *, kind: EventKind = EventKind.GATE_OPENED, trusted: bool = True, **more) -> int:
         stamp = self.clock.wall()
-        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=trusted, description="It was.", lane_id="entry")
+        event = Event(kind=kind, date_at=stamp.micros, clock_trusted=trusted, text="It was.", lane_id="entry")
         return (await self.store.journal.record(Entry(events=(event,), **more))).event_ids[-1]
 
     async def read(self, account: str, to: int) -> None:
@@ -233,7 +233,7 @@ async def test_a_gap_is_on_disk_before_anything_of_it_goes(house, monkeypatch):
 async def test_many_go_in_steps_and_the_books_of_the_list_hold(house):
     for _ in range(4):
         events = tuple(
-            Event(kind=EventKind.GATE_OPENED, date_at=NOON, clock_trusted=True, description="x") for _ in range(300)
+            Event(kind=EventKind.GATE_OPENED, date_at=NOON, clock_trusted=True, text="x") for _ in range(300)
         )
         await house.store.journal.record(Entry(events=events))
     house.clock.day = 300

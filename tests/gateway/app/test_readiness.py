@@ -51,7 +51,7 @@ async def kept_travels(folder, *seconds):
     await store.open()
     for number, one in enumerate(seconds):
         facts = {TRAVEL_SECONDS: one}
-        event = Event(EventKind.GATE_OPENED, number, clock_trusted=True, description="", lane_id="entry", data=facts)
+        event = Event(EventKind.GATE_OPENED, number, clock_trusted=True, text="", lane_id="entry", data=facts)
         await store.journal.record(Entry(events=(event,)))
     await store.close()
 

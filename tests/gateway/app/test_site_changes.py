@@ -64,7 +64,9 @@ async def test_a_changed_lane_starts_afresh_while_traffic_passes_in_the_other(ho
         house.edit("held_open_seconds = 60", "held_open_seconds = 90")
         done = await house.site_file.reload(by="user:chief")
         assert (done.faults, done.refused) == ((), ())
-        assert done.sentences() == ("lane entry (entry lane): changed held_open_seconds (lane entry started afresh)",)
+        assert tuple(map(str, done.words())) == (
+            "lane entry (entry lane): changed held_open_seconds (lane entry started afresh)",
+        )
         stop.set()
 
     assert house.runner("exit") is other
@@ -94,7 +96,7 @@ async def test_a_changed_lane_closes_nothing_before_its_points_were_read(house):
     await house.sees(lambda: house.device(101).online is False)
     done = await house.site_file.reload()
     assert done.is_taken
-    assert "offline" in house.runner("entry").why_not_close()
+    assert "offline" in str(house.runner("entry").why_not_close())
     with pytest.raises(CommandRefused):
         await house.gateway.lanes.command(device_id=101, action=GateAction.CLOSE, source="user:chief")
     assert Wish.CLOSE not in house.entry.wishes()
@@ -145,7 +147,9 @@ async def test_a_new_address_of_a_link_connects_its_lane_anew(house):
     async with a_barrier() as (_barrier, far_end, port):
         house.edit(f"tcp://127.0.0.1:{house.entry.port}", f"tcp://127.0.0.1:{port}")
         done = await house.site_file.reload()
-        assert done.sentences() == ("link entry: changed url (device 101 connected anew; lane entry started afresh)",)
+        assert tuple(map(str, done.words())) == (
+            "link entry: changed url (device 101 connected anew; lane entry started afresh)",
+        )
         await house.sees(lambda: house.entry.far_end.connections == set())
         await house.sees(lambda: house.device(101).online)
         await house.sees(lambda: house.lane("entry").position is GatePosition.CLOSED)
@@ -165,7 +169,7 @@ async def test_devices_and_lanes_come_and_go(house):
     async with a_barrier() as (_barrier, far_end, port):
         house.path.write_text(house.path.read_text() + lane.replace("{port}", str(port)))
         done = await house.site_file.reload()
-        assert "lane gate (gate lane) was added" in done.sentences()
+        assert "lane gate (gate lane) was added" in tuple(map(str, done.words()))
         await house.sees(lambda: house.lane("gate").position is GatePosition.CLOSED)
         await house.gateway.lanes.command(device_id=301, action=GateAction.OPEN, source="user:chief")
         await house.sees(lambda: [one.wish for one in far_end.commands] == [Wish.OPEN])
@@ -177,7 +181,7 @@ async def test_devices_and_lanes_come_and_go(house):
 
         house.path.write_bytes(without)
         done = await house.site_file.reload()
-        assert "lane gate (gate lane) was removed" in done.sentences()
+        assert "lane gate (gate lane) was removed" in tuple(map(str, done.words()))
         assert [one.lane_id for one in house.gateway.lanes.lanes()] == ["entry", "exit"]
         await house.sees(lambda: far_end.connections == set())
         with pytest.raises(NotFoundError):
@@ -224,7 +228,7 @@ async def test_a_change_that_stops_a_lane_is_taken_back(house, monkeypatch):
     assert await house.site_file.compare() == running_site.Reloaded()
     outcome = await house.site_file.outcome()
     assert not outcome.confirmed
-    assert "entry lane cannot work" in outcome.why
+    assert "entry lane cannot work" in str(outcome.why)
     assert house.path.read_bytes() == before
     assert house.path.with_name("site.toml.unconfirmed").read_bytes() == wrong
     await house.sees(lambda: house.device(101).online)
@@ -243,7 +247,7 @@ async def test_a_change_after_which_the_interface_is_not_served_is_taken_back(ho
         assert (await house.site_file.reload()).on_trial
         outcome = await house.site_file.outcome()
     assert not outcome.confirmed
-    assert outcome.why == f"cannot serve on 127.0.0.1 port {port}: Address already in use"
+    assert str(outcome.why) == f"cannot serve on 127.0.0.1 port {port}: Address already in use"
     assert house.path.read_bytes() == before
     await house.sees(lambda: not interface.fault and not interface.is_changing)
 
@@ -277,14 +281,14 @@ async def test_a_person_confirms_or_the_change_returns(house, monkeypatch):
     assert house.path.read_bytes() == changed
     assert "under way" in (await house.site_file.reload()).refused[0]
     assert house.site_file.confirm(by="user:chief")
-    assert (await house.site_file.outcome()).why == "confirmed by chief"
+    assert str((await house.site_file.outcome()).why) == "confirmed by chief"
     assert not house.site_file.confirm(by="user:chief")
     assert not (house.path.parent / "data/site-file/trial").exists()
 
     monkeypatch.setattr(running_site, "TRIAL_SECONDS", 0.5)
     done = await house.site_file.reload(by="user:chief", text=text, asks_person=True)
     assert house.runner("entry").rules.lane.held_open_seconds == 60
-    assert (await house.site_file.outcome()).why == "within 0.5 s nobody confirmed it"
+    assert str((await house.site_file.outcome()).why) == "within 0.5 s nobody confirmed it"
     assert house.path.read_bytes() == changed
     assert house.runner("entry").rules.lane.held_open_seconds == 90
 

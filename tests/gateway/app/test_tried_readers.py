@@ -125,7 +125,10 @@ async def test_a_change_is_taken_back_if_vehicles_wait_at_a_reader_of_every_day_
     house.entry.arming(occupied=False)
     outcome = await house.site_file.outcome()
     assert not outcome.confirmed
-    assert outcome.why == "Reader entry has read nothing while vehicles waited; before the change it was read regularly"
+    assert (
+        str(outcome.why)
+        == "Reader entry has read nothing while vehicles waited; before the change it was read regularly"
+    )
 
 
 async def test_a_reader_of_every_day_that_reads_ends_the_trial(house, desk, monkeypatch):

@@ -97,7 +97,7 @@ class Site:
         self.made += 1
         at = self.now - 3600 * SECOND + self.made * SECOND
         event = Event(
-            EventKind.VEHICLE_PASSED, at, clock_trusted=True, description=f"{self.made}", device_id=101, lane_id="north"
+            EventKind.VEHICLE_PASSED, at, clock_trusted=True, text=f"{self.made}", device_id=101, lane_id="north"
         )
         passage = Passage(
             lane_id="north", direction=direction, outcome=PassageOutcome.PASSED, started_at=at - 5, ended_at=at,
@@ -111,7 +111,7 @@ class Site:
         """A vehicle enters by a lane without a camera."""
         self.made += 1
         at = self.now - 3600 * SECOND + self.made * SECOND
-        event = Event(EventKind.VEHICLE_PASSED, at, clock_trusted=True, description=f"{self.made}", device_id=101)
+        event = Event(EventKind.VEHICLE_PASSED, at, clock_trusted=True, text=f"{self.made}", device_id=101)
         passage = Passage(
             lane_id="north", direction="entry", outcome=PassageOutcome.PASSED, started_at=at - 5, ended_at=at,
             clock_trusted=True, card_id=None, credential=f"text:{self.made}", reason="", plate="",
@@ -126,7 +126,7 @@ class Site:
             media_type="image/jpeg", size=len(content), sha256=digest, file=digest, created_at=self.now,
             clock_trusted=True, username="chief",
         )  # fmt: skip
-        told = Event(EventKind.EVIDENCE_ADDED, self.now, clock_trusted=True, description="Evidence came.")
+        told = Event(EventKind.EVIDENCE_ADDED, self.now, clock_trusted=True, text="Evidence came.")
         await self.store.evidence.add(draft, event=told, most=9)
 
     async def go_up(self):
@@ -285,7 +285,7 @@ async def test_a_restore_is_noticed_without_cameras_and_across_a_restart(site, s
     ) for number in range(4)]  # fmt: skip
     await site.backup()
     for passage in site_of_gates:
-        event = Event(EventKind.VEHICLE_PASSED, site.now, clock_trusted=True, description="", device_id=101)
+        event = Event(EventKind.VEHICLE_PASSED, site.now, clock_trusted=True, text="", device_id=101)
         await store.journal.record(Entry(events=(event,), passage=passage))
     await site.go_up()
     await site.down.pull()

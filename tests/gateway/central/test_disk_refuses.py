@@ -103,7 +103,7 @@ async def test_a_disk_and_a_line_that_refuse_now_and_then_leave_each_record_once
 ):
     chance = random.Random(seed)
     await away()
-    event = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, description="A vehicle passed.", device_id=101)
+    event = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, text="A vehicle passed.", device_id=101)
     for number in range(24):
         moment = Moment(
             201, f"Vehicle {number}", "", AT + number * 1_000_000, AT + number * 1_000_000 + 9, clock_trusted=True

@@ -53,7 +53,7 @@ class House:
             media_type="image/jpeg", size=len(content), sha256=digest, file=digest, created_at=AT, clock_trusted=True,
             username="chief",
         )  # fmt: skip
-        told = Event(EventKind.EVIDENCE_ADDED, AT, clock_trusted=True, description="Evidence came.")
+        told = Event(EventKind.EVIDENCE_ADDED, AT, clock_trusted=True, text="Evidence came.")
         return await self.store.evidence.add(draft, event=told, most=99)
 
     async def send(self, turns=3):
@@ -75,7 +75,7 @@ async def waiting_files(store):
 async def house(store, client, tmp_path):
     folder = tmp_path / "evidence"
     folder.mkdir()
-    event = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, description="A vehicle passed.")
+    event = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, text="A vehicle passed.")
     moment = Moment(201, "Vehicle passed", "", AT - 5, AT + 5, clock_trusted=True)
     recorded = await store.journal.record(Entry(events=(event,), moments=(moment,)))
     made = House(store, folder, None, None, None, recorded.camera_event_ids[0])

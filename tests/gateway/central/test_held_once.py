@@ -22,7 +22,7 @@ from gateway.store import Entry, EventFilter
 from simulation.far_ends.central import CentralAccount, Chances, Faults
 
 AT = 1_767_268_800_000_000
-EVENT = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, description="A vehicle passed.", device_id=101)
+EVENT = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, text="A vehicle passed.", device_id=101)
 MOMENT = Moment(201, "Vehicle passed", "", AT - 5, AT + 5, clock_trusted=True)
 
 

@@ -55,7 +55,7 @@ def set_back(table):
 
 
 async def happened(store, text):
-    event = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, description=text, device_id=101)
+    event = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, text=text, device_id=101)
     moment = Moment(201, text, "", AT - 5, AT + 5, clock_trusted=True)
     return (await store.journal.record(Entry(events=(event,), moments=(moment,)))).camera_event_ids[0]
 
@@ -69,7 +69,7 @@ async def added(store, folder, camera_event_id):
         media_type="image/jpeg", size=len(content), sha256=digest, file=digest, created_at=AT, clock_trusted=True,
         username="chief",
     )  # fmt: skip
-    event = Event(EventKind.EVIDENCE_ADDED, AT, clock_trusted=True, description="Evidence came.")
+    event = Event(EventKind.EVIDENCE_ADDED, AT, clock_trusted=True, text="Evidence came.")
     await store.evidence.add(draft, event=event, most=9)
 
 

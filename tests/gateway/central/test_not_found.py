@@ -20,7 +20,7 @@ from simulation.far_ends.central import ErrorKind, Faults
 AT = 1_767_268_800_000_000
 SOON = Backoff(first=0.001, longest=0.005)
 UNROUTED = Faults(error=ErrorKind.UNROUTED)
-EVENT = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, description="A vehicle passed.", device_id=101)
+EVENT = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, text="A vehicle passed.", device_id=101)
 MOMENT = Moment(201, "Vehicle passed", "", AT - 5, AT + 5, clock_trusted=True)
 
 

@@ -39,7 +39,7 @@ def see(store):
             pinned_until=NOW + 10_000_000,
             clock_trusted=True,
         )
-        event = Event(kind=EventKind.VEHICLE_PASSED, date_at=NOW, clock_trusted=True, description="", lane_id="north")
+        event = Event(kind=EventKind.VEHICLE_PASSED, date_at=NOW, clock_trusted=True, text="", lane_id="north")
         recorded = await store.journal.record(Entry(events=(event,), moments=(moment,)))
         return recorded.camera_event_ids[0]
 

@@ -18,7 +18,7 @@ from simulation.far_ends.central import CentralAccount, ErrorKind, Faults
 
 AT = 1_767_268_800_000_000
 DATE = "2026-01-01T12:00:00.000Z"
-PASSED = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, description="A vehicle passed.", device_id=101)
+PASSED = Event(EventKind.VEHICLE_PASSED, AT, clock_trusted=True, text="A vehicle passed.", device_id=101)
 SLOWER = Backoff(first=0.001, longest=300.0)
 PROVISIONAL = 2_000_000_000
 CARD = {"number": "77123", "status": "active"}

@@ -47,7 +47,7 @@ def see(store):
         moment = Moment(
             camera_id=201, name="Passed", description="", pinned_from=NOW, pinned_until=NOW + 1, clock_trusted=True
         )
-        event = Event(kind=EventKind.VEHICLE_PASSED, date_at=NOW, clock_trusted=True, description="")
+        event = Event(kind=EventKind.VEHICLE_PASSED, date_at=NOW, clock_trusted=True, text="")
         return (await store.journal.record(Entry(events=(event,), moments=(moment,)))).camera_event_ids[0]
 
     return record

@@ -39,7 +39,7 @@ class Box:
         """Record a vehicle that passed: a camera event and an entry."""
         self.made += 1
         told = f"{self.name} {self.made}"
-        event = Event(EventKind.VEHICLE_PASSED, at, clock_trusted=True, description="Passed.", device_id=101)
+        event = Event(EventKind.VEHICLE_PASSED, at, clock_trusted=True, text="Passed.", device_id=101)
         passage = Passage("entry", "entry", PassageOutcome.PASSED, at, at, clock_trusted=True, credential=told)
         moment = Moment(201, "Vehicle passed", told, at - 5, at + 5, clock_trusted=True)
         await self.store.journal.record(Entry(events=(event,), passage=passage, moments=(moment,)))

@@ -71,9 +71,7 @@ class Scene:
         """Have one record of a kind to send."""
         at = self.time.wall().micros
         if kind == "camera_event":
-            event = Event(
-                EventKind.VEHICLE_PASSED, at, clock_trusted=True, description="A vehicle passed.", device_id=1
-            )
+            event = Event(EventKind.VEHICLE_PASSED, at, clock_trusted=True, text="A vehicle passed.", device_id=1)
             moment = Moment(201, "Vehicle passed", "", at - 5, at + 5, clock_trusted=True)
             await self.store.journal.record(Entry(events=(event,), moments=(moment,)))
             return

@@ -109,7 +109,7 @@ async def test_whoever_went_in_with_a_card_of_the_sites_own_comes_out_with_centr
     with pytest.raises(CentralUnavailable):
         await down.pull()
     made = await writes.write(CARD_CREATE, NEW)
-    event = Event(kind=EventKind.VEHICLE_PASSED, date_at=1, clock_trusted=True, description="")
+    event = Event(kind=EventKind.VEHICLE_PASSED, date_at=1, clock_trusted=True, text="")
     inside = Movement(Way(enters="garage"), at=1, holder=f"card:{made.record_id}")
     await store.journal.record(Entry(events=(event,), movements=(inside,)))
     await central.start()

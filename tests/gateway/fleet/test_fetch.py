@@ -129,7 +129,7 @@ async def test_the_command_writes_a_clip_and_says_what_it_lacks(scene):
 async def test_a_proof_package_over_the_fleet_proves_its_event(scene, tmp_path):
     footage = scene.footage
     at = footage.begin + 2_000_000
-    event = Event(EventKind.VEHICLE_PASSED, at, clock_trusted=True, description="passed", lane_id="entry")
+    event = Event(EventKind.VEHICLE_PASSED, at, clock_trusted=True, text="passed", lane_id="entry")
     seen = Moment(CAMERA, "Vehicle passed", "", at - 1_000_000, at + 1_000_000, clock_trusted=True)
     recorded = await scene.desk.lane.store.journal.record(Entry(events=(event,), moments=(seen,)))
     await scene.fetched(Action.PROOF, event=recorded.event_ids[0])

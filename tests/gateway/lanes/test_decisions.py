@@ -98,7 +98,7 @@ class Desk:
     async def pass_through(self, decision, outcome=PassageOutcome.PASSED):
         holder = decision.holder if decision else ""
         passage = Passage("in", "entry", outcome, NOW, NOW, clock_trusted=True, holder=holder)
-        event = Event(EventKind.VEHICLE_PASSED, NOW, clock_trusted=True, description="A vehicle passed.")
+        event = Event(EventKind.VEHICLE_PASSED, NOW, clock_trusted=True, text="A vehicle passed.")
         self.recorder.put(self.decisions.with_movement(Entry(events=(event,), passage=passage)))
         assert await self.recorder.drained(within=30)
 

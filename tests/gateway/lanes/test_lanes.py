@@ -577,7 +577,7 @@ async def test_who_was_let_in_before_a_restart_passes_under_that_name(tmp_path):
             E.ACCESS_GRANTED,
             stamp.micros,
             clock_trusted=stamp.trusted,
-            description="card 0007: the card is valid",
+            text="card 0007: the card is valid",
             lane_id=house.lane().lane_id,
             data={"card_id": 7, "credential": "0007"},
         )

@@ -28,7 +28,7 @@ OPEN = Write(Table.COIL, 0, coil_word(on=True))
 
 
 def entry(text: str) -> Entry:
-    return Entry(events=(Event(EventKind.GATE_OPENED, 1, clock_trusted=True, description=text),))
+    return Entry(events=(Event(EventKind.GATE_OPENED, 1, clock_trusted=True, text=text),))
 
 
 class FlakyJournal:

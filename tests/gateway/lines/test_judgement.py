@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drivers.bus.line_quality import Counts, Failure, LineQuality, UnitQuality
-from gateway.web.status.lines import line_sentence, unit_sentence
+from gateway.web.status.lines import line_words, unit_words
 
 GOOD_HOUR = Counts((0, 900, 0, 0, 0, 0, 0, 0, 0, 0), {Failure.SILENT: 2})
 
@@ -43,7 +43,7 @@ def line(*units, down="", strays=0):
     ids=["good", "new", "down", "silent", "garbled", "echoes", "disturbed", "one-bad"],
 )
 def test_lines(quality, words):
-    assert words in line_sentence(quality)
+    assert words in str(line_words(quality))
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_lines(quality, words):
     ids=["good", "silent", "garbled", "unreliable", "slow", "new", "garbled-now-and-then", "late-now-and-then"],
 )  # fmt: skip
 def test_units_beside_one_that_answers(one, words):
-    assert words in unit_sentence(one, line(one, unit(2)))
+    assert words in str(unit_words(one, line(one, unit(2))))
 
 
 def test_a_unit_of_a_line_that_fails_has_no_sentence_of_its_own():
     bad = unit(1, failing=Failure.SILENT)
-    assert unit_sentence(bad, line(bad)) == "See the line."
+    assert str(unit_words(bad, line(bad))) == "See the line."

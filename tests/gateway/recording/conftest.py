@@ -49,7 +49,7 @@ def pin(store, clock):
         at = clock.wall().micros if at is None else at
         recorded = await store.journal.record(
             Entry(
-                events=(Event(kind=kind, date_at=at, clock_trusted=True, description="passed"),),
+                events=(Event(kind=kind, date_at=at, clock_trusted=True, text="passed"),),
                 moments=(
                     Moment(
                         camera_id=camera_id,

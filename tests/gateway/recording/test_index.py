@@ -165,7 +165,7 @@ async def test_reports_become_rows_and_events_in_their_order(store, index, put, 
             index.offer(put(START + n * 2_000_000))
         index.offer(put(START))  # told twice
         for n in range(3):
-            index.tell(Event(kind=EventKind.CAMERA_LOST, date_at=n, clock_trusted=True, description=str(n)))
+            index.tell(Event(kind=EventKind.CAMERA_LOST, date_at=n, clock_trusted=True, text=str(n)))
         await index.flush()
         running.cancel()
     assert len(await store.segments.paths()) == 300

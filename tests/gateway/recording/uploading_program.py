@@ -28,7 +28,7 @@ async def main(folder: Path) -> None:
         limits=EvidenceLimits(bytes_each=10_000_000, per_event=1_000_000, floor=0),
     )
     await files.open()
-    event = Event(EventKind.VEHICLE_PASSED, 1, clock_trusted=True, description="A vehicle passed.")
+    event = Event(EventKind.VEHICLE_PASSED, 1, clock_trusted=True, text="A vehicle passed.")
     recorded = await store.journal.record(
         Entry(events=(event,), moments=(Moment(1, "", "", 0, 1, clock_trusted=True),))
     )

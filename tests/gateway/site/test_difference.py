@@ -49,7 +49,7 @@ def test_the_same_file_in_another_order_is_no_difference():
 
 def test_each_camera_is_told_with_what_was_changed_of_it():
     found = difference(loaded(GATE, YARD), loaded(GATE | {"name": "Main gate", "audio": "on"}, YARD | {"id": 9}))
-    assert found.sentences() == (
+    assert tuple(map(str, found.words())) == (
         "camera 9 (Yard) was added",
         "camera 7 (Main gate): changed name, audio",
         "camera 8 (Yard) was removed; its footage is kept",
@@ -68,7 +68,9 @@ def test_a_lane_alone_touches_no_device():
 def test_a_link_touches_its_devices_and_their_lanes():
     found = changed(links=[LINKS[0] | {"url": "tcp://10.0.0.9:502"}, *LINKS[1:]])
     assert (found.links, found.devices, found.lanes) == ({"north"}, {1}, {"in"})
-    assert found.sentences() == ("link north: changed url (device 1 connected anew; lane in started afresh)",)
+    assert tuple(map(str, found.words())) == (
+        "link north: changed url (device 1 connected anew; lane in started afresh)",
+    )
     assert not found.interface
 
 
@@ -91,13 +93,13 @@ def test_a_profile_or_a_secret_with_another_content_touches_what_uses_it(part):
     found = difference(loaded(**FIELD, **{part: {name: "1"}}), loaded(**FIELD, **{part: {name: "2"}}))
     touched = {"profiles": ({1, 2}, {"in", "out"}), "secrets": ({3, 4}, {"in"})}[part]
     assert (found.devices, found.lanes) == touched
-    assert "2" not in str(found.sentences()[0].split(" (")[0])
+    assert "2" not in str(str(found.words()[0]).split(" (")[0])
 
 
 def test_a_name_of_a_device_connects_nothing_anew():
     found = changed(devices=[barrier(1, "north", name="North gate"), *FIELD["devices"][1:]])
     assert (found.links, found.devices, found.lanes) == (frozenset(), frozenset(), frozenset())
-    assert found.sentences() == ("device 1 (North gate): changed name",)
+    assert tuple(map(str, found.words())) == ("device 1 (North gate): changed name",)
 
 
 def test_a_gate_is_connected_anew_with_the_limits_that_tell_its_position():
@@ -120,7 +122,7 @@ def test_rules_for_the_whole_site_touch_every_lane_and_schedules_none():
         storage={"incident_days": 500},
     )
     assert found.lanes == frozenset()
-    assert found.sentences() == (
+    assert tuple(map(str, found.words())) == (
         "[storage]: changed incident_days",
         "area yard (Yard) was added",
         "schedule day was added",
@@ -148,4 +150,4 @@ def test_what_needs_a_restart_is_refused_in_a_sentence():
 
 def test_a_secret_is_not_told():
     found = difference(loaded(GATE), loaded(GATE | {"username": "viewer", "password": "the-secret-name"}))
-    assert found.sentences() == ("camera 7 (Gate): changed username, password",)
+    assert tuple(map(str, found.words())) == ("camera 7 (Gate): changed username, password",)

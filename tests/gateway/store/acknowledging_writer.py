@@ -21,7 +21,7 @@ async def main(folder: Path) -> None:
             number += 1
             at = 1_767_268_800_000_000 + number
             moments = (Moment(lane, "Entry", "", at, at + 1, clock_trusted=True),) if number % 3 == 0 else ()
-            event = Event(EventKind.VEHICLE_PASSED, at, clock_trusted=True, description=f"{lane}/{number}")
+            event = Event(EventKind.VEHICLE_PASSED, at, clock_trusted=True, text=f"{lane}/{number}")
             recorded = await store.journal.record(Entry(events=(event,), moments=moments))
             for row in await store.outbox.due(now=at) if number % 10 == 0 else ():
                 await store.outbox.delivered(row, central_id=None)

@@ -33,7 +33,7 @@ async def store(opened, tmp_path) -> AsyncIterator[Store]:
 def event() -> Callable[..., Event]:
     def make(description: str = "A vehicle came.", **fields) -> Event:
         fields = {"kind": EventKind.VEHICLE_ARRIVED, "date_at": NOON, "clock_trusted": True, **fields}
-        return Event(description=description, **fields)
+        return Event(text=description, **fields)
 
     return make
 

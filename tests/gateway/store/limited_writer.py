@@ -17,7 +17,7 @@ async def main(folder: Path) -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     store = Store(folder=folder, site_name="North", sends=True)
     await store.open()
-    entry = Entry(events=(Event(EventKind.VEHICLE_PASSED, 1, clock_trusted=True, description="x" * 500),))
+    entry = Entry(events=(Event(EventKind.VEHICLE_PASSED, 1, clock_trusted=True, text="x" * 500),))
     acknowledged: set[int] = set()
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))

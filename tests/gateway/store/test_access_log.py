@@ -19,7 +19,7 @@ from gateway.store.engine import access_log
 TECH = FoundAccount("tech", "hash of tech", frozenset({"*"}))
 """An account of the site file."""
 SECRET = "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"
-TOLD = Event(EventKind.GRANT_REVOKED, 1, clock_trusted=True, description="x")
+TOLD = Event(EventKind.GRANT_REVOKED, 1, clock_trusted=True, text="x")
 
 
 @asynccontextmanager

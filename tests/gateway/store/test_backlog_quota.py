@@ -24,7 +24,7 @@ from gateway.store import Delivery, Entry, Store
 from gateway.store.outbox import backlog_quota
 from gateway.store.outbox.backlog_quota import MOST_MADE
 
-HAPPENED = Event(kind=EventKind.VEHICLE_PASSED, date_at=1, clock_trusted=True, description="", lane_id="entry")
+HAPPENED = Event(kind=EventKind.VEHICLE_PASSED, date_at=1, clock_trusted=True, text="", lane_id="entry")
 SEEN = Moment(201, "Vehicle passed", "", 0, 2, clock_trusted=True)
 
 
@@ -93,7 +93,7 @@ async def test_a_full_backlog_refuses_direct_writes_and_names_the_remedy(small):
 
 
 async def test_the_backlog_is_counted_as_it_waits_now(small):
-    told = Event(kind=EventKind.RECORD_RELEASED, date_at=1, clock_trusted=True, description="x")
+    told = Event(kind=EventKind.RECORD_RELEASED, date_at=1, clock_trusted=True, text="x")
     await held(small, DEVICE_CONFIG, {"description": "x" * 110_000, "location": "North"})
     with pytest.raises(QuotaExceeded):
         await small.backlog.admit()

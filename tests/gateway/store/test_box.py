@@ -17,7 +17,7 @@ NOON = 1_767_268_800_000_000
 
 async def sources(store, moment):
     """Let a vehicle pass; return the `source_id` of its entry and of its camera event."""
-    event = Event(EventKind.VEHICLE_PASSED, NOON, clock_trusted=True, description="Passed.", device_id=101)
+    event = Event(EventKind.VEHICLE_PASSED, NOON, clock_trusted=True, text="Passed.", device_id=101)
     passed = Passage("in", "entry", PassageOutcome.PASSED, NOON, NOON, clock_trusted=True, credential="7")
     await store.journal.record(Entry(events=(event,), passage=passed, moments=(moment(),)))
     rows = (await store.outbox.due(now=2**62))[-2:]

@@ -106,7 +106,7 @@ def many():
         connection.execute(
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO event"
             " SELECT i, i % 5, 101, 1, 0, 'n', CASE WHEN i IN (7, 250000) THEN 'plate AB1' ELSE 'passed' END, i, 1,"
-            " 'entry', '{}', NULL FROM n",
+            " 'entry', '{}', NULL, NULL FROM n",
             (300_000,),
         )
         fill_ranges(connection)

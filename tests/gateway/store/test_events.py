@@ -8,6 +8,7 @@ import pytest
 from gateway.domain.errors import StoreError
 from gateway.domain.events import EventKind
 from gateway.store import Entry, EventFilter
+from gateway.texts import from_json, text
 
 
 async def record(store, entry, count, **fields):
@@ -29,6 +30,21 @@ async def test_an_event_is_kept_as_it_was(store, entry, event):
     assert (found.type, found.category, found.subcategory, found.name) == (202, 2, 3, "Device lost")
     assert (found.date_at, found.clock_trusted) == (made.date_at, False)
     assert json.loads(found.data) == dict(made.data)
+
+
+async def test_a_text_is_kept_with_its_key_and_arguments(store, event):
+    why = text("safety.not_clear", point=text("point.closing"), seconds=1.5)
+    made = event(text("event.command_for.close", who="Zoë \ud800", why=why)), event("card 7 was added by chief")
+    numbers = (await store.journal.record(Entry(events=made))).event_ids
+    keyed, plain = [await store.events.get(number) for number in numbers]
+    assert keyed.description == "close by Zoë ?: the closing loop has not been free for 1.5 s yet"
+    inner = {"point": {"key": "point.closing", "arguments": {}}, "seconds": 1.5}
+    assert from_json(keyed.said, keyed.description) == {
+        "key": "event.command_for.close",
+        "arguments": {"who": "Zoë ?", "why": {"key": "safety.not_clear", "arguments": inner}},
+        "english": keyed.description,
+    }
+    assert (plain.description, plain.said) == ("card 7 was added by chief", None)
 
 
 @pytest.mark.parametrize("number", [0, -1, 7, 2**63, 2**200])

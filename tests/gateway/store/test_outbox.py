@@ -238,7 +238,7 @@ class Balanced(RuleBasedStateMachine):
 
     @rule(moments=st.integers(0, 3))
     def accept(self, moments):
-        event = Event(EventKind.VEHICLE_PASSED, 1, clock_trusted=True, description="")
+        event = Event(EventKind.VEHICLE_PASSED, 1, clock_trusted=True, text="")
         footage = tuple(Moment(n, "", "", 0, 1, clock_trusted=True) for n in range(moments))
         recorded = self.do(self.store.journal.record(Entry(events=(event,), moments=footage)))
         assert recorded.event_ids[0] > self.last_id

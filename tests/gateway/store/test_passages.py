@@ -17,7 +17,7 @@ def happen(store):
     async def record(second, kind, credential="", *, began=None, lane="entry"):
         at = NOON + second * SECOND
         data = {"credential": credential} if credential else {}
-        event = Event(kind, at, clock_trusted=True, description="…", lane_id=lane, data=data)
+        event = Event(kind, at, clock_trusted=True, text="…", lane_id=lane, data=data)
         passage = None
         if began is not None:
             passage = Passage(

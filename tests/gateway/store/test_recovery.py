@@ -34,7 +34,7 @@ async def fill(folder):
         *(
             store.journal.record(
                 Entry(
-                    events=(Event(EventKind.VEHICLE_PASSED, n, clock_trusted=True, description=f"event {n}"),),
+                    events=(Event(EventKind.VEHICLE_PASSED, n, clock_trusted=True, text=f"event {n}"),),
                     moments=(moment,) if n % 100 == 0 else (),
                 )
             )

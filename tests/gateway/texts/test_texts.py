@@ -32,7 +32,7 @@ def made_texts():
     """Yield each call that makes a text: its key, with * for what is computed, its arguments, and where it stands."""
     for path in sorted((ROOT / "gateway").rglob("*.py")):
         source = path.read_text("utf-8")
-        if "gateway.texts import" not in source:
+        if "gateway.texts import" not in source and path.parent != FOLDER:
             continue
         for call in ast.walk(ast.parse(source)):
             if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "text":

@@ -50,7 +50,7 @@ async def test_a_consumer_by_cursor_misses_no_event_whoever_writes_meanwhile(gat
                     kind=EventKind.GATE_OPENED,
                     date_at=gateway.clock.wall().micros - (3_600_000_000 if late else 0),
                     clock_trusted=chance.random() < 0.9,
-                    description=f"Writer {number}.",
+                    text=f"Writer {number}.",
                 )
                 for _ in range(chance.randint(1, 4))
             )

@@ -33,7 +33,7 @@ def at(gateway, micros):
 
 
 async def passes(gateway, when, direction="entry", **known):
-    event = Event(EventKind.VEHICLE_PASSED, when, clock_trusted=True, description="It passed.", device_id=101)
+    event = Event(EventKind.VEHICLE_PASSED, when, clock_trusted=True, text="It passed.", device_id=101)
     passage = Passage("entry", direction, PassageOutcome.PASSED, when - 1, when, clock_trusted=True, **known)
     await gateway.store.journal.record(Entry(events=(event,), passage=passage))
 
@@ -178,7 +178,7 @@ async def test_an_entry_by_hand_is_found_by_its_exit(gateway):
     assert (made["manual"], made["plate"], made["status"], made["note"]) == (True, "AB12", "open", "Forgot the card.")
     assert (made["entry_at"], made["lane_id"], made["area"]) == ("2026-01-13T17:00:00.000Z", "entry", "garage")
     assert made["sync"] == "in_step"  # a site that stands alone
-    event = Event(EventKind.VEHICLE_PASSED, NOON + HOUR, clock_trusted=True, description="Out.", device_id=101)
+    event = Event(EventKind.VEHICLE_PASSED, NOON + HOUR, clock_trusted=True, text="Out.", device_id=101)
     passage = Passage("entry", "exit", PassageOutcome.PASSED, NOON, NOON + HOUR, clock_trusted=True, plate="AB12")
     movement = Movement(Way(leaves="garage"), NOON + HOUR)
     await gateway.store.journal.record(Entry(events=(event,), passage=passage, movements=(movement,)))

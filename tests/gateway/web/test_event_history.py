@@ -10,6 +10,7 @@ import pytest
 
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import iso_utc
+from gateway.texts import keyed, text
 from gateway.web.status import event_history
 
 
@@ -34,6 +35,16 @@ async def test_events_come_newest_first_with_their_footage(gateway):
     assert answer["events"][0]["footage"] == []
 
 
+async def test_an_event_comes_with_its_key_and_arguments(gateway):
+    said = text("event.decided_of", credential=text("credential.card", number="7"), holder="Zoë", why="it hung up")
+    await gateway.happened(said, kind=EventKind.ACCESS_GRANTED)
+    _, answer = await history(gateway)
+    newest, earlier = answer["events"][:2]
+    assert newest["description"] == "card 7 of Zoë: it hung up"
+    assert newest["said"] == {"description": keyed(said), "name": keyed(EventKind.ACCESS_GRANTED.words)}
+    assert "description" not in earlier["said"]
+
+
 async def test_events_are_found_by_day_lane_kind_severity_and_text(gateway):
     day = 86_400_000_000
     now = gateway.clock.wall().micros
@@ -55,8 +66,8 @@ async def test_events_are_found_by_day_lane_kind_severity_and_text(gateway):
 async def test_pages_follow_each_other_without_gap_or_overlap(gateway, monkeypatch):
     monkeypatch.setattr(event_history, "PAGE", 4)
     wanted = [f"Passage {number}." for number in range(11)]
-    for text in wanted:
-        await gateway.happened(text)
+    for passage in wanted:
+        await gateway.happened(passage)
     found, before = [], 0
     while before is not None:
         _, answer = await history(gateway, search="Passage", limit=3, before=before)

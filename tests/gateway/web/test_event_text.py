@@ -61,7 +61,7 @@ def holding(connection, recorded):
     connection.execute("BEGIN")
     try:
         connection.executemany(
-            f"INSERT INTO event ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO event ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [tuple(getattr(event, name) for name in COLUMNS.split(", ")) for event in recorded],
         )
         yield connection

@@ -12,9 +12,8 @@ import pytest_asyncio
 from page_visitor import SCREENS, sign_in
 from playwright.async_api import expect
 
-from gateway.domain.commands import CommandState, GateAction
+from gateway.domain.commands import CommandState, GateAction, command_text
 from gateway.domain.events import EventKind
-from gateway.domain.footage import WHY_AWAY, WHY_MISSING
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import CommandSnapshot, LaneTrouble
 from gateway.problems.problem import Part, Problem
@@ -29,6 +28,10 @@ in_one_loop = pytest.mark.asyncio(loop_scope="module")
 
 ENGLISH = r"\b(the|is|was|of|for|with|until|since|not|has|no|it|and|from|there|are)\b"
 """Words that every English sentence has one of, and no French one."""
+
+
+def denied(number):
+    return text("event.decided", credential=text("credential.card", number=number), why=text("reason.expired"))
 
 
 def english_sentences():
@@ -82,7 +85,7 @@ async def gateway(fleet_gateway):
 
 async def happen(opened):
     """Make the events and the problem that the screens show."""
-    await opened.happened("card 0042 denied: the card has expired", kind=EventKind.ACCESS_DENIED)
+    await opened.happened(denied("0042"), kind=EventKind.ACCESS_DENIED)
     opened.problems.append(
         Problem(
             kind=ProblemKind.GATE_OFFLINE,
@@ -97,10 +100,9 @@ async def happen(opened):
     await opened.call("/status/commissioning/begin", {"lane_id": "entry"})
 
 
-def test_events_and_missing_footage_have_their_french():
+def test_names_of_events_have_their_french():
     known = english_sentences()
-    wanted = {kind.label for kind in EventKind} | set(WHY_MISSING.values()) | set(WHY_AWAY.values())
-    assert sorted(wanted - known) == []
+    assert sorted({kind.label for kind in EventKind} - known) == []
 
 
 @in_one_loop
@@ -181,7 +183,8 @@ async def test_what_a_lane_waits_for_is_told_by_its_key(open_gateway, browser_pa
 
 @in_one_loop
 async def test_why_a_device_is_lost_and_what_a_gate_was_told_are_french(gateway, browser_page):
-    told = "Barrier does not answer: unit 2 on exit-bus did not answer within 300 ms"
+    why = "unit 2 on exit-bus did not answer within 300 ms"
+    told = text("device.away_for.silent", device="Barrier", why=why)
     await gateway.happened(told, kind=EventKind.DEVICE_LOST)
     now = gateway.clock.wall().micros
     gateway.board.show(command=CommandSnapshot("1", GateAction.CLOSE, CommandState.DONE, "lane", now, ""))
@@ -199,8 +202,9 @@ async def test_a_warning_is_spoken_in_french_alone(gateway, browser_page):
         await sign_in(page, gateway)
         await expect(page.locator("#events > li").first).to_be_visible()
         for credential in ("0042", "0043"):
-            await gateway.happened(f"card {credential} denied: the card has expired", kind=EventKind.ACCESS_DENIED)
-        await gateway.happened("Reader does not answer: it hung up", kind=EventKind.DEVICE_LOST)
+            await gateway.happened(denied(credential), kind=EventKind.ACCESS_DENIED)
+        lost = text("device.away_for.silent", device="Reader", why="it hung up")
+        await gateway.happened(lost, kind=EventKind.DEVICE_LOST)
         await expect(page.locator("#announcer")).to_contain_text("Reader ne répond pas : il a raccroché")
         assert not re.search(ENGLISH, await page.locator("#announcer").inner_text())
 
@@ -251,9 +255,9 @@ async def test_one_gateway_of_the_fleet_is_told_in_the_singular(gateway, browser
 
 @in_one_loop
 async def test_no_line_of_french_breaks_before_a_mark(gateway, browser_page):
-    await gateway.happened(
-        "card 0042 denied: the card has expired; the lane is locked down", kind=EventKind.ACCESS_DENIED
-    )
+    passed = text("event.passed.tailgated")
+    credential, why = text("credential.card", number="0042"), text("reason.expired")
+    await gateway.happened(text("event.passed_denied", passed=passed, credential=credential, why=why))
     async with browser_page(language="fr-FR", tolerate=("409",)) as page:
         await sign_in(page, gateway)
         found = set()
@@ -273,7 +277,8 @@ async def test_names_of_any_kind_are_shown_as_they_are(open_gateway, browser_pag
     joined = "un, deux. trois; quatre: cinq · six " * 20
     async with open_gateway() as gateway, browser_page(language="fr", tolerate=("409",)) as page:
         for number in range(30):
-            await gateway.happened(f"card {number} of {joined}{number} denied: the card has expired")
+            credential = text("credential.card", number=f"{number} of {joined}{number}")
+            await gateway.happened(text("event.decided", credential=credential, why=text("reason.expired")))
         await gateway.happened("\u202edrac is away")
         await sign_in(page, gateway)
         await expect(page.locator("#events > li")).to_have_count(32)
@@ -281,14 +286,29 @@ async def test_names_of_any_kind_are_shown_as_they_are(open_gateway, browser_pag
 
 
 SAID = {
-    "Gate does not answer: it hung up": "Gate ne répond pas : il a raccroché",
-    "Camera is recording": "Camera enregistre",
+    text("device.away_for.silent", device="Gate", why="it hung up"): "Gate ne répond pas : il a raccroché",
+    text("event.camera_recording", camera="Camera"): "Camera enregistre",
     "Lines cannot work: Gate does not answer: it hung up": "Lines hors service : Gate ne répond pas : il a raccroché",
-    "card 0042 of Events: the card is valid": "carte 0042 de Events : la carte est valable",
-    "open by Events: replaced by close before it was sent": "ouverture par Events : remplacée par une fermeture avant",
-    "no longer stopped by Health: Events gives the lane an order": "n'est plus arrêtée par Health : Events donne une",
-    "close by the lane: replaced by open before it was sent": "fermeture par la voie : remplacée par une ouverture",
-    "Health knows of it: Gate does not answer: it hung up": "Health en a connaissance : Gate ne répond pas",
+    text(
+        "event.decided_of",
+        credential=text("credential.card", number="0042"),
+        holder="Events",
+        why=text("reason.valid_card"),
+    ): "carte 0042 de Events : la carte est valable",
+    command_text(GateAction.OPEN, "user:Events", text("command.replaced_unsent_by.close")): (
+        "ouverture par Events : remplacée par une fermeture avant"
+    ),
+    text("event.stop_ended", who="Health", why=text("stop.ended_by.order", who="Events")): (
+        "n'est plus arrêtée par Health : Events donne une"
+    ),
+    command_text(GateAction.CLOSE, "lane", text("command.replaced_unsent_by.open")): (
+        "fermeture par la voie : remplacée par une ouverture"
+    ),
+    text(
+        "event.problem_known",
+        who="Health",
+        why=text("device.away_for.silent", device="Gate", why="it hung up"),
+    ): "Health en a connaissance : Gate ne répond pas",
 }
 """Texts about a lane, a device, a camera and persons that have the names of other texts of the page."""
 
@@ -299,8 +319,8 @@ async def test_names_that_are_words_of_the_page_stay_in_sentences(open_gateway, 
         gateway.board.show(name="Lines")
         gateway.board.gate = replace(gateway.board.gate, name="Gate", online=False, detail="it hung up")
         gateway.recording.camera = replace(gateway.recording.camera, name="Camera")
-        for text in SAID:
-            await gateway.happened(text)
+        for said in SAID:
+            await gateway.happened(said)
         await sign_in(page, gateway)
         events = page.locator("#events .description")
         await expect(events).to_have_count(len(SAID) + 1)

@@ -22,7 +22,7 @@ LIMIT = 0.005
 async def large_events(gateway, now):
     events = tuple(
         Event(
-            kind=EventKind.ACCESS_DENIED, date_at=now, clock_trusted=True, description=f"Card {number} was denied.",
+            kind=EventKind.ACCESS_DENIED, date_at=now, clock_trusted=True, text=f"Card {number} was denied.",
             data={"trace": f"{number:04} " * 2000},
         )
         for number in range(MOST)
@@ -31,7 +31,7 @@ async def large_events(gateway, now):
 
 
 async def large_camera_events(gateway, now):
-    event = Event(kind=EventKind.VEHICLE_PASSED, date_at=now, clock_trusted=True, description="x")
+    event = Event(kind=EventKind.VEHICLE_PASSED, date_at=now, clock_trusted=True, text="x")
     moments = tuple(
         Moment(201, "Passed", f"{number:04} " * 180, now + number * 1000, now + number * 1000 + 9, clock_trusted=True)
         for number in range(MOST)

@@ -95,7 +95,7 @@ async def test_evidence_of_a_visit_is_whole_though_a_camera_has_no_footage(gatew
         "card 0007", kind=EventKind.ACCESS_GRANTED, date_at=now - 3_000_000,
         data={"credential": "0007", "trace": trace},
     )  # fmt: skip
-    event = Event(EventKind.VEHICLE_PASSED, now, clock_trusted=True, description="passed", lane_id="entry")
+    event = Event(EventKind.VEHICLE_PASSED, now, clock_trusted=True, text="passed", lane_id="entry")
     passage = Passage(
         "entry", "entry", PassageOutcome.PASSED, now - 9_000_000, now, clock_trusted=True, credential="0007"
     )
@@ -150,7 +150,7 @@ async def test_what_of_an_events_footage_is_missing_is_told(gateway):
         missing = await gateway.store.segments.missing((known,)) if known.ready else {}
         return answer["event"], asdict(footage_state(known, missing.get(camera_event_id)))
 
-    event = Event(EventKind.VEHICLE_PASSED, now, clock_trusted=True, description="passed", lane_id="entry")
+    event = Event(EventKind.VEHICLE_PASSED, now, clock_trusted=True, text="passed", lane_id="entry")
     moment = Moment(201, "Vehicle passed", "passed", begin, end, clock_trusted=True)
     (camera_event_id,) = (
         await gateway.store.journal.record(Entry(events=(event,), moments=(moment,)))

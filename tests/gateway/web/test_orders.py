@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from gateway.domain.commands import GateAction
 from gateway.domain.credentials import Card
 from gateway.domain.events import EventKind
@@ -76,12 +78,11 @@ async def test_anti_passback_is_forgiven_to_one_or_to_everybody_by_name(gateway)
 
 
 async def test_an_order_in_place_of_another_than_one_has_seen_is_refused(gateway):
-    seen = str(gateway.board.lanes()[0].order_text)
-    hold = {"lane_id": "entry", "order": "hold_open", "reason": "delivery", "instead_of": seen}
+    hold = {"lane_id": "entry", "order": "hold_open", "reason": "delivery", "instead_of": {}}
     assert (await gateway.call("/status/lane/order", hold))[0] == 200
     status, answer = await gateway.call("/status/lane/order", {**hold, "order": "lock_down"})
     assert status == 409
     assert "meanwhile: the lane is held open by chief: delivery. Give yours again" in answer["error"]
     assert gateway.board.lanes()[0].order == "hold_open"
-    now_seen = {**hold, "order": "lock_down", "instead_of": str(gateway.board.lanes()[0].order_text)}
+    now_seen = {**hold, "order": "lock_down", "instead_of": asdict(gateway.board.lanes()[0].standing)}
     assert (await gateway.call("/status/lane/order", now_seen))[0] == 200

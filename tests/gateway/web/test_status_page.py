@@ -144,7 +144,7 @@ async def test_a_clip_without_footage_is_not_offered_to_be_played(gateway, brows
         await sign_in(page, gateway)
         now = gateway.clock.wall().micros
         moment = Moment(202, "Moment marked", "", now - 5_000_000, now + 5_000_000, clock_trusted=True)
-        event = Event(kind=EventKind.MOMENT_MARKED, date_at=now, clock_trusted=True, description="A bicycle.")
+        event = Event(kind=EventKind.MOMENT_MARKED, date_at=now, clock_trusted=True, text="A bicycle.")
         recorded = await gateway.store.journal.record(Entry(events=(event,), moments=(moment,)))
         await gateway.store.camera_events.mark_ready(recorded.camera_event_ids[0])
         none = page.locator("#events > *").filter(has_text="A bicycle.").locator(".clips button")
@@ -303,7 +303,7 @@ async def test_a_card_that_was_passed_back_is_forgiven_from_its_event(gateway, b
         EventKind.ACCESS_DENIED,
         stamp.micros,
         clock_trusted=True,
-        description="card 0007: the card was already used in this direction",
+        text="card 0007: the card was already used in this direction",
         lane_id="entry",
         data={"reason": "anti_passback", "card_id": 7, "trace": "anti-passback: FAILED (last seen entering garage)"},
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from gateway.domain.validation_messages import sentence_of
+from gateway.domain.validation_messages import words_of_first
 from gateway.web.catalogue import OPERATIONS
 from gateway.web.http.bodies import MOST_VALUES, validated
 from gateway.web.http.errors import RequestRefused
@@ -97,4 +97,4 @@ def test_a_sentence_says_what_would_be_right(path, body, sentence):
 def test_what_nobody_put_into_words_is_still_no_library_s():
     with pytest.raises(ValidationError) as error:
         TypeAdapter(dict[str, complex]).validate_python({"x": "y"})
-    assert sentence_of(error.value) == "x: cannot be taken as it is"
+    assert words_of_first(error.value) == "x: cannot be taken as it is"

@@ -220,7 +220,7 @@ async def test_a_clip_shows_its_moment_and_an_event_alone_its_proof(gateway, bro
     await gateway.passed()
     now = gateway.clock.wall().micros
     moment = Moment(201, "Moment marked", "", now - 1_000_000, now + 1_000_000, clock_trusted=True)
-    event = Event(kind=EventKind.MOMENT_MARKED, date_at=now, clock_trusted=True, description="A bicycle.")
+    event = Event(kind=EventKind.MOMENT_MARKED, date_at=now, clock_trusted=True, text="A bicycle.")
     recorded = await gateway.store.journal.record(Entry(events=(event,), moments=(moment,)))
     await gateway.store.camera_events.mark_ready(recorded.camera_event_ids[0])
     async with browser_page() as page:

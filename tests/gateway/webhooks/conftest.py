@@ -112,7 +112,7 @@ class Site:
             kind=kind,
             date_at=self.clock.wall().micros,
             clock_trusted=True,
-            description=description,
+            text=description,
             device_id=101,
             lane_id="entry",
             data=data,

@@ -21,7 +21,7 @@ def loop():
 
 
 def entry(text):
-    return Entry(events=(Event(EventKind.GATE_OPENED, 1, clock_trusted=True, description=text),))
+    return Entry(events=(Event(EventKind.GATE_OPENED, 1, clock_trusted=True, text=text),))
 
 
 async def texts(folder, disk):

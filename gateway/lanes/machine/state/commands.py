@@ -46,14 +46,14 @@ class Superseded:
 
     Attributes:
         command: what was handed to the driver.
-        reason: what took its place.
+        by: what took its place.
         deadline: until when it may go out.
         give_up_at: when its outcome counts as unknown.
         instead_of: the closing whose place this open took.
     """
 
     command: Command
-    reason: str
+    by: GateAction
     deadline: float
     give_up_at: float
     instead_of: Closing | None = None
@@ -104,9 +104,9 @@ class Commands:
         """Return the commands with this one under way, in the place of any other."""
         return replace(self, flight=flight)
 
-    def superseding(self, flight: InFlight, reason: str) -> Commands:
+    def superseding(self, flight: InFlight, by: GateAction) -> Commands:
         """Return the commands with the one under way among the superseded."""
-        one = Superseded(flight.command, reason, flight.deadline, flight.give_up_at, flight.instead_of)
+        one = Superseded(flight.command, by, flight.deadline, flight.give_up_at, flight.instead_of)
         return replace(self, superseded=(*self.superseded, one))
 
     def undoing_nothing(self) -> Commands:

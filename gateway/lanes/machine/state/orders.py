@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from gateway.domain.commands import actor
 from gateway.texts import Text, Words, text
 
 _NEVER = float("-inf")
-_SCHEDULE = "schedule"
 
 
 class OrderKind(StrEnum):
@@ -35,7 +35,7 @@ class Order:
 
     def words(self) -> Text:
         """Return the order in a sentence for people."""
-        who = text("actor.schedule") if self.by == _SCHEDULE else self.by.removeprefix("user:")
+        who = actor(self.by)
         if self.reason:
             return text(f"order_for.{self.kind}", who=who, reason=self.reason)
         return text(f"order.{self.kind}", who=who)

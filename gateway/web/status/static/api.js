@@ -1,6 +1,6 @@
 // Calls to the interface. The session is in a cookie that this code cannot read.
 import { now } from "./time.js";
-import { recognised, t } from "./words.js";
+import { say, t } from "./words.js";
 
 // Its message is in the reader's language.
 export class Refused extends Error {}
@@ -9,7 +9,7 @@ export function call(method, path, body, headers = {}) {
   return told(fetch(path, {
     method,
     credentials: "same-origin",
-    headers: { "Content-Type": "application/json", ...headers },
+    headers: { "Content-Type": "application/json", Texts: "keyed", ...headers },
     body: body === undefined ? undefined : JSON.stringify(body),
     signal: AbortSignal.timeout(20000),
   }));
@@ -23,7 +23,7 @@ async function told(asked) {
     throw new Refused(t("The gateway does not answer."), { cause: error });
   }
   const said = await answer.json().catch(() => ({ success: false }));
-  if (!answer.ok || said.success !== true) throw new Refused(said.error ? recognised(said.error) : t("The gateway answered {status}.", { status: answer.status }));
+  if (!answer.ok || said.success !== true) throw new Refused(said.error ? say(said.said ?? said.error) : t("The gateway answered {status}.", { status: answer.status }));
   return said;
 }
 

@@ -5,7 +5,7 @@ import { byId, keyed, make, setClass, setText } from "./dom.js";
 import { ageOf, createLane, updateLane } from "./lanes.js";
 import { clock } from "./time.js";
 import { onEnter } from "./views.js";
-import { because, n, recognised, t } from "./words.js";
+import { because, n, spoken, t } from "./words.js";
 
 const LOOK = 1500;
 const OUTCOMES = { waiting: [t("To do"), ""], passed: [t("Passed"), "good"], failed: [t("Failed"), "bad"] };
@@ -88,16 +88,17 @@ function steps(list, all, judging) {
     create: (step) => {
       const row = make("li", "step");
       const head = make("p", "row between");
-      head.append(make("strong", "", recognised(step.title)), make("span", "pill"));
-      row.append(head, make("p", "small", recognised(step.todo)), make("p", "small dim seen"));
+      head.append(make("strong", "", spoken(step, "title")), make("span", "pill"));
+      row.append(head, make("p", "small", spoken(step, "todo")), make("p", "small dim seen"));
       if (judging) row.append(judges(step));
       return row;
     },
-    update: (row, { outcome, seen, by }) => {
+    update: (row, step) => {
+      const { outcome, by } = step;
       const [word, colour] = OUTCOMES[outcome];
       setText(row.querySelector(".pill"), word);
       setClass(row.querySelector(".pill"), `pill ${colour}`);
-      setText(row.querySelector(".seen"), [recognised(seen), by && t("judged by {who}", { who: by })].filter(Boolean).join(" · "));
+      setText(row.querySelector(".seen"), [spoken(step, "seen"), by && t("judged by {who}", { who: by })].filter(Boolean).join(" · "));
     },
   });
 }
@@ -107,9 +108,9 @@ function judges(step) {
   for (const [word, passed] of [[t("Passed"), true], [t("Failed"), false]]) {
     const button = make("button", "quiet", word);
     button.type = "button";
-    button.setAttribute("aria-label", because(word, recognised(step.title)));
+    button.setAttribute("aria-label", because(word, spoken(step, "title")));
     button.addEventListener("click", () => asked({
-      title: recognised(step.title),
+      title: spoken(step, "title"),
       text: passed ? t("You have seen that it is right. What did you see?") : t("What was wrong?"),
       label: t("Note"),
       yes: word,

@@ -4,7 +4,7 @@ import { toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { LivePicture } from "./live_picture.js";
 import { clock, lasting, seconds } from "./time.js";
-import { because, decimal, n, recognised, say, t } from "./words.js";
+import { because, decimal, n, recognised, say, spoken, t } from "./words.js";
 
 const CONDITIONS = {
   starting: [t("Starting"), "busy"], recording: [t("Recording"), "good"], unreachable: [t("Unreachable"), "bad"],
@@ -169,7 +169,8 @@ function showBroker({ broker }) {
 }
 
 // The line to a server: its state, since when, why, with whom, and what waits for it.
-function showServer(id, { state, since, reason }, name, sent) {
+function showServer(id, server, name, sent) {
+  const { state, since } = server;
   const [word, lamp] = {
     connected: [t("Connected"), "good"],
     away: [t("Away; the site works on its own"), "bad"],
@@ -177,6 +178,6 @@ function showServer(id, { state, since, reason }, name, sent) {
   }[state] ?? [t("Not tried yet"), "unknown"];
   setClass(byId(`${id}-lamp`), `lamp ${lamp}`);
   setText(byId(`${id}-state`), word);
-  setText(byId(`${id}-detail`), [state === null ? "" : t("since {time}", { time: clock(since) }), recognised(reason), name].filter(Boolean).join(" · "));
+  setText(byId(`${id}-detail`), [state === null ? "" : t("since {time}", { time: clock(since) }), spoken(server, "reason"), name].filter(Boolean).join(" · "));
   setText(byId(`${id}-sent`), sent);
 }

@@ -3,7 +3,7 @@ import { Refused, post } from "./api.js";
 import { confirmed, play, toast } from "./dialogs.js";
 import { byId, fromTemplate, keyed, make, setClass, setText } from "./dom.js";
 import { clock } from "./time.js";
-import { because, recognised, spoken, t } from "./words.js";
+import { because, spoken, t } from "./words.js";
 
 const RANK = { info: 0, notice: 1, warning: 2, alarm: 3 };
 let last = null;
@@ -83,7 +83,7 @@ export function showClips(box, event, site) {
       button.disabled = !playable;
       button.footage = footage;
       button.cameraName = name;
-      const missing = recognised(footage.missing);
+      const missing = spoken(footage, "missing");
       const places = { event: spoken(event, "name"), camera: name, missing };
       if (!playable) {
         button.title = because(name, footage.ready ? missing : t("the clip is still being recorded"));

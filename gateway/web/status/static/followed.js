@@ -13,10 +13,10 @@ const WORDS = {
 };
 
 // The steps of a lane's last command: [word, state], state being "done", "next", "" or "failed".
-function steps({ command, position }) {
+function steps({ command, position, said }) {
   const [, moving, arrived] = WORDS[command.action];
   const failed = command.state === "refused" ? t("not done") : command.state === "unknown" ? t("not seen to move") : "";
-  if (failed) return [[t("asked"), "done"], [because(failed, spoken(command, "detail")), "failed"]];
+  if (failed) return [[t("asked"), "done"], [because(failed, spoken({ ...command, said: said?.command }, "detail")), "failed"]];
   let reached = STEPS[command.state];
   if (reached === 3 && position === THERE[command.action]) reached = 4;
   return [t("asked"), t("acknowledged"), moving, arrived].map((word, place) => [word, place < reached ? "done" : place === reached ? "next" : ""]);

@@ -231,14 +231,14 @@ const ORDERS = {
 
 async function order(node, wanted) {
   const { lane_id, name } = node.lane;
-  let seen = node.lane.order_text;
+  let seen = node.lane.standing;
   const select = node.querySelector(".orders"); // snapshots set it back while the question is open
   const { title, text, yes } = ORDERS[wanted];
   const done = await asked({
     title: title(name), text, label: t("Why (kept with the event)"), yes,
     act: async (reason) => {
-      const instead_of = seen;
-      seen = node.lane.order_text; // what is refused says what has come meanwhile; the same once more is meant
+      const instead_of = seen ?? {};
+      seen = node.lane.standing; // what is refused says what has come meanwhile; the same once more is meant
       await postAtOnce("/status/lane/order", { lane_id, order: wanted || null, reason, instead_of });
       toast(t("{name}: recorded.", { name }));
     },

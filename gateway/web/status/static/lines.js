@@ -3,7 +3,7 @@ import { Refused, call } from "./api.js";
 import { byId, fromTemplate, keyed, make, makeStep, setClass, setText } from "./dom.js";
 import { resumeFrames, setUpTools, updateTools } from "./line_tools.js";
 import { onEnter, permit } from "./views.js";
-import { n, recognised, say, t } from "./words.js";
+import { n, say, spoken, t } from "./words.js";
 
 const LOOK = 2000;
 const FAILURES = {
@@ -79,7 +79,7 @@ function update(node, line, bounds) {
   setText(node.querySelector("h3"), line.name);
   setText(node.querySelector(".pill"), word);
   setClass(node.querySelector(".pill"), `pill ${kind}`);
-  setText(node.querySelector(".verdict"), recognised(line.verdict));
+  setText(node.querySelector(".verdict"), spoken(line, "verdict"));
   keyed(node.querySelector(".steps"), own.flatMap((one) => one.said.steps.map(say)), { key: (step) => step, create: makeStep, update: () => {} });
   keyed(node.querySelector(".units"), line.units, {
     key: (unit) => unit.unit,
@@ -101,7 +101,7 @@ function updateUnit(row, unit, bounds) {
   const median = unit.reply === null ? t("no answer yet") : t("{time} ms of {allowed} ms allowed", { time: unit.reply, allowed: unit.allowed });
   const told = [median, t("{answers} in the last hour", { answers: [n("{count} answered", "{count} answered", answered), ...bad].join(" · ") })];
   setText(row.querySelector(".unit-text"), told.join(" · "));
-  setText(row.querySelector(".unit-verdict"), recognised(unit.verdict));
+  setText(row.querySelector(".unit-verdict"), spoken(unit, "verdict"));
   const channel = row.querySelector(".unit-channel");
   channel.hidden = unit.unsecured === null;
   setText(channel.firstElementChild, unit.unsecured ? t("Secure channel off") : t("Secure channel on"));

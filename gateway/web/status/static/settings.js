@@ -121,7 +121,7 @@ function showFound(found) {
   keyed(byId("settings-changes"), changes, {
     key: ({ text }) => text,
     create: () => make("li"),
-    update: (row, { text }) => setText(row, recognised(text)),
+    update: (row, change) => setText(row, spoken(change, "text")),
   });
   const bad = [...(found?.faults ?? []), ...(found?.refused ?? [])];
   byId("settings-fault").replaceChildren(...bad.map((text) => make("span", "each", recognised(text))));
@@ -142,10 +142,10 @@ function showTrial(trial) {
   setText(byId("settings-trial-text"), trial.asks_person
     ? t("Changed by {who}. It returns by itself unless somebody confirms it.", places)
     : t("Changed by {who}. It returns by itself unless all lanes work.", places));
-  keyed(byId("settings-trial-changes"), trial.changes.map((text) => ({ text })), {
+  keyed(byId("settings-trial-changes"), trial.changes, {
     key: ({ text }) => text,
     create: () => make("li"),
-    update: (row, { text }) => setText(row, recognised(text)),
+    update: (row, change) => setText(row, spoken(change, "text")),
   });
   keyed(byId("settings-trial-unseen"), trial.unseen, {
     key: ({ device_id }) => device_id,

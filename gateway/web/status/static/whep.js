@@ -1,5 +1,5 @@
 // A camera live by WebRTC, as WHEP has it: offer, answer, and an end that frees the gateway's side at once.
-import { recognised, t } from "./words.js";
+import { say, t } from "./words.js";
 
 const CONNECT_WITHIN = 10000;
 
@@ -26,7 +26,7 @@ export async function watch(video, cameraId, signal, live) {
     await connection.setLocalDescription(await connection.createOffer());
     const answer = await fetch(`/v1/camera/whep/${cameraId}`, {
       method: "POST",
-      headers: { "Content-Type": "application/sdp" },
+      headers: { "Content-Type": "application/sdp", Texts: "keyed" },
       body: connection.localDescription.sdp,
       signal,
     });
@@ -82,5 +82,5 @@ function addresses(connection) {
 async function refusal(answer) {
   const told = await answer.json().catch(() => null);
   const retry = Number(answer.headers.get("Retry-After")) || (answer.status >= 500 ? 3 : 0);
-  return new NotShown(told?.error ? recognised(told.error) : t("The gateway answered {status}.", { status: answer.status }), retry);
+  return new NotShown(told?.error ? say(told.said ?? told.error) : t("The gateway answered {status}.", { status: answer.status }), retry);
 }

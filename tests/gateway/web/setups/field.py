@@ -133,7 +133,7 @@ class FieldInMemory:
             raise NotFoundError(f"no lane {lane_id!r} at this site")
         order = Order(kind, source, reason) if kind is not None else None
         text = "" if order is None else order.words()
-        self.show(order="" if kind is None else kind.value, order_text=text)
+        self.show(order="" if kind is None else kind.value, order_text=text, standing=order)
 
     async def command(self, *, device_id: int, action: GateAction, source: str) -> Command:
         if device_id != self.gate.device_id:
@@ -146,7 +146,7 @@ class FieldInMemory:
             kind=EventKind.COMMAND_RECORDED,
             date_at=now.micros,
             clock_trusted=now.trusted,
-            description=f"{source} wants gate {device_id} to {action.value}.",
+            text=f"{source} wants gate {device_id} to {action.value}.",
             device_id=device_id,
             lane_id="entry",
         )

@@ -44,6 +44,7 @@ from gateway.site.models import Site
 from gateway.store import CardRecord, Entry, KnownRecord, RecordTimes, Store
 from gateway.support.bundle import SupportBundle, SupportContext
 from gateway.support.masking import Masking
+from gateway.texts import Words
 from gateway.web.app import Interface
 from gateway.web.auth.api_keys import key_hash
 from gateway.web.auth.central_sign_in import CentralAccounts
@@ -104,14 +105,14 @@ class Gateway:
             return answer.status, await answer.json()
 
     async def happened(
-        self, description: str, *, kind: EventKind = EventKind.VEHICLE_PASSED, date_at: int | None = None, **more
+        self, description: Words, *, kind: EventKind = EventKind.VEHICLE_PASSED, date_at: int | None = None, **more
     ) -> int:
         """Record an event and return its id."""
         event = Event(
             kind=kind,
             date_at=date_at or self.clock.wall().micros,
             clock_trusted=True,
-            description=description,
+            text=description,
             lane_id="entry",
             **more,
         )
@@ -126,7 +127,7 @@ class Gateway:
             kind=EventKind.VEHICLE_PASSED,
             date_at=now,
             clock_trusted=True,
-            description=description,
+            text=description,
             device_id=101,
             lane_id="entry",
         )
