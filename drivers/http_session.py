@@ -25,7 +25,7 @@ _LARGEST_ANSWER = 64 * 1024
 _UNAUTHORIZED = 401
 
 
-class AccountRefused(DeviceFault):
+class DeviceAccountRefused(DeviceFault):
     """The device refuses the user name or password. Devices lock an account after repeated failures: do not retry."""
 
 
@@ -34,7 +34,7 @@ BeforeBytes = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class DeviceAccount:
     """The gateway's account at a device."""
 
     username: str
@@ -152,7 +152,7 @@ def refuse_status(status: int, name: str) -> None:
         case 200:
             return
         case 401 | 403:
-            raise AccountRefused(f"{name} refuses the user name or password (HTTP {status})")
+            raise DeviceAccountRefused(f"{name} refuses the user name or password (HTTP {status})")
         case _ if 400 <= status < 500:
             raise DeviceFault(f"{name} refuses the request (HTTP {status})")
         case _:

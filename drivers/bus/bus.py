@@ -30,7 +30,7 @@ from drivers.backoff import Reconnects
 from drivers.bus.late_answers import LineUnits
 from drivers.bus.line_quality import LineQuality
 from drivers.bus.recent import Turn
-from drivers.bus.transactions import Answer, Exchange, Priority, Reply, Transaction, TransactionQueue, next_turn
+from drivers.bus.transactions import Exchange, Priority, Reply, TimedAnswer, Transaction, TransactionQueue, next_turn
 from drivers.bus.wire import Trace, Wire
 from drivers.contract import (
     Cause,
@@ -193,7 +193,7 @@ class Bus:
         timeout: float = 0.3,
         forbidden: Forbidden | None = None,
         shortest: float = 0.0,
-    ) -> Answer[Reply]:
+    ) -> TimedAnswer[Reply]:
         """Send the request and wait for its answer.
 
         If the caller is cancelled while its request is on the wire, the line stays in order: the bus still waits for
@@ -359,7 +359,7 @@ class Bus:
             raise
         if not exchange.answered:
             self._units.answered(transaction, b"", asked_at=written_at, at=at)
-            transaction.succeed(Answer(reply, written_at, at))
+            transaction.succeed(TimedAnswer(reply, written_at, at))
             return False
         self._silent = 0
         doubt = None
@@ -367,7 +367,7 @@ class Bus:
             doubt = self._units.unproven(transaction, bytes(received), asked_at=written_at, at=at)
         if doubt is None:
             self._units.answered(transaction, bytes(received), asked_at=written_at, at=at)
-            transaction.succeed(Answer(reply, written_at, at))
+            transaction.succeed(TimedAnswer(reply, written_at, at))
         else:
             self._take_back(connection, transaction)
             transaction.fail(doubt)
@@ -470,7 +470,7 @@ class UnitRequests:
         priority: Priority,
         deadline: MonotonicSeconds,
         forbidden: Forbidden | None = None,
-    ) -> Answer[Reply]:
+    ) -> TimedAnswer[Reply]:
         """Send a request and return its answer. For a command, garbage is a LinkError: the device may have obeyed."""
         try:
             return await self._bus.transact(

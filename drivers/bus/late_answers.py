@@ -52,7 +52,7 @@ class _Owed:
 
 
 @dataclass(slots=True)
-class _Unit:
+class _UnitAnswers:
     """One unit.
 
     Attributes:
@@ -100,7 +100,7 @@ class Lateness:
     """The owed and late answers of all units of a line without transaction numbers. Instants come with each call."""
 
     def __init__(self) -> None:
-        self._units: dict[int, _Unit] = {}
+        self._units: dict[int, _UnitAnswers] = {}
         self._strays = bytearray()
 
     def rest_left(self, unit: int, *, now: MonotonicSeconds) -> float:
@@ -128,7 +128,7 @@ class Lateness:
 
     def unanswered(self, exchange: AnyExchange, *, asked_at: MonotonicSeconds, now: MonotonicSeconds) -> None:
         """Note a request that got no readable answer in time, so that the unit owes one that may still come."""
-        unit = self._units.setdefault(exchange.unit, _Unit())
+        unit = self._units.setdefault(exchange.unit, _UnitAnswers())
         unit.look(now)
         unit.owed.append(_Owed(exchange, asked_at))
         if unit.proves_at is None:
@@ -196,7 +196,7 @@ class Lateness:
                 return settled
         return None
 
-    def _settle_first(self, unit: _Unit, received: bytes, now: MonotonicSeconds) -> int | None:
+    def _settle_first(self, unit: _UnitAnswers, received: bytes, now: MonotonicSeconds) -> int | None:
         unit.look(now)
         owed = next((owed for owed in unit.owed if owed.exchange.is_answered_by(received)), None)
         if owed is None:

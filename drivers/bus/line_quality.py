@@ -203,7 +203,7 @@ class _Stretch:
 
 
 @dataclass(slots=True)
-class _Unit:
+class _UnitCounts:
     reply_times: list[int] = field(default_factory=lambda: [0] * (len(REPLY_BOUNDS) + 1))
     failed: Counter[Failure] = field(default_factory=Counter)
     was_answered: deque[bool] = field(default_factory=lambda: deque(maxlen=_LAST))
@@ -256,16 +256,16 @@ class LineAnswers:
 
     def __init__(self, *, line: str) -> None:
         self._line = line
-        self._units: dict[int, _Unit] = {}
+        self._units: dict[int, _UnitCounts] = {}
         self._strays: deque[MonotonicSeconds] = deque(maxlen=_STRAYS)
 
     def polled(self, unit: int, *, allowed: float) -> None:
         """Note a poll whose answer may take `allowed` seconds."""
-        self._units.setdefault(unit, _Unit()).allowed = allowed
+        self._units.setdefault(unit, _UnitCounts()).allowed = allowed
 
     def answered(self, unit: int, *, took: float, now: MonotonicSeconds) -> None:
         """Note an answer that came `took` seconds after its request."""
-        known = self._units.setdefault(unit, _Unit())
+        known = self._units.setdefault(unit, _UnitCounts())
         place = bisect_left(REPLY_BOUNDS, took)
         known.reply_times[place] += 1
         known.stretch(now).reply_times[place] += 1
@@ -278,7 +278,7 @@ class LineAnswers:
         self, unit: int, failure: Failure, *, now: MonotonicSeconds, violation: ProtocolViolation | None = None
     ) -> None:
         """Note a request without an answer that counts. `violation`: what is wrong with what came instead."""
-        known = self._units.setdefault(unit, _Unit())
+        known = self._units.setdefault(unit, _UnitCounts())
         known.failed[failure] += 1
         known.stretch(now).failed[failure] += 1
         known.was_answered.append(False)

@@ -103,7 +103,7 @@ class Exchange(Generic[Reply]):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[Reply]):
+class TimedAnswer(Generic[Reply]):
     """An answer with its instants.
 
     Attributes:
@@ -128,7 +128,7 @@ class Transaction:
     priority: Priority
     deadline: MonotonicSeconds
     timeout: float
-    answer: asyncio.Future[Answer[object]] = field(repr=False)
+    answer: asyncio.Future[TimedAnswer[object]] = field(repr=False)
     forbidden: Forbidden | None = None
     sent: bool = False
     added_at: MonotonicSeconds = 0.0
@@ -149,7 +149,7 @@ class Transaction:
         if not self.answer.done():
             self.answer.set_exception(error)
 
-    def succeed(self, answer: Answer[object]) -> None:
+    def succeed(self, answer: TimedAnswer[object]) -> None:
         """Pass the answer to its caller, unless it is done."""
         if not self.answer.done():
             self.answer.set_result(answer)

@@ -28,10 +28,10 @@ from drivers.contract import (
     Report,
     Reports,
 )
-from drivers.gates.polls import LOST_AFTER_POLLS, LOST_AFTER_SECONDS, PollPace, Watch
+from drivers.gates.polls import LOST_AFTER_POLLS, LOST_AFTER_SECONDS, PollPace, PollWatch
 from drivers.http_session import (
-    Account,
-    AccountRefused,
+    DeviceAccount,
+    DeviceAccountRefused,
     OneAttempt,
     open_session,
     read_answer,
@@ -90,7 +90,7 @@ class HttpGate(ABC):
         *,
         device_id: int,
         url: str,
-        account: Account | None = None,
+        account: DeviceAccount | None = None,
         poll_seconds: float = 0.5,
         answer_seconds: float = 3.0,
         monotonic: Callable[[], float] = time.monotonic,
@@ -127,14 +127,14 @@ class HttpGate(ABC):
 
     async def run(self, reports: Reports) -> None:
         """Poll the status and report until cancelled."""
-        watch = Watch(device_id=self._device_id, started_at=self._monotonic())
+        watch = PollWatch(device_id=self._device_id, started_at=self._monotonic())
         async with open_session(reuse_lines=True) as session:
             while True:
                 asked_at = self._monotonic()
                 due = self._pace.begin()
                 try:
                     status = await self._poll(session)
-                except AccountRefused as refusal:
+                except DeviceAccountRefused as refusal:
                     # One refusal is enough to count as lost: more tries would lock the account.
                     for _ in range(LOST_AFTER_POLLS):
                         self._tell(watch.missed(str(refusal), at=self._monotonic(), asked=True, answers=True), reports)

@@ -81,7 +81,7 @@ def position_between(before: GatePosition, commanded: GatePosition | None) -> Ga
     return commanded or before
 
 
-class Watch:
+class PollWatch:
     """The judge of one device's polls. It has no clock: instants come with each call.
 
     `stale` gives the age limits of some points: the seconds after the last answer from which a point is unknown.
@@ -185,7 +185,7 @@ class Watch:
                 yield PointChanged(self._device_id, name, PointState.UNKNOWN, at)
 
 
-def poll_deadline(watch: Watch, *, now: MonotonicSeconds) -> MonotonicSeconds:
+def poll_deadline(watch: PollWatch, *, now: MonotonicSeconds) -> MonotonicSeconds:
     """Return until when a poll may wait for the line: 1 s, but not past the instant at which the device is lost."""
     return min(now + _POLL_PATIENCE, watch.lost_at) if watch.lost_at > now else now + _POLL_PATIENCE
 

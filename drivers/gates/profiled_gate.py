@@ -21,7 +21,7 @@ from drivers.contract import (
     Reports,
 )
 from drivers.gates.limits import Limits, limits_of
-from drivers.gates.polls import PollPace, Watch
+from drivers.gates.polls import PollPace, PollWatch
 from drivers.gates.profile_parts import Commands
 from drivers.gates.pulses import HeldOutput, HostPulses, Steps
 from drivers.profile_file import Part
@@ -110,7 +110,7 @@ class ProfiledGate(ABC, Generic[Command, Pulse]):
     async def run(self, reports: Reports) -> None:
         """Poll and report until cancelled. Before it ends, switch off outputs whose pulses the gateway must end."""
         self._has_ended = False
-        watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._stale)
+        watch = PollWatch(device_id=self._device_id, started_at=self._monotonic(), stale=self._stale)
         try:
             with self._unit_requests.telling_interruptions(lambda: self._interrupted(watch, reports)):
                 while True:
@@ -143,7 +143,7 @@ class ProfiledGate(ABC, Generic[Command, Pulse]):
         await self._command("stop", self._named("stop"), GatePosition.STOPPED, deadline, forbidden)
 
     @abstractmethod
-    async def _poll(self, watch: Watch) -> tuple[Report, ...]:
+    async def _poll(self, watch: PollWatch) -> tuple[Report, ...]:
         """Ask the device for its state, and return the reports that are due."""
 
     @abstractmethod
@@ -175,7 +175,7 @@ class ProfiledGate(ABC, Generic[Command, Pulse]):
         finally:
             self._pace.wake()
 
-    def _interrupted(self, watch: Watch, reports: Reports) -> None:
+    def _interrupted(self, watch: PollWatch, reports: Reports) -> None:
         """Report the points that a lost line made unknown, and poll again at once."""
         for report in watch.interrupted(at=self._monotonic()):
             reports(report)

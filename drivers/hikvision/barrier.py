@@ -9,8 +9,8 @@ from typing import ClassVar
 from drivers.contract import MonotonicSeconds
 from drivers.gates.http_gate import HttpGate, HttpRequest, HttpStatus
 from drivers.hikvision import isapi
-from drivers.hikvision.isapi import Control
-from drivers.http_session import Account
+from drivers.hikvision.isapi import BarrierControl
+from drivers.http_session import DeviceAccount
 
 
 class HikvisionBarrier(HttpGate):
@@ -37,7 +37,7 @@ class HikvisionBarrier(HttpGate):
         *,
         device_id: int,
         url: str,
-        account: Account,
+        account: DeviceAccount,
         channel: int = 1,
         poll_seconds: float = 0.5,
         answer_seconds: float = 3.0,
@@ -55,7 +55,7 @@ class HikvisionBarrier(HttpGate):
 
     def command_request(self, command: str) -> HttpRequest:
         """Return the request of a command."""
-        body, headers = isapi.control_body(Control(command)), {"Content-Type": isapi.XML_TYPE}
+        body, headers = isapi.control_body(BarrierControl(command)), {"Content-Type": isapi.XML_TYPE}
         return HttpRequest(isapi.control_path(self._channel), "PUT", body, headers)
 
     def check_answer(self, body: bytes) -> None:
@@ -72,8 +72,8 @@ class HikvisionBarrier(HttpGate):
 
     async def lock(self, *, deadline: MonotonicSeconds) -> None:
         """Lock the barrier: until it is unlocked, it answers OK to open and close but does not move."""
-        await self.send(Control.LOCK, deadline=deadline)
+        await self.send(BarrierControl.LOCK, deadline=deadline)
 
     async def unlock(self, *, deadline: MonotonicSeconds) -> None:
         """Unlock the barrier, so that it obeys open and close again."""
-        await self.send(Control.UNLOCK, deadline=deadline)
+        await self.send(BarrierControl.UNLOCK, deadline=deadline)

@@ -12,7 +12,7 @@ _OK_CODES = frozenset({"0", "1"})
 _POSITIONS = {"0": GatePosition.UNKNOWN, "1": GatePosition.CLOSED, "2": GatePosition.OPEN}
 
 
-class Control(StrEnum):
+class BarrierControl(StrEnum):
     """A command (`ctrlMode`). A locked barrier answers OK to open and close but does not move."""
 
     OPEN = "open"
@@ -31,7 +31,7 @@ def status_path(channel: int) -> str:
     return f"/ISAPI/Parking/channels/{channel}/barrierGate/barrierGateStatus"
 
 
-def control_body(control: Control) -> bytes:
+def control_body(control: BarrierControl) -> bytes:
     """Return the XML document of a command."""
     return (
         '<?xml version="1.0" encoding="UTF-8"?>'

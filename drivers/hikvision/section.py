@@ -32,12 +32,12 @@ class HikvisionBarrierDevice(GateDevice):
     def build(self, parts: Surroundings) -> Gate:
         """Build the driver."""
         from drivers.hikvision.barrier import HikvisionBarrier  # noqa: PLC0415  # only a site with one loads it
-        from drivers.http_session import Account  # noqa: PLC0415
+        from drivers.http_session import DeviceAccount  # noqa: PLC0415
 
         return HikvisionBarrier(
             device_id=self.id,
             url=parts.spec.url,
-            account=Account(self.username, parts.secret(self.password)),
+            account=DeviceAccount(self.username, parts.secret(self.password)),
             channel=self.channel,
             monotonic=parts.monotonic,
         )

@@ -122,13 +122,13 @@ class HttpPlaces:
     def __init__(self, places: Places, *, monotonic: Callable[[], float]) -> None:
         self.places = places
         self._monotonic = monotonic
-        self._asked: dict[asyncio.BaseProtocol, _Asked] = {}
+        self._asked: dict[asyncio.BaseProtocol, _AskedPlace] = {}
 
     def follow(self, place: Place, handler: PlainHandler, transport: asyncio.Transport) -> None:
         """Note that the handler answers the place's requests from now on, over this transport."""
         self._asked = {known: one for known, one in self._asked.items() if not one.place.transport.is_closing()}
         place.transport = transport
-        self._asked[handler] = _Asked(place, handler, self._monotonic)
+        self._asked[handler] = _AskedPlace(place, handler, self._monotonic)
 
     @property
     def asking(self) -> Middleware:
@@ -149,7 +149,7 @@ class HttpPlaces:
         return asking
 
 
-class _Asked:
+class _AskedPlace:
     """A place with its handler: its stage follows from the request that is being answered."""
 
     def __init__(self, place: Place, handler: PlainHandler, monotonic: Callable[[], float]) -> None:

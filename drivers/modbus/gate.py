@@ -21,7 +21,7 @@ from drivers.contract import (
     Report,
     Reports,
 )
-from drivers.gates.polls import Watch, poll_deadline
+from drivers.gates.polls import PollWatch, poll_deadline
 from drivers.gates.profiled_gate import ProfiledGate
 from drivers.gates.pulses import RELEASE_AGAIN_SECONDS, RELEASE_SECONDS, HeldOutput, StepAttempt
 from drivers.modbus.frames import Framing, Read, Write, WriteMany
@@ -157,7 +157,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
             return f"{name} is a step command and the gate is {self._position}: a step would do another thing"
         return ""
 
-    def _interrupted(self, watch: Watch, reports: Reports) -> None:
+    def _interrupted(self, watch: PollWatch, reports: Reports) -> None:
         self._forget()
         super()._interrupted(watch, reports)
 
@@ -166,7 +166,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
         self._unit.forget()
         self._outputs_are_known = not self._pulsed
 
-    async def _poll(self, watch: Watch) -> tuple[Report, ...]:
+    async def _poll(self, watch: PollWatch) -> tuple[Report, ...]:
         try:
             await self._release_what_is_found_on(watch)
             held, at = await self._unit.ask(deadline=lambda: poll_deadline(watch, now=self._monotonic()))
@@ -196,7 +196,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
                     raise NotPermitted(f"the output to {other} could not be switched off: {error}") from error
                 await asyncio.sleep(RELEASE_AGAIN_SECONDS)
 
-    async def _release_what_is_found_on(self, watch: Watch) -> None:
+    async def _release_what_is_found_on(self, watch: PollWatch) -> None:
         """Switch off outputs that are on when the device connects: a gateway that died in a pulse left them on."""
         if self._outputs_are_known:
             return
@@ -207,7 +207,7 @@ class ModbusGate(ProfiledGate[Command, _Pulse]):
                 await self._requests.write(release, deadline=self._monotonic() + RELEASE_SECONDS)
         self._outputs_are_known = True
 
-    async def _may_be_on(self, command: Command, watch: Watch) -> bool:
+    async def _may_be_on(self, command: Command, watch: PollWatch) -> bool:
         write = self._profile.write_of(command)
         read = Read(command.write, write.address, 1)
         try:

@@ -20,7 +20,7 @@ from drivers.contract import (
     Report,
     Reports,
 )
-from drivers.gates.polls import PollPace, Watch, limit_position, poll_deadline
+from drivers.gates.polls import PollPace, PollWatch, limit_position, poll_deadline
 from drivers.modbus.frames import Framing, Read, Table, Write, WriteMany
 from drivers.modbus.profile import GateProfile, Preparation, RegisterPosition, UnitProfile
 from drivers.modbus.unit_requests import ModbusRequests
@@ -202,7 +202,7 @@ class ModbusInputs:
 
     async def run(self, reports: Reports) -> None:
         """Poll and report until cancelled."""
-        watch = Watch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
+        watch = PollWatch(device_id=self._device_id, started_at=self._monotonic(), stale=self._profile.stale_seconds())
         with self._requests.telling_interruptions(lambda: self._interrupted(watch, reports)):
             while True:
                 due = self._pace.begin()
@@ -214,7 +214,7 @@ class ModbusInputs:
         """Poll as fast as the line allows until `until`."""
         self._pace.watch_closely(until=until)
 
-    async def _poll(self, watch: Watch) -> tuple[Report, ...]:
+    async def _poll(self, watch: PollWatch) -> tuple[Report, ...]:
         try:
             held, at = await self._unit.ask(deadline=lambda: poll_deadline(watch, now=self._monotonic()))
         except DriverError as error:
@@ -224,7 +224,7 @@ class ModbusInputs:
             return told
         return watch.answered(None, points_of(self._profile, held), at=at)
 
-    def _interrupted(self, watch: Watch, reports: Reports) -> None:
+    def _interrupted(self, watch: PollWatch, reports: Reports) -> None:
         self._unit.forget()
         for report in watch.interrupted(at=self._monotonic()):
             reports(report)

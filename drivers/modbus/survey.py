@@ -34,7 +34,7 @@ _REFUSAL = 0x80
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweringUnit:
     """A unit that answered.
 
     Attributes:
@@ -68,7 +68,7 @@ async def line_up(bus: Bus, *, monotonic: Callable[[], float] = time.monotonic) 
 
 async def ask_for_unit(
     bus: Bus, unit: int, *, framing: Framing, timeout: float, monotonic: Callable[[], float] = time.monotonic
-) -> Answered | None:
+) -> AnsweringUnit | None:
     """Ask whether a unit is there. Any answer counts, even a refusal; None when nothing came within `timeout`.
 
     A line that is lost meanwhile is waited for, and the unit asked again. Raises LinkError when the line stays down.
@@ -79,14 +79,14 @@ async def ask_for_unit(
         try:
             values, _ = await requests.read(_FIRST_REGISTER, deadline=monotonic() + _PATIENCE)
         except DeviceFault as refusal:
-            return Answered(unit, refusal.said, is_clear=True)
+            return AnsweringUnit(unit, refusal.said, is_clear=True)
         except ProtocolViolation as violation:
-            return Answered(unit, str(violation), is_clear=False)
+            return AnsweringUnit(unit, str(violation), is_clear=False)
         except LineDown:
             continue  # the bus opens the line again; then this unit is asked again
         except LinkError:
             return None
-        return Answered(unit, f"register 0 holds {values[0]}", is_clear=True)
+        return AnsweringUnit(unit, f"register 0 holds {values[0]}", is_clear=True)
 
 
 async def read_unit(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from drivers.bus.bus import Bus, UnitRequests
-from drivers.bus.transactions import Answer, Exchange, Prelude, Priority
+from drivers.bus.transactions import Exchange, Prelude, Priority, TimedAnswer
 from drivers.contract import DeviceFault, Forbidden, LinkError, MonotonicSeconds, ProtocolViolation
 from drivers.modbus.frames import (
     ACKNOWLEDGED,
@@ -98,7 +98,7 @@ class ModbusRequests(UnitRequests):
 
     async def _ask(
         self, request: Request, priority: Priority, deadline: MonotonicSeconds, forbidden: Forbidden | None = None
-    ) -> Answer[Reply]:
+    ) -> TimedAnswer[Reply]:
         tag = self._bus.tag()
         exchange: Exchange[Reply] = Exchange(
             unit=self._unit,

@@ -58,7 +58,7 @@ class LastReply:
 
 
 @dataclass(slots=True)
-class _Asked:
+class _OpenRequest:
     """The request that is not answered yet: its reader, bytes and instant, and the bytes received since."""
 
     address: int
@@ -67,7 +67,7 @@ class _Asked:
     received: bytes = b""
 
 
-class Line:
+class OpenLine:
     """An open line: a serial port or a TCP connection in non-blocking mode."""
 
     def __init__(self, port: serial.Serial | socket.socket) -> None:
@@ -118,15 +118,15 @@ class Line:
             termios.tcflush(self._fd, termios.TCOFLUSH)
 
 
-def open_line(setup: Setup) -> Line:
+def open_line(setup: Setup) -> OpenLine:
     """Open the line within 3 s. Raises LinkError when it does not open."""
     spec = LinkSpec(setup.url, baud=setup.baud, parity=setup.parity, stop_bits=setup.stop_bits)
     with opening(spec, within=_OPEN_SECONDS):
-        return Line(serial_port(spec) if spec.is_serial else _tcp_connection(spec.url))
+        return OpenLine(serial_port(spec) if spec.is_serial else _tcp_connection(spec.url))
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class OsdpReply:
     """A whole reply: its sender, its code and its bytes."""
 
     address: int
@@ -152,7 +152,7 @@ class ReplyFrames:
         self._address = head[1] if len(head) > 1 else None
         return self._address
 
-    def feed(self, data: bytes) -> Reply | None:
+    def feed(self, data: bytes) -> OsdpReply | None:
         """Take bytes; return the reply once it is complete, None before."""
         if self._address is None:
             return None
@@ -172,7 +172,7 @@ class ReplyFrames:
         return None
 
 
-def reply_of(frame: bytes) -> Reply | None:
+def reply_of(frame: bytes) -> OsdpReply | None:
     """Parse a frame; None when it is no reply, or its check value is wrong."""
     if len(frame) < _SHORTEST or not frame[1] & _IS_REPLY:
         return None
@@ -183,7 +183,7 @@ def reply_of(frame: bytes) -> Reply | None:
     if not is_sound:
         return None
     at = 5 + (frame[5] if frame[4] & _HAS_SECURITY_BLOCK else 0)
-    return Reply(frame[1] & ~_IS_REPLY, frame[at], frame) if at < len(frame) else None
+    return OsdpReply(frame[1] & ~_IS_REPLY, frame[at], frame) if at < len(frame) else None
 
 
 class Absence(StrEnum):
@@ -208,12 +208,12 @@ class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
     the reason; "" while it is up.
     """
 
-    def __init__(self, line: Line, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, line: OpenLine, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._line = line
         self._monotonic = monotonic
         self._replies = ReplyFrames()
-        self._asked: _Asked | None = None
+        self._asked: _OpenRequest | None = None
         self._outcomes: dict[int, deque[float | Failure]] = {}
         self.last_replies: dict[int, LastReply] = {}
         self.lost = ""
@@ -261,7 +261,7 @@ class LineChannel(Channel):  # type: ignore[misc]  # osdp has no types
             self.lost = system_words(error)
             return -1
         if sent and address is not None:
-            self._asked = _Asked(address, data, self._monotonic())
+            self._asked = _OpenRequest(address, data, self._monotonic())
         return len(data) if sent else -1
 
     def _note(self, address: int, outcome: float | Failure) -> None:

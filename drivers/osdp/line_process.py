@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from drivers.backoff import Reconnects
 from drivers.contract import LinkError
-from drivers.osdp.channel import Line, LineChannel, open_line
+from drivers.osdp.channel import LineChannel, OpenLine, open_line
 from drivers.osdp.messages import LONGEST_LINE, Beat, Happening, LineSeen, Lost, Polled, Setup, Show
 from drivers.osdp.panel import Panel
 
@@ -108,7 +108,7 @@ def serve(conversation: Conversation) -> None:
             conversation.lines(wait=min(left, _BEAT_SECONDS))  # dropped: no reader is connected to show anything
 
 
-def _go_round(setup: Setup, line: Line, conversation: Conversation) -> None:
+def _go_round(setup: Setup, line: OpenLine, conversation: Conversation) -> None:
     """Poll the readers of an open line. Returns when no reader answers for long; raises LinkError when it is lost."""
     channel = LineChannel(line)
     panel = Panel(setup=setup, channel=channel)

@@ -12,14 +12,14 @@ from __future__ import annotations
 from drivers.contract import ProtocolViolation
 from drivers.plate_text import camera_plate, plain_plate
 from drivers.plates.dialect import Dialect, Fields, read_objects, word
-from drivers.plates.multipart import Part
+from drivers.plates.multipart import BodyPart
 from drivers.plates.readings import Direction, Found, PlateReading, found_in, fraction, occurrence_of
 
 _STATES = frozenset({"new", "update", "updated", "lost"})
 _DIRECTIONS: dict[str, Direction] = {"in": "approaching", "out": "leaving"}
 
 
-def read_part(part: Part) -> tuple[Found, ...]:
+def read_part(part: BodyPart) -> tuple[Found, ...]:
     """Return the reading in a message, or one with `left` when its car is gone; none for a message without a plate."""
     return found_in(read_objects(part), _reading)
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from drivers.contract import ProtocolViolation
 from drivers.plate_text import camera_plate
 from drivers.plates.dialect import Dialect
-from drivers.plates.multipart import Part
+from drivers.plates.multipart import BodyPart
 from drivers.plates.readings import Direction, Found, PlateReading, found_in, fraction, occurrence_of
 from drivers.texts import BLANKS, decoded
 
@@ -31,7 +31,7 @@ _DIRECTIONS: dict[str, Direction] = {
 }
 
 
-def read_part(part: Part) -> tuple[Found, ...]:
+def read_part(part: BodyPart) -> tuple[Found, ...]:
     """Return the readings in a part; none for heartbeats. Raises ProtocolViolation for other parts."""
     text = decoded(part.body, declared=part.charset).strip(BLANKS + "\0")
     if text in {"", "Heartbeat"}:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from urllib.parse import parse_qs
 
 from drivers.contract import MessageRefused, MonotonicSeconds, PlateSeen, ProtocolViolation
-from drivers.plates.multipart import Part
+from drivers.plates.multipart import BodyPart
 from drivers.plates.readings import Found, PlateReading, Sightings, UnreadPlate
 from drivers.texts import BLANKS, decoded
 
-ReadPart = Callable[[Part], tuple[Found, ...]]
+ReadPart = Callable[[BodyPart], tuple[Found, ...]]
 """A pure function that returns the readings in one text of a body. It may be called from any thread.
 
 A valid text without a reading, such as a heartbeat, gives none. An invalid one raises ProtocolViolation.
@@ -46,7 +46,7 @@ class Dialect:
     silence_seconds: float = 30.0
 
 
-def read_objects(part: Part) -> tuple[Fields, ...]:
+def read_objects(part: BodyPart) -> tuple[Fields, ...]:
     """Parse the JSON objects of a part, or of a form's field `json`: one, several in a row, or a list of them.
 
     A form's field of other text gives none. Raises ProtocolViolation when there is no whole object.
@@ -101,7 +101,7 @@ class PartReports:
         self._dialect = dialect
         self._sightings = Sightings()
 
-    def read(self, part: Part) -> tuple[Found, ...]:
+    def read(self, part: BodyPart) -> tuple[Found, ...]:
         """Return the readings in a part, and what cannot be read in it. It may be called from any thread."""
         if part.is_picture:
             return ()
@@ -110,7 +110,9 @@ class PartReports:
         except ProtocolViolation as violation:
             return (UnreadPlate(str(violation)),)
 
-    def of(self, found: tuple[Found, ...], part: Part, *, at: MonotonicSeconds) -> Iterator[PlateSeen | MessageRefused]:
+    def of(
+        self, found: tuple[Found, ...], part: BodyPart, *, at: MonotonicSeconds
+    ) -> Iterator[PlateSeen | MessageRefused]:
         """Yield the reports of what was found in a part, without readings that are repeated."""
         for one in found:
             if isinstance(one, UnreadPlate):

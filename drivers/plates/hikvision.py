@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from drivers.contract import ProtocolViolation
 from drivers.plate_text import camera_plate
 from drivers.plates.dialect import Dialect, Fields, read_objects, word
-from drivers.plates.multipart import Part
+from drivers.plates.multipart import BodyPart
 from drivers.plates.readings import Direction, Found, PlateReading, found_in, fraction, occurrence_of
 from drivers.xml_texts import read_xml
 
@@ -26,7 +26,7 @@ _DIRECTIONS: dict[str, Direction] = {"forward": "approaching", "reverse": "leavi
 _DEEPEST = 8
 
 
-def read_part(part: Part) -> tuple[Found, ...]:
+def read_part(part: BodyPart) -> tuple[Found, ...]:
     """Return the readings in an alert; none when it is no plate's. Raises ProtocolViolation for other documents."""
     text = part.body.strip()
     if not text:

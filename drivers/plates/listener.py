@@ -19,7 +19,7 @@ from drivers.backoff import Reconnects
 from drivers.contract import LinkError, ProtocolViolation
 from drivers.listening.http import PROVED, HttpListener, HttpPlaces, PlainHandler
 from drivers.listening.places import Bounds, Crowd, Places
-from drivers.plates.multipart import READ_AT_ONCE, Part, PartSplitter
+from drivers.plates.multipart import READ_AT_ONCE, BodyPart, PartSplitter
 from drivers.plates.pushed import PushedPlates
 from drivers.plates.readings import PlateReading, UnreadPlate
 
@@ -166,7 +166,7 @@ async def _take(request: web.Request, camera: PushedPlates, *, idle: float) -> i
         content_type=request.headers.get("Content-Type", "").strip().lower(),
         largest_text=_LARGEST_WHOLE,
     )
-    message = _Message(camera)
+    message = _PushedMessage(camera)
     fault = ""
     try:
         async for chunk in _chunks(request, idle=idle):
@@ -206,7 +206,7 @@ async def _chunks(request: web.Request, *, idle: float) -> AsyncIterator[bytes]:
         await asyncio.sleep(0)  # what has come already gives no turn to others
 
 
-class _Message:
+class _PushedMessage:
     """The findings in one message so far.
 
     Attributes:
@@ -226,7 +226,7 @@ class _Message:
         """True when a reading was found, or everything that came was read."""
         return bool(self._read or (self.parts and not self._unread))
 
-    async def take(self, parts: Iterable[Part]) -> None:
+    async def take(self, parts: Iterable[BodyPart]) -> None:
         """Report what is in these parts. Raises ProtocolViolation when the message has too many."""
         for part in parts:
             if self.parts >= _MOST_PARTS:

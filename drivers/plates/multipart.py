@@ -38,7 +38,7 @@ _MARK = b"\xef\xbb\xbf"
 _HEARTBEAT = b"Heartbeat"
 
 
-class _Kind(Enum):
+class _ContentKind(Enum):
     """The kind of a part's content, by its first bytes. DOCUMENT is XML, LINES any other text."""
 
     DOCUMENT = auto()
@@ -48,7 +48,7 @@ class _Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BodyPart:
     """One part of a body.
 
     Attributes:
@@ -87,27 +87,27 @@ class PartSplitter:
         self._body_type = content_type
         self._largest_text = largest_text
         self._buffer = bytearray()
-        self._step: Callable[[], Part | bool] = self._begin
+        self._step: Callable[[], BodyPart | bool] = self._begin
         self._delimiter = b""
         self._fields: dict[str, str] = {}
         self._length: int | None = None
-        self._kind: _Kind | None = None
+        self._kind: _ContentKind | None = None
         self._searched = 0
         self._passed_over = 0
         self._junk = 0
         self._fault = ProtocolViolation("")
 
-    def feed(self, data: bytes) -> tuple[Part, ...]:
+    def feed(self, data: bytes) -> tuple[BodyPart, ...]:
         """Return the parts that these bytes complete.
 
         Raises ProtocolViolation when no part begins within 64 KiB, or a header, text or picture is too large.
         """
-        parts: list[Part] = []
+        parts: list[BodyPart] = []
         try:
             for start in range(0, len(data), _PIECE):
                 self._buffer += data[start : start + _PIECE]
                 while step := self._step():
-                    if isinstance(step, Part):
+                    if isinstance(step, BodyPart):
                         parts.append(step)
         except ProtocolViolation as violation:
             if not parts:
@@ -118,7 +118,7 @@ class PartSplitter:
     def _fail(self) -> bool:
         raise self._fault
 
-    def end(self, *, cut: bool = False) -> tuple[Part, ...]:
+    def end(self, *, cut: bool = False) -> tuple[BodyPart, ...]:
         """Return the part that the end of the body completes, if any. `cut`: the body ended before its end.
 
         Of a body that was cut, half a document is returned too, since nobody can take it for a whole one.
@@ -126,9 +126,9 @@ class PartSplitter:
         step, self._step = self._step, self._drained
         if step == self._fail:
             raise self._fault
-        if step != self._body or not self._buffer.strip(_BLANK) or self._kind in {None, _Kind.PICTURE}:
+        if step != self._body or not self._buffer.strip(_BLANK) or self._kind in {None, _ContentKind.PICTURE}:
             return ()
-        if cut and self._kind is _Kind.LINES:
+        if cut and self._kind is _ContentKind.LINES:
             return ()
         return (self._part(len(self._buffer)),)
 
@@ -138,7 +138,7 @@ class PartSplitter:
         kind = self._looks_like()
         if kind is None:
             return False
-        is_text = kind in {_Kind.DOCUMENT, _Kind.JSON}
+        is_text = kind in {_ContentKind.DOCUMENT, _ContentKind.JSON}
         if not is_text and (self._body_type.startswith("multipart/") or self._buffer.startswith(b"--")):
             self._step = self._seek
             return True
@@ -152,7 +152,7 @@ class PartSplitter:
         kind = self._looks_like()
         if kind is None:
             return False
-        if kind is _Kind.DOCUMENT:
+        if kind is _ContentKind.DOCUMENT:
             self._into(self._fields)
         else:
             self._step = self._drained
@@ -204,18 +204,18 @@ class PartSplitter:
         self._fields, self._length = fields, int(length) if re.fullmatch(r"[0-9]{1,9}", length) else None
         self._kind, self._searched, self._passed_over, self._step = None, 0, 0, self._body
 
-    def _body(self) -> Part | bool:
+    def _body(self) -> BodyPart | bool:
         """Take a part's body and return the part; return False when more bytes are needed.
 
         The bytes of an incomplete picture are dropped.
         """
         self._kind = self._kind or self._looks_like()
-        end = self._picture_end() if self._kind is _Kind.PICTURE else self._text_end()
+        end = self._picture_end() if self._kind is _ContentKind.PICTURE else self._text_end()
         if end is not None:
             part = self._part(end)
             self._step = self._seek if self._delimiter else self._behind_bare
             return part
-        if self._kind is not _Kind.PICTURE:
+        if self._kind is not _ContentKind.PICTURE:
             if len(self._buffer) > self._largest_text:
                 raise ProtocolViolation(f"a text is longer than {self._largest_text} bytes")
             return False
@@ -228,20 +228,20 @@ class PartSplitter:
             raise ProtocolViolation(f"a picture is larger than {_LARGEST_PICTURE} bytes")
         return False
 
-    def _looks_like(self) -> _Kind | None:
+    def _looks_like(self) -> _ContentKind | None:
         """Return the kind of what the buffer begins with; None while its first bytes have not come."""
         start = bytes(self._buffer[:_LOOK])
         head = start.lstrip(_BLANK).removeprefix(_MARK).lstrip(_BLANK)
         if head.startswith(_BINARY):
-            return _Kind.PICTURE
+            return _ContentKind.PICTURE
         if head.startswith(_WIDE_MARKS) or head[:1] == b"<":
-            return _Kind.DOCUMENT
+            return _ContentKind.DOCUMENT
         if head[:1] in {b"{", b"["}:
-            return _Kind.JSON
+            return _ContentKind.JSON
         if len(start) < _LOOK and (len(head) < 2 or _MARK.startswith(head)) and not self._is_at_delimiter():
             return None
         declared = self._fields.get("content-type", "").lower()
-        return _Kind.PICTURE if declared.startswith(_PICTURES) else _Kind.LINES
+        return _ContentKind.PICTURE if declared.startswith(_PICTURES) else _ContentKind.LINES
 
     def _is_at_delimiter(self) -> bool:
         return bool(self._delimiter) and self._buffer.lstrip(b"\r\n").startswith(self._delimiter)
@@ -251,10 +251,15 @@ class PartSplitter:
         ends: list[int] = []
         if (delimiter := self._delimiter_at()) is not None:
             ends.append(delimiter)
-        if self._kind is _Kind.DOCUMENT and self._element:
+        if self._kind is _ContentKind.DOCUMENT and self._element:
             if closed := self._closed_at():
                 ends.append(closed)
-        elif self._length is None and self._kind is _Kind.LINES and self._delimiter and (empty := self._empty_line()):
+        elif (
+            self._length is None
+            and self._kind is _ContentKind.LINES
+            and self._delimiter
+            and (empty := self._empty_line())
+        ):
             ends.append(empty)
         elif self._length is not None and len(self._buffer) >= self._length and self._is_whole(self._length):
             ends.append(self._length)
@@ -283,9 +288,9 @@ class PartSplitter:
     def _is_whole(self, length: int) -> bool:
         """Return whether a text of this length looks whole. Half a line could be taken for another plate."""
         text = self._buffer[:length].rstrip(_BLANK)
-        if self._kind is _Kind.JSON:
+        if self._kind is _ContentKind.JSON:
             return text.endswith((b"}", b"]"))
-        if self._kind is _Kind.DOCUMENT:
+        if self._kind is _ContentKind.DOCUMENT:
             return text.endswith(b">")
         ends_its_line = len(text) < length or self._buffer[length : length + 1].startswith((b"\r", b"\n"))
         return ends_its_line or text.lstrip(_BLANK) == _HEARTBEAT
@@ -308,9 +313,9 @@ class PartSplitter:
 
     def _ends_before_delimiter(self) -> tuple[bytes, ...]:
         """Return the bytes behind which a delimiter needs no line end."""
-        if self._kind in {_Kind.JSON, _Kind.DOCUMENT}:
+        if self._kind in {_ContentKind.JSON, _ContentKind.DOCUMENT}:
             return (b"}", b"]", b">")
-        return (b"\xff\xd9",) if self._kind is _Kind.PICTURE and self._length is None else ()
+        return (b"\xff\xd9",) if self._kind is _ContentKind.PICTURE and self._length is None else ()
 
     def _picture_end(self) -> int | None:
         ends = [place for place in (self._delimiter_at(),) if place is not None]
@@ -318,14 +323,16 @@ class PartSplitter:
             ends.append(self._length - self._passed_over)
         return min(ends) if ends else None
 
-    def _part(self, end: int) -> Part:
+    def _part(self, end: int) -> BodyPart:
         """Take a part that ends at this place."""
         body = self._taken(end)
         content_type, _, more = self._fields.get("content-type", "").lower().partition(";")
-        if self._kind is _Kind.PICTURE:
-            return Part(content_type.strip(), b"", is_picture=True)
+        if self._kind is _ContentKind.PICTURE:
+            return BodyPart(content_type.strip(), b"", is_picture=True)
         field = _parameter(self._fields.get("content-disposition", ""), "name")
-        return Part(content_type.strip(), body.removesuffix(b"\r"), charset=_parameter(more, "charset"), field=field)
+        return BodyPart(
+            content_type.strip(), body.removesuffix(b"\r"), charset=_parameter(more, "charset"), field=field
+        )
 
     def _taken(self, count: int) -> bytes:
         taken = bytes(self._buffer[:count])

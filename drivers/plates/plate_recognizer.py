@@ -12,7 +12,7 @@ from __future__ import annotations
 from drivers.contract import ProtocolViolation
 from drivers.plate_text import camera_plate
 from drivers.plates.dialect import Dialect, Fields, as_object, read_objects, word
-from drivers.plates.multipart import Part
+from drivers.plates.multipart import BodyPart
 from drivers.plates.readings import Found, PlateReading, found_in, fraction
 
 _MOST_RESULTS = 16
@@ -21,7 +21,7 @@ _MOST_RESULTS = 16
 def plate_recognizer(*, camera: str = "") -> Dialect:
     """Make the dialect. `camera` limits it to that camera_id, where several cameras post to one address; "" for all."""
 
-    def read_part(part: Part) -> tuple[Found, ...]:
+    def read_part(part: BodyPart) -> tuple[Found, ...]:
         return tuple(found for said in read_objects(part) for found in _read(said, camera))
 
     return Dialect(name="Plate Recognizer", read=read_part)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from drivers.contract import DeviceConnected, DeviceLost, MessageRefused, MonotonicSeconds, Reports
 from drivers.plates.dialect import Dialect, PartReports
-from drivers.plates.multipart import Part
+from drivers.plates.multipart import BodyPart
 from drivers.plates.readings import Found
 
 
@@ -84,11 +84,11 @@ class PushedPlates:
         self._listening, self._fault = not fault, fault
         self._changed.set()
 
-    def read(self, part: Part) -> tuple[Found, ...]:
+    def read(self, part: BodyPart) -> tuple[Found, ...]:
         """Return the readings in a part of a message, and what cannot be read in it. Any thread may call it."""
         return self._parts.read(part)
 
-    def take(self, found: tuple[Found, ...], part: Part) -> bool:
+    def take(self, found: tuple[Found, ...], part: BodyPart) -> bool:
         """Report what was found in a part of a message; return False when the driver does not run."""
         if self._reports is None:
             return False

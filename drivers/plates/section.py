@@ -25,14 +25,14 @@ class _PlateCamera(ReaderDevice):
     reads_plates: ClassVar[bool] = True
 
     def _pulled(self, dialect: Dialect, username: str, password: str, parts: Surroundings) -> PlateStream:
-        from drivers.http_session import Account  # noqa: PLC0415  # only a site with plate cameras loads it
+        from drivers.http_session import DeviceAccount  # noqa: PLC0415  # only a site with plate cameras loads it
         from drivers.plates.stream import PlateStream  # noqa: PLC0415
 
         return PlateStream(
             device_id=self.id,
             url=parts.spec.url,
             dialect=dialect,
-            account=Account(username, parts.secret(password)),
+            account=DeviceAccount(username, parts.secret(password)),
             silence_seconds=self.silence_seconds,
             monotonic=parts.monotonic,
         )

@@ -13,8 +13,8 @@ from drivers.backoff import Reconnects
 from drivers.contract import DeviceConnected, DriverError, LinkError, Reports
 from drivers.http_session import (
     CONNECT_SECONDS,
-    Account,
-    AccountRefused,
+    DeviceAccount,
+    DeviceAccountRefused,
     OneAttempt,
     open_session,
     reason_of,
@@ -22,7 +22,7 @@ from drivers.http_session import (
 )
 from drivers.losses import Loss, is_answering
 from drivers.plates.dialect import Dialect, PartReports
-from drivers.plates.multipart import READ_AT_ONCE, Part, PartSplitter
+from drivers.plates.multipart import READ_AT_ONCE, BodyPart, PartSplitter
 
 _LONGEST_WAIT = 5.0
 _STEADY_SECONDS = 10.0
@@ -51,7 +51,7 @@ class PlateStream:
         device_id: int,
         url: str,
         dialect: Dialect,
-        account: Account,
+        account: DeviceAccount,
         silence_seconds: float | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -88,7 +88,7 @@ class PlateStream:
                     self._online = False
                     for report in self._loss.lost(str(error), at=self._monotonic(), answers=is_answering(error)):
                         reports(report)
-                    if isinstance(error, AccountRefused):
+                    if isinstance(error, DeviceAccountRefused):
                         wait = _REFUSED_WAIT
                 await asyncio.sleep(max(wait, reconnects.wait()))
 
@@ -128,7 +128,7 @@ class PlateStream:
                 self._take(part, heard_at, reports)
             await asyncio.sleep(0)  # what has come already gives no turn to others
 
-    def _take(self, part: Part, at: float, reports: Reports) -> None:
+    def _take(self, part: BodyPart, at: float, reports: Reports) -> None:
         if not self._online:
             self._online = True
             self._loss.over()

@@ -17,7 +17,7 @@ from drivers.contract import (
     NotPermitted,
     Report,
 )
-from drivers.gates.polls import Watch, poll_deadline
+from drivers.gates.polls import PollWatch, poll_deadline
 from drivers.gates.profiled_gate import ProfiledGate
 from drivers.serial_line.profile import Command, GateProfile, Query
 from drivers.serial_line.status import position_in
@@ -96,12 +96,12 @@ class SerialGate(ProfiledGate[Command, Command]):
             return f"{self._profile.name} takes this command only when {places}; it is {self._position}"
         return ""
 
-    async def _poll(self, watch: Watch) -> tuple[Report, ...]:
+    async def _poll(self, watch: PollWatch) -> tuple[Report, ...]:
         told = await self._state(watch)
         self._note_pulses_of_before(told)
         return told
 
-    async def _state(self, watch: Watch) -> tuple[Report, ...]:
+    async def _state(self, watch: PollWatch) -> tuple[Report, ...]:
         now = self._monotonic()
         status = self._profile.status
         if status is None:
@@ -116,7 +116,7 @@ class SerialGate(ProfiledGate[Command, Command]):
         except DriverError as error:
             return watch.failed(error, at=self._monotonic())
 
-    async def _ask(self, status: Query, watch: Watch) -> tuple[Report, ...]:
+    async def _ask(self, status: Query, watch: PollWatch) -> tuple[Report, ...]:
         deadline = poll_deadline(watch, now=self._monotonic())
         frame, at = await self._requests.ask(status, deadline=deadline)
         points = {name: point.state_in(frame) for name, point in self._profile.points.items()}

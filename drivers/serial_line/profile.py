@@ -13,7 +13,7 @@ from drivers.contract import GatePosition, ProtocolViolation
 from drivers.gates.profile_parts import Commands, LimitPosition, Output, why_equal, why_gives_command
 from drivers.profile_file import Part, PartName, profile_of, read_file
 from drivers.serial_line.frames import FixedBytes, FrameSplitter, Framing, Sealing, Template, template_of
-from drivers.serial_line.status import Point, ValuePosition
+from drivers.serial_line.status import StatusPoint, ValuePosition
 
 LONGEST_TAG = 64
 Written = Annotated[Template, PlainValidator(template_of)]
@@ -274,7 +274,7 @@ class GateProfile(DeviceProfile):
         ]
         | None
     ) = None
-    points: dict[PartName, Point] = Field(default_factory=dict)
+    points: dict[PartName, StatusPoint] = Field(default_factory=dict)
     commands: Commands[Command]
 
     def queries(self) -> Iterator[tuple[str, Query]]:

@@ -50,7 +50,7 @@ class Number(Part):
         return int(text, 16) if all(digit in "0123456789abcdefABCDEF" for digit in text) else None
 
 
-class Point(Number):
+class StatusPoint(Number):
     """A named input.
 
     Attributes:

@@ -16,7 +16,7 @@ from drivers.contract import (
     Report,
     Reports,
 )
-from drivers.gates.polls import Watch, poll_deadline
+from drivers.gates.polls import PollWatch, poll_deadline
 from drivers.link import LinkSpec
 from drivers.serial_line.frames import FrameSplitter
 from drivers.serial_line.profile import Query, TagReaderProfile
@@ -91,14 +91,14 @@ class PolledTagReader:
 
     async def run(self, reports: Reports) -> None:
         """Poll and report until cancelled."""
-        watch = Watch(device_id=self._device_id, started_at=self._monotonic())
+        watch = PollWatch(device_id=self._device_id, started_at=self._monotonic())
         while True:
             due = self._monotonic() + self._profile.poll_ms / 1000
             for report in await self._poll(watch):
                 reports(report)
             await asyncio.sleep(max(0.0, due - self._monotonic()))
 
-    async def _poll(self, watch: Watch) -> tuple[Report, ...]:
+    async def _poll(self, watch: PollWatch) -> tuple[Report, ...]:
         deadline = poll_deadline(watch, now=self._monotonic())
         try:
             frame, asked_at = await self._requests.ask(self._query, deadline=deadline)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from drivers.bus.bus import Bus, UnitRequests
-from drivers.bus.transactions import Answer, Exchange, Prelude, Priority
+from drivers.bus.transactions import Exchange, Prelude, Priority, TimedAnswer
 from drivers.contract import DeviceFault, Forbidden, MonotonicSeconds
 from drivers.serial_line.frames import FrameSplitter, Template
 from drivers.serial_line.profile import Acknowledgement, Command, DeviceProfile, Query
@@ -66,7 +66,7 @@ class FrameRequests(UnitRequests):
         priority: Priority,
         deadline: MonotonicSeconds,
         forbidden: Forbidden | None = None,
-    ) -> Answer[Reply]:
+    ) -> TimedAnswer[Reply]:
         request = self._profile.request(template, unit=self._unit)
         exchange: Exchange[Reply] = Exchange(
             unit=self._unit,

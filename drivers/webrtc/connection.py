@@ -44,7 +44,7 @@ from pylibsrtp import Error as SrtpError
 from drivers.rtsp.errors import CameraEnded, CameraUnreachable
 from drivers.rtsp.rtp_reception import RtpReception
 from drivers.webrtc.check_limits import limit_checks
-from drivers.webrtc.whep_dialogue import Answered, Fingerprint, IceAccount, offer
+from drivers.webrtc.whep_dialogue import Fingerprint, IceAccount, WhepAnswer, offer
 
 _RECEIVE_BUFFER = 2_097_152
 """Bytes of the sockets' receive buffers: a keyframe comes in one burst of perhaps hundreds of packets."""
@@ -112,7 +112,7 @@ class WebRtcLine:
             session=secrets.randbits(62),
         )
 
-    async def connect(self, answered: Answered) -> None:
+    async def connect(self, answered: WhepAnswer) -> None:
         """Connect to one of the camera's addresses (ICE) and agree on keys (DTLS).
 
         Raises:

@@ -30,7 +30,7 @@ class IceAccount:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class WhepAnswer:
     """The camera's answer.
 
     Attributes:
@@ -99,7 +99,7 @@ def offer(*, ice: IceAccount, fingerprints: Sequence[Fingerprint], candidates: S
     return "\r\n".join([*head, *prints, *lines, *addresses, "a=end-of-candidates", ""])
 
 
-def parse_answer(body: bytes) -> Answered:
+def parse_answer(body: bytes) -> WhepAnswer:
     """Parse the camera's answer.
 
     Raises:
@@ -133,7 +133,7 @@ def parse_answer(body: bytes) -> Answered:
         for number, each in repeats.items()
         if (of := each.parameters.get("apt", "")).isdecimal() and int(of) in encodings
     }
-    return Answered(
+    return WhepAnswer(
         encodings=encodings,
         retransmits=retransmits,
         ice=IceAccount(attributes["ice-ufrag"], attributes["ice-pwd"]),

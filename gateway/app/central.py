@@ -9,12 +9,12 @@ from zoneinfo import ZoneInfo
 
 from gateway.app.contexts import LanesContext
 from gateway.central.central_link import CentralLink
-from gateway.central.client.accounts import CentralPeople, RoleMap
+from gateway.central.client.accounts import AccountsAtCentral, RoleMap
 from gateway.central.client.client import CentralClient
 from gateway.central.client.pace import HELD_SECONDS
 from gateway.central.client.session import GatewayAccount, UsedCodes
 from gateway.central.field_map import CardFieldMap
-from gateway.central.lane_commands import CommandRules, LaneCommands, Meaning
+from gateway.central.lane_commands import CommandNumbers, CommandRules, LaneCommands
 from gateway.central.pull.pull import DownSync
 from gateway.central.push.evidence import EvidenceSender
 from gateway.central.push.outbox import OutboxSender
@@ -50,7 +50,7 @@ class CentralParts:
     parked: ParkedRows
     sync: Sync | None = None
     relay: CentralRelay | None = None
-    people: CentralPeople | None = None
+    people: AccountsAtCentral | None = None
     link: CentralLink | None = None
 
     async def recall(self) -> None:
@@ -97,7 +97,9 @@ def central_parts(site: Site, base: LanesContext, evidence_files: EvidenceFiles)
         relay=CentralRelay(
             client=client, url=central.url, limits=RelayLimits(body_bytes=central.relay_megabytes * 1024 * 1024)
         ),
-        people=CentralPeople(client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles)),
+        people=AccountsAtCentral(
+            client=client, roles=RoleMap(paths=how.permissions_in, names=how.names, roles=how.roles)
+        ),
         link=CentralLink(
             client=client,
             down=down,
@@ -133,7 +135,7 @@ def _commands_of_central(
         return None
     rules = CommandRules(
         meanings=tuple(
-            Meaning(type=it.type, category=it.category, subcategory=it.subcategory, action=GateAction(it.action))
+            CommandNumbers(type=it.type, category=it.category, subcategory=it.subcategory, action=GateAction(it.action))
             for it in central.commands
         ),
         gates=tuple(lane.gate for lane in site.lanes),

@@ -73,7 +73,7 @@ _NO_FIELD = Field({}, {}, (), {}, {}, frozenset(), ())
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptDevices:
     """The lines and devices that keep running when the site file changes: all of `field` except those named here."""
 
     field: Field = _NO_FIELD
@@ -93,12 +93,14 @@ class Kept:
         return None if name in self.without_links else self.field.listeners.get(name)
 
 
-def build_field(site: Site, *, site_path: Path, clock: Clock, secrets: Secrets, kept: Kept | None = None) -> Field:
+def build_field(
+    site: Site, *, site_path: Path, clock: Clock, secrets: Secrets, kept: KeptDevices | None = None
+) -> Field:
     """Build the lines and devices of a site file, reusing those in `kept`, which keep running.
 
     Raises ConfigError for a profile or a secret that cannot be used.
     """
-    kept = kept or Kept()
+    kept = kept or KeptDevices()
     drivers, before = kept.drivers(), kept.field
     parts = _Parts(site=site, site_path=site_path, clock=clock, secrets=secrets)
     lines = parts.lines(kept)
@@ -170,7 +172,7 @@ class _Parts:
         self._secrets = secrets
         self._monotonic = clock.monotonic
 
-    def lines(self, kept: Kept) -> dict[str, SharedLine]:
+    def lines(self, kept: KeptDevices) -> dict[str, SharedLine]:
         """Return the lines that devices share, by the id of their link. Raises ConfigError.
 
         A line that runs is kept where the devices still share one of its kind.

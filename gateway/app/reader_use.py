@@ -17,7 +17,7 @@ from gateway.domain.errors import StoreError
 from gateway.lanes import Lanes
 from gateway.runtime.clock import Clock
 from gateway.site import Site
-from gateway.site.unseen_readers import Proof, UnseenReader, UnseenReaders
+from gateway.site.unseen_readers import ReaderProof, UnseenReader, UnseenReaders
 from gateway.store import Store
 
 log = structlog.get_logger(__name__)
@@ -57,18 +57,18 @@ class ReaderTrials:
         except StoreError as error:
             log.warning("readers_not_known", error=str(error))
         proofs = {
-            device.id: Proof.ANSWER
+            device.id: ReaderProof.ANSWER
             if device.link in self.field.field.lines
-            else Proof.PLATE
+            else ReaderProof.PLATE
             if isinstance(device, ReaderDevice) and device.reads_plates
-            else Proof.CARD
+            else ReaderProof.CARD
             for device in site.devices
             if device.id in lanes
         }
         return partial(self._unseen, lanes, proofs, regular)
 
     def _unseen(
-        self, lanes: Mapping[int, str], proofs: Mapping[int, Proof], regular: Collection[int]
+        self, lanes: Mapping[int, str], proofs: Mapping[int, ReaderProof], regular: Collection[int]
     ) -> tuple[UnseenReader, ...]:
         unread = self.lanes.with_unread_vehicles()
         return tuple(
@@ -81,7 +81,7 @@ class ReaderTrials:
             )
             for device in self.lanes.devices()
             if (proof := proofs.get(device.device_id)) is not None
-            and not (device.online if proof is Proof.ANSWER else device.has_read)
+            and not (device.online if proof is ReaderProof.ANSWER else device.has_read)
         )
 
 

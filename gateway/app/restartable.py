@@ -11,7 +11,7 @@ from gateway.app.running_field import ended
 from gateway.runtime.supervision import Supervisor
 
 
-class Parts(Protocol):
+class RestartableParts(Protocol):
     """Parts that run as tasks. Nothing is lost when they are built again: what waits is in the store."""
 
     async def recall(self) -> object:
@@ -21,7 +21,7 @@ class Parts(Protocol):
         """Return the loops by the names of their tasks."""
 
 
-_Parts = TypeVar("_Parts", bound=Parts | None)
+_Parts = TypeVar("_Parts", bound=RestartableParts | None)
 
 
 class Restartable(Generic[_Parts]):

@@ -12,7 +12,7 @@ from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.lanes.recorder import Recorder
 from gateway.runtime.clock import Clock
-from gateway.site.running_site import Step
+from gateway.site.running_site import TrialStep
 from gateway.store import Entry, EventFilter
 from gateway.store.events.events import Events
 from gateway.texts import Text, Words, text
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 _STEPS = {
-    Step.TAKEN: EventKind.SITE_CHANGED,
-    Step.CONFIRMED: EventKind.SITE_CHANGE_CONFIRMED,
-    Step.RETURNED: EventKind.SITE_CHANGE_RETURNED,
-    Step.REFUSED: EventKind.SITE_CHANGE_REFUSED,
+    TrialStep.TAKEN: EventKind.SITE_CHANGED,
+    TrialStep.CONFIRMED: EventKind.SITE_CHANGE_CONFIRMED,
+    TrialStep.RETURNED: EventKind.SITE_CHANGE_RETURNED,
+    TrialStep.REFUSED: EventKind.SITE_CHANGE_REFUSED,
 }
 _LONGEST_TEXT = 1000
 _MOST_RECALLED = 200
@@ -56,7 +56,7 @@ class RunRecords:
         events += [self._event(EventKind.STORE_DAMAGED, damage) for damage in salvaged]
         self.recorder.put(Entry(events=tuple(events)))
 
-    def site_changed(self, step: Step, said: Words, by: str) -> None:
+    def site_changed(self, step: TrialStep, said: Words, by: str) -> None:
         """Record a step of a change of the site file; `by` is who took it."""
         if len(sentence := str(said)) > _LONGEST_TEXT:
             said = sentence[:_LONGEST_TEXT]

@@ -26,7 +26,7 @@ from gateway.app.run_records import recall_acknowledged, recalled
 from gateway.app.served_interface import ServedInterface
 from gateway.app.site_changes import SiteChanges, hindrances, reload_when_asked
 from gateway.app.site_state import SiteStateReader
-from gateway.app.systemd import Readiness
+from gateway.app.systemd import SiteReadiness
 from gateway.app.watchdog import feed_watchdog
 from gateway.domain.day_counts import LineTally, day_of
 from gateway.domain.errors import StoreError
@@ -206,7 +206,7 @@ class Services:
             tell=lambda event: base.lanes.recorder.put(Entry(events=(event,))),
             begins=BeginsFile(folder=self._run.folder.path, clock=base.clock),
         )
-        self._readiness = Readiness(
+        self._readiness = SiteReadiness(
             site=self._context.site,
             control=base.control,
             recording=self._recording,

@@ -9,11 +9,11 @@ from functools import partial
 import structlog
 
 from gateway.app.contexts import LanesContext
-from gateway.app.devices import Field, Kept, build_field
+from gateway.app.devices import Field, KeptDevices, build_field
 from gateway.app.served_interface import ServedInterface
 from gateway.domain.errors import ConfigError
 from gateway.domain.problems import ProblemKind
-from gateway.problems.problem import Part, Verdict
+from gateway.problems.problem import SitePart, Verdict
 from gateway.runtime.process_settings import loop_first
 from gateway.site import Difference, Site
 from gateway.site.running_site import RunningSite
@@ -28,7 +28,7 @@ _TAKES_BACK = frozenset({ProblemKind.INTERFACE_NOT_SERVED, ProblemKind.INPUTS_AL
 def hindrances(verdict: Verdict, interface: ServedInterface) -> dict[tuple[str, ...], str]:
     """Return what keeps lanes or the interface from working, for which a change is taken back: sentences by keys."""
     found = {
-        one.key: f"{one.name}: {one.text}" if one.part is Part.LANE and not one.lanes else str(one.sentence)
+        one.key: f"{one.name}: {one.text}" if one.part is SitePart.LANE and not one.lanes else str(one.sentence)
         for one in verdict.problems
         if one.lanes or one.kind in _TAKES_BACK
     }
@@ -62,7 +62,7 @@ class SiteChanges:
             are_free: returns whether a person says that nobody is in them, whatever their inputs say.
         """
         run, clock = self._base.run, self._base.clock
-        kept = Kept(self._base.field.field, without_links=found.links, without_devices=found.devices)
+        kept = KeptDevices(self._base.field.field, without_links=found.links, without_devices=found.devices)
         build = partial(build_field, site, site_path=run.files.path, clock=clock, secrets=run.secrets, kept=kept)
         built = await asyncio.to_thread(loop_first, build)  # it reads profiles, and may import drivers
         if self._locks is not None:

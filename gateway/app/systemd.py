@@ -131,7 +131,7 @@ class LaneControl:
 
 
 @dataclass(kw_only=True, slots=True)
-class Readiness:
+class SiteReadiness:
     """The readiness of the site, as systemd sees it. `site` returns the site in force."""
 
     site: Callable[[], Site]

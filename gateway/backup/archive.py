@@ -74,7 +74,7 @@ class Secret:
     group: str
 
 
-class Manifest(BaseModel):
+class BackupManifest(BaseModel):
     """Contents of a backup.
 
     Attributes:
@@ -152,7 +152,7 @@ def owner_of(found: os.stat_result) -> tuple[str, str]:
     return owner, group
 
 
-def pack(target: Path, manifest: Manifest, files: Mapping[str, Opener], *, passphrase: str) -> None:
+def pack(target: Path, manifest: BackupManifest, files: Mapping[str, Opener], *, passphrase: str) -> None:
     """Write the archive durably. `files` are the manifest's members by their names. Raises OSError."""
     listed = manifest.model_dump_json(indent=1).encode()
     with open(target, "xb", opener=_privately) as file:
@@ -166,13 +166,13 @@ def pack(target: Path, manifest: Manifest, files: Mapping[str, Opener], *, passp
         os.fsync(file.fileno())
 
 
-def read_manifest(source: Path, *, passphrase: str) -> Manifest:
+def read_manifest(source: Path, *, passphrase: str) -> BackupManifest:
     """Read what a backup holds. Raises ConfigError when it is none or not authentic, StoreError when it is damaged."""
     with _opened(source) as tar:
         return _manifest(tar, source, passphrase)
 
 
-def unpack(source: Path, into: Path, *, passphrase: str) -> Manifest:
+def unpack(source: Path, into: Path, *, passphrase: str) -> BackupManifest:
     """Unpack a backup into an empty folder, and check every member against the authenticated manifest.
 
     Raises:
@@ -271,7 +271,7 @@ def _next_member(tar: tarfile.TarFile, name: str, largest: int) -> bytes | None:
     return None if content is None else content.read(entry.size)
 
 
-def _manifest(tar: tarfile.TarFile, source: Path, passphrase: str) -> Manifest:
+def _manifest(tar: tarfile.TarFile, source: Path, passphrase: str) -> BackupManifest:
     listed = _next_member(tar, _MANIFEST, _LARGEST_MANIFEST)
     if listed is None:
         raise ConfigError(f"{source.name} is not a backup of a gateway")
@@ -288,7 +288,7 @@ def _manifest(tar: tarfile.TarFile, source: Path, passphrase: str) -> Manifest:
             " restore another backup"
         )
     try:
-        manifest = Manifest.model_validate_json(listed)
+        manifest = BackupManifest.model_validate_json(listed)
     except ValidationError as error:
         raise ConfigError(f"{source.name} was made by a newer program, or is not a backup of a gateway") from error
     if _DATED.fullmatch(source.name) and source.name != usual_name(manifest.made_at):

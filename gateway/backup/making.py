@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from gateway.backup.archive import Manifest, Opener, member_of, pack, seal
+from gateway.backup.archive import BackupManifest, Opener, member_of, pack, seal
 from gateway.backup.faults import folder_fault
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.runtime.beneath import Beneath, NoPlainFile
@@ -33,7 +33,7 @@ _LARGEST_FILE = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlaces:
     """Places of a gateway's files."""
 
     site_file: Path
@@ -41,7 +41,7 @@ class Place:
 
 
 def make_backup(
-    place: Place,
+    place: FilePlaces,
     target: Path,
     *,
     passphrase: str,
@@ -51,7 +51,7 @@ def make_backup(
     with_secrets: bool = True,
     with_footage: bool = False,
     left_out: Callable[[str], None] = lambda _: None,
-) -> Manifest:
+) -> BackupManifest:
     """Write a backup of the gateway at `place` to the file `target`, which must not be there yet.
 
     Blocks on the disk. `passphrase` authenticates the whole backup and seals the secrets, which `with_secrets` adds.
@@ -84,7 +84,7 @@ def make_backup(
                     for name in names
                     if _is_plain(data, f"{MEDIA}/{name}", left_out)
                 }
-            manifest = Manifest(
+            manifest = BackupManifest(
                 version=version,
                 site=site,
                 made_at=made_at,
@@ -163,7 +163,7 @@ def _evidence(data: Beneath) -> Iterator[str]:
 
 
 def _beside(
-    place: Place, settings: dict[str, Opener], secrets: dict[str, Opener], left_out: Callable[[str], None]
+    place: FilePlaces, settings: dict[str, Opener], secrets: dict[str, Opener], left_out: Callable[[str], None]
 ) -> None:
     """Add the site file and what lies beside it: settings in the clear, and secrets, which is all that is no setting.
 
@@ -185,7 +185,7 @@ def _beside(
             (settings if is_setting else secrets)[f"site/{name}"] = partial(folder.open, name)
 
 
-def _expect_site_file(place: Place, folder: Beneath) -> None:
+def _expect_site_file(place: FilePlaces, folder: Beneath) -> None:
     try:
         folder.open(place.site_file.name).close()
     except FileNotFoundError as error:

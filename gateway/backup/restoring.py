@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gateway.backup.archive import Manifest, unpack, unseal
-from gateway.backup.making import MEDIA, SEALED, Place
+from gateway.backup.archive import BackupManifest, unpack, unseal
+from gateway.backup.making import MEDIA, SEALED, FilePlaces
 from gateway.domain.errors import ConfigError, StoreError
 from gateway.runtime.beneath import Beneath, NoPlainFile, acting_as_owner
 from gateway.runtime.data_folder import DataFolder, MediaCondition
@@ -25,7 +25,7 @@ _MOST_OF_DATA = 0o640
 """Permissions of a database, whatever a backup by another umask says."""
 
 
-def verify(source: Path, *, passphrase: str, near: Path | None = None) -> Manifest:
+def verify(source: Path, *, passphrase: str, near: Path | None = None) -> BackupManifest:
     """Check a backup throughout: that it was made with the passphrase, every check sum, both databases, the secrets.
 
     `near`: the folder to unpack it in meanwhile, the backup's own if left out. Raises ConfigError, StoreError.
@@ -35,8 +35,8 @@ def verify(source: Path, *, passphrase: str, near: Path | None = None) -> Manife
 
 
 def restore(
-    source: Path, place: Place, *, passphrase: str, with_secrets: bool = True, replace: bool = False
-) -> Manifest:
+    source: Path, place: FilePlaces, *, passphrase: str, with_secrets: bool = True, replace: bool = False
+) -> BackupManifest:
     """Put the files of a backup in their places, the secrets too unless they are left out; the gateway must not run.
 
     With `replace` the databases and the site file that are there are kept beside the new ones. Nothing is changed
@@ -92,7 +92,7 @@ def _keep_ids(data: Beneath, note: str, unpacked: Path) -> None:
 @contextmanager
 def _unpacked(
     source: Path, near: Path, passphrase: str, *, with_secrets: bool = True
-) -> Iterator[tuple[Manifest, Path]]:
+) -> Iterator[tuple[BackupManifest, Path]]:
     """Unpack a backup and check it throughout. Its secrets are in their places if they are wanted."""
     with tempfile.TemporaryDirectory(prefix=".restore-", dir=near) as folder:
         unpacked = Path(folder)

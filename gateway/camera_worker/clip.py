@@ -27,7 +27,7 @@ from av.video.stream import VideoStream
 from drivers.contract import ProtocolViolation
 from drivers.rtsp.formats import entry_of, of_units
 from drivers.rtsp.frames import TICKS_PER_SECOND, VideoCodec, VideoFormat
-from gateway.camera_worker.clip_times import Footage, Placed, Plan, plan
+from gateway.camera_worker.clip_times import ClipPlan, Footage, Placed, plan
 from gateway.camera_worker.cut_orders import BadRequest, MediaMissing, inside, written_whole
 from gateway.camera_worker.sample_descriptions import Run, first_description, movie_with
 from gateway.camera_worker.transport_stream import (
@@ -238,7 +238,7 @@ def _track(target: OutputContainer, pictures: VideoStream) -> Stream:
     return track
 
 
-def _copy_all(sources: list[_Source], target: OutputContainer, planned: Plan) -> _Tracks:
+def _copy_all(sources: list[_Source], target: OutputContainer, planned: ClipPlan) -> _Tracks:
     sounding = next((source.path for source in sources if announces_sound(source.head)), None)
     with _opened(sources[0].path) as source:
         tracks = _Tracks(target, pictures=source.streams.video[0], sounding=sounding)

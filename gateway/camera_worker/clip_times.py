@@ -43,7 +43,7 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ClipPlan:
     """A clip: the places of its segments, and its duration in ticks."""
 
     places: tuple[Placed, ...]
@@ -55,7 +55,7 @@ class Plan:
         return any(picture.pts >= self.lasts for place in self.places for picture in place.pictures)
 
 
-def plan(segments: Sequence[Footage], *, skip: int, end: int) -> Plan:
+def plan(segments: Sequence[Footage], *, skip: int, end: int) -> ClipPlan:
     """Place segments one after the other; the clip shows `[skip, end)` of them, in microseconds.
 
     The clip begins with the picture that is shown at `skip`. Otherwise players, which begin at a picture, would shift
@@ -78,7 +78,7 @@ def plan(segments: Sequence[Footage], *, skip: int, end: int) -> Plan:
         runs_on = number + 1 < len(shown) and _runs_on(segments[number], segments[number + 1])
         sound_end = until if number + 1 == len(shown) or runs_on else min(begins[number + 1] - first, until)
         found.append(Placed(tuple(placed), shifts[number] - first, sound_end))
-    return Plan(tuple(found), until)
+    return ClipPlan(tuple(found), until)
 
 
 def ticks_of(micros: int) -> int:

@@ -22,7 +22,7 @@ _PLAIN_GROUPS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class LivePicture:
     """A frame on its way to one viewer.
 
     Attributes:
@@ -90,12 +90,12 @@ class LiveView:
         self._ended = True
         self._arrived.set()
 
-    async def next(self) -> Picture | None:
+    async def next(self) -> LivePicture | None:
         """Return the next picture, None when the feed has ended."""
         while await self._has_come():
             number, frame = self._waiting.popleft()
             if isinstance(frame, EncodedFrame):
-                return Picture(frame, number, behind=bool(self._waiting))
+                return LivePicture(frame, number, behind=bool(self._waiting))
         return None
 
     async def next_of_both(self) -> EncodedFrame | EncodedAudio | None:

@@ -25,7 +25,7 @@ from gateway.camera_worker.reports import ReportBuffer
 from gateway.camera_worker.rtsp_server import CameraRtspServer
 from gateway.camera_worker.server import HttpServer, WorkerServer
 from gateway.camera_worker.views import Views
-from gateway.camera_worker.worker import CameraWorker
+from gateway.camera_worker.worker import AssignedCameras
 from gateway.runtime import landlock
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.process_settings import give_memory_back
@@ -109,7 +109,7 @@ async def serve(socket: Path, *, media: Path, parent: int) -> None:
     reports = ReportBuffer()
     clock = SystemClock()
     budget = ConnectionBudget(path=turn, monotonic=clock.monotonic)
-    worker = CameraWorker(clock=clock, reports=reports, budget=budget)
+    worker = AssignedCameras(clock=clock, reports=reports, budget=budget)
     async with asyncio.TaskGroup() as tasks:
         views = Views(feed_of=worker.live, tasks=tasks)
         rtsp_server = CameraRtspServer(feed_of=worker.recorded)

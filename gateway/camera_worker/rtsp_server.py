@@ -36,7 +36,7 @@ class _Frames:
             yield item
 
 
-class _Feed:
+class _CameraFeed:
     """A camera's live feed in the form that an RTSP server needs (`drivers.rtsp.server.session.Feed`)."""
 
     def __init__(self, live: LiveFeed) -> None:
@@ -83,7 +83,7 @@ class _Streams(Mapping[str, ServedStream]):
         feed = self._feed_of(int(number)) if named else None
         if feed is None:
             raise KeyError(path)
-        return ServedStream(feed=_Feed(feed), credentials=self._credentials)
+        return ServedStream(feed=_CameraFeed(feed), credentials=self._credentials)
 
     def __iter__(self) -> Iterator[str]:
         return iter(())

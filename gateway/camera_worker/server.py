@@ -26,7 +26,7 @@ from gateway.camera_worker.cutters import CutterLost, Cutters
 from gateway.camera_worker.reports import ReportBuffer
 from gateway.camera_worker.rtsp_server import CameraRtspServer
 from gateway.camera_worker.views import Views
-from gateway.camera_worker.worker import CameraWorker
+from gateway.camera_worker.worker import AssignedCameras
 from gateway.domain.footage import (
     CutClip,
     PinnedFootage,
@@ -66,7 +66,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """The answer to a request. A body of pieces is sent as they come, and ends the connection."""
 
     status: int = 204
@@ -116,7 +116,7 @@ class HttpServer:
             request = await _received(reader)
         except InvalidRequest as error:
             refusal = json.dumps({"error": str(error)}).encode()
-            await _send(writer, Answer(status=error.status, body=refusal))
+            await _send(writer, Response(status=error.status, body=refusal))
             return False
         answer = await self._answer(request)
         await _send(writer, answer)
@@ -155,7 +155,7 @@ async def _received(reader: asyncio.StreamReader) -> Request:
     return Request(method=method, path=path, body=body, is_last=is_last)
 
 
-async def _send(writer: asyncio.StreamWriter, answer: Answer) -> None:
+async def _send(writer: asyncio.StreamWriter, answer: Response) -> None:
     """Send an answer. Raises ConnectionError, TimeoutError."""
     head = f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\nContent-Type: {answer.content_type}\r\n"
     if isinstance(answer.body, bytes):
@@ -183,10 +183,10 @@ _MOST_WAITING_JOBS = 16
 _MOST_JOBS_AT_ONCE = 2
 
 Asked = TypeVar("Asked", bound=BaseModel)
-Handler = Callable[[Request], Awaitable[Answer]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
-class Refused(Exception):
+class WorkerRefused(Exception):
     """A request that this worker does not carry out: the status of the answer, and one sentence."""
 
     def __init__(self, status: int, sentence: str) -> None:
@@ -200,7 +200,7 @@ class WorkerServer:
     def __init__(
         self,
         *,
-        worker: CameraWorker,
+        worker: AssignedCameras,
         views: Views,
         rtsp_server: CameraRtspServer,
         cutters: Cutters,
@@ -232,7 +232,7 @@ class WorkerServer:
             }
         )
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: Request) -> Response:
         """Carry out a request and answer it, with the reason if it cannot be carried out."""
         try:
             return await self._handler(request)(request)
@@ -244,7 +244,7 @@ class WorkerServer:
             status, text = 400, str(error)
         except MediaMissing as error:
             status, text = 404, str(error)
-        except Refused as error:
+        except WorkerRefused as error:
             status, text = error.status, str(error)
         except OSError as error:
             status, text = 507, f"the media folder takes no data: {error.strerror}"
@@ -258,7 +258,7 @@ class WorkerServer:
         if handler is None and request.path.startswith(_VIEW):
             handler = self._handlers.get((request.method, _VIEW))
         if handler is None:
-            raise Refused(404, "a camera worker has no such request")
+            raise WorkerRefused(404, "a camera worker has no such request")
         return handler
 
     async def end(self, seconds: float) -> None:
@@ -268,55 +268,55 @@ class WorkerServer:
         if self._reader is not None:
             await asyncio.wait([self._reader], timeout=seconds)
 
-    async def _put_cameras(self, request: Request) -> Answer:
+    async def _put_cameras(self, request: Request) -> Response:
         assignment = _asked(request, WorkerAssignment)
         self._views.allow(assignment.live)
         await self._worker.assign(assignment)
         await self._rtsp_server.serve(assignment.rtsp)
-        return Answer()
+        return Response()
 
-    async def _put_pins(self, request: Request) -> Answer:
+    async def _put_pins(self, request: Request) -> Response:
         self._worker.pin((_asked(request, PinnedFootage)).pins)
-        return Answer()
+        return Response()
 
-    async def _post_parts(self, request: Request) -> Answer:
+    async def _post_parts(self, request: Request) -> Response:
         self._worker.want_parts(_asked(request, WantParts))
-        return Answer()
+        return Response()
 
-    async def _post_clip(self, request: Request) -> Answer:
+    async def _post_clip(self, request: Request) -> Response:
         return await self._job(_asked(request, CutClip))
 
-    async def _post_thumbnail(self, request: Request) -> Answer:
+    async def _post_thumbnail(self, request: Request) -> Response:
         return await self._job(_asked(request, TakeThumbnail))
 
-    async def _post_view(self, request: Request) -> Answer:
+    async def _post_view(self, request: Request) -> Response:
         return _json(await self._views.open(_asked(request, OpenView)), status=201)
 
-    async def _post_expected_view(self, _request: Request) -> Answer:
+    async def _post_expected_view(self, _request: Request) -> Response:
         self._views.expect()
-        return Answer()
+        return Response()
 
-    async def _get_view(self, request: Request) -> Answer:
+    async def _get_view(self, request: Request) -> Response:
         self._views.look(_view(request))
-        return Answer()
+        return Response()
 
-    async def _patch_view(self, request: Request) -> Answer:
+    async def _patch_view(self, request: Request) -> Response:
         await self._views.trickle(_view(request), _asked(request, TrickleView))
-        return Answer()
+        return Response()
 
-    async def _delete_view(self, request: Request) -> Answer:
+    async def _delete_view(self, request: Request) -> Response:
         self._views.end(_view(request))
-        return Answer()
+        return Response()
 
-    async def _get_health(self, _request: Request) -> Answer:
+    async def _get_health(self, _request: Request) -> Response:
         health = WorkerHealth(
             cameras=tuple(self._worker.states()), unreported_segments=self._reports.unreported_segments
         )
         return _json(health)
 
-    async def _get_reports(self, _request: Request) -> Answer:
+    async def _get_reports(self, _request: Request) -> Response:
         """Answer with reports and heartbeats as NDJSON until the worker ends. A new reader replaces the one before."""
-        return Answer(status=200, body=self._reports_as_they_come(), content_type="application/x-ndjson")
+        return Response(status=200, body=self._reports_as_they_come(), content_type="application/x-ndjson")
 
     async def _reports_as_they_come(self) -> AsyncGenerator[bytes, None]:
         if self._reader is not None:
@@ -349,19 +349,19 @@ class WorkerServer:
 
     def _media(self) -> Path:
         if self._worker.media is None:
-            raise Refused(409, "no cameras are assigned yet")
+            raise WorkerRefused(409, "no cameras are assigned yet")
         return self._worker.media
 
-    async def _job(self, job: CutClip | TakeThumbnail) -> Answer:
+    async def _job(self, job: CutClip | TakeThumbnail) -> Response:
         media = self._media()
         if self._jobs >= _MOST_WAITING_JOBS:
-            raise Refused(503, "too many clips and thumbnails are waiting")
+            raise WorkerRefused(503, "too many clips and thumbnails are waiting")
         self._jobs += 1
         try:
             async with self._slots:
                 return _json(await self._cutters.make(media, job))
         except CutterLost as error:
-            raise Refused(500, str(error)) from error
+            raise WorkerRefused(500, str(error)) from error
         finally:
             self._jobs -= 1
 
@@ -378,8 +378,8 @@ def _lines(reports: Sequence[BaseModel]) -> bytes:
     return "".join(report.model_dump_json() + "\n" for report in reports).encode()
 
 
-def _json(body: BaseModel, status: int = 200) -> Answer:
-    return Answer(status=status, body=body.model_dump_json().encode())
+def _json(body: BaseModel, status: int = 200) -> Response:
+    return Response(status=status, body=body.model_dump_json().encode())
 
 
 def _places(error: ValidationError) -> str:

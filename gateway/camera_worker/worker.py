@@ -137,7 +137,7 @@ class LiveStream:
         self.feed.lost()
 
 
-class CameraWorker:
+class AssignedCameras:
     """The recordings of the assigned cameras. Belongs to the event loop; slow work is in the recorders' threads."""
 
     def __init__(self, *, clock: Clock, reports: ReportBuffer, budget: ConnectionBudget) -> None:

@@ -9,7 +9,7 @@ import structlog
 
 from gateway.central.client.client import CentralClient
 from gateway.central.client.state import CentralState
-from gateway.central.pull.pull import DownSync, Part, Progress, PullReport
+from gateway.central.pull.pull import DownSync, Part, PullProgress, PullReport
 from gateway.central.runner import Sync
 from gateway.domain.problems import ProblemKind
 from gateway.domain.server_lines import CentralNotice, CentralStatus
@@ -101,7 +101,7 @@ def _part_text(report: PullReport, part: Part, count: int) -> str:
     return f"{count:,} {part}{' (not this time)' if part in report.missed else ''}"
 
 
-def progress_text(progress: Progress | None) -> str:
+def progress_text(progress: PullProgress | None) -> str:
     """Describe the progress of a pull."""
     if progress is None:
         return ""

@@ -54,7 +54,7 @@ _STATUS_OF = {word: status for status, words in _STATUSES.items() for word in wo
 _layout_named = lru_cache(256)(layout_named)
 
 
-class Place(NamedTuple):
+class ValuePlace(NamedTuple):
     """The place of a value: its name in the map, the record's field, and the path inside that field's object."""
 
     name: str
@@ -62,7 +62,7 @@ class Place(NamedTuple):
     inside: tuple[str, ...]
 
 
-Places = tuple[Place, ...]
+Places = tuple[ValuePlace, ...]
 
 
 class Shape(NamedTuple):
@@ -92,7 +92,7 @@ def shape_of(names: Mapping[str, tuple[str, ...]], there: frozenset[str]) -> Sha
     """Return the shape of records with the fields `there`. `names` are the map's names for each field of a card."""
 
     def places(stated: tuple[str, ...]) -> Places:
-        ways = (Place(name, *_way(name)) for name in stated)
+        ways = (ValuePlace(name, *_way(name)) for name in stated)
         return tuple(place for place in ways if place.field in there)
 
     return Shape._make(places(names[name]) for name in Shape._fields)

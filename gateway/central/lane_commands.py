@@ -30,7 +30,7 @@ from gateway.domain.writes import Lookup
 from gateway.runtime.clock import Clock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Entry, Journal
-from gateway.store.events.commands import Commands
+from gateway.store.events.commands import CommandRecords
 from gateway.texts import Text, text
 
 log = structlog.get_logger(__name__)
@@ -44,7 +44,7 @@ _LONGEST_WAIT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class CommandNumbers:
     """Numbers of central's events that mean a command; None matches any number."""
 
     type: int
@@ -58,7 +58,7 @@ class Meaning:
         return all(number is None or _is_number(record.get(name), number) for name, number in wanted)
 
 
-class Verdict(Enum):
+class CommandVerdict(Enum):
     """Decision about an event that means a command."""
 
     ACT = "act"
@@ -69,7 +69,7 @@ class Verdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class CentralNow:
     """Central's time in seconds since 1970, give or take `doubt`, and its value when this gateway started."""
 
     seconds: float
@@ -77,7 +77,7 @@ class Now:
     started: float
 
 
-def judge(date_at: object, now: Now, *, fresh: float, zone: tzinfo) -> Verdict:
+def judge(date_at: object, now: CentralNow, *, fresh: float, zone: tzinfo) -> CommandVerdict:
     """Decide whether a command given at `date_at` acts now; in doubt it does not.
 
     `fresh` is for how many seconds it may act. A time without an offset is in `zone`.
@@ -86,12 +86,12 @@ def judge(date_at: object, now: Now, *, fresh: float, zone: tzinfo) -> Verdict:
         moment = datetime.fromisoformat(date_at if isinstance(date_at, str) else "")
         at = (moment if moment.tzinfo else moment.replace(tzinfo=zone)).timestamp()
     except (ValueError, OverflowError):
-        return Verdict.UNDATED
+        return CommandVerdict.UNDATED
     if at < now.started + now.doubt:
-        return Verdict.BEFORE_START
+        return CommandVerdict.BEFORE_START
     if now.seconds + now.doubt - at > fresh:
-        return Verdict.LATE
-    return Verdict.NOT_YET if at - now.seconds > now.doubt + 1 else Verdict.ACT
+        return CommandVerdict.LATE
+    return CommandVerdict.NOT_YET if at - now.seconds > now.doubt + 1 else CommandVerdict.ACT
 
 
 class GateCommands(Protocol):
@@ -114,7 +114,7 @@ class CommandRules:
         fresh: the seconds for which a command may act.
     """
 
-    meanings: Sequence[Meaning]
+    meanings: Sequence[CommandNumbers]
     gates: Sequence[int]
     zone: tzinfo
     every: float
@@ -129,7 +129,7 @@ class LaneCommands:
         *,
         client: CentralClient,
         lanes: GateCommands,
-        commands: Commands,
+        commands: CommandRecords,
         journal: Journal,
         clock: Clock,
         rules: CommandRules,
@@ -200,14 +200,17 @@ class LaneCommands:
                     if number in self._known:  # those that central listed last are remembered longest
                         self._known[number] = self._known.pop(number)
                         continue
-                    page_is_recent = page_is_recent or self._judge(record) in (Verdict.ACT, Verdict.NOT_YET)
+                    page_is_recent = page_is_recent or self._judge(record) in (
+                        CommandVerdict.ACT,
+                        CommandVerdict.NOT_YET,
+                    )
                     yield number, record
                 if not page_is_recent:
                     self._size.walked()
                     break
         self._counted += tally.without_id
 
-    def _meaning(self, record: JsonObject) -> Meaning | None:
+    def _meaning(self, record: JsonObject) -> CommandNumbers | None:
         return next((meaning for meaning in self._rules.meanings if meaning.is_of(record)), None)
 
     async def _carry_out(self, number: int, record: JsonObject, action: GateAction) -> None:
@@ -215,10 +218,10 @@ class LaneCommands:
         if device is None or device not in self._gates:
             return
         verdict = self._judge(record)
-        if verdict is Verdict.BEFORE_START:
+        if verdict is CommandVerdict.BEFORE_START:
             return
         command_id = f"central-{number}"
-        if verdict is not Verdict.ACT:
+        if verdict is not CommandVerdict.ACT:
             why = text(f"central_command.{verdict.value}")
             await self._report(device, text(f"event.central_command.{action}", event=str(number), why=why))
         elif await self._commands.get(command_id) is None:
@@ -229,14 +232,14 @@ class LaneCommands:
             except (CommandRefused, NotFoundError) as error:  # the refusal is recorded
                 log.info("central_command_refused", event_id=number, device=device, reason=str(error))
 
-    def _judge(self, record: JsonObject) -> Verdict:
+    def _judge(self, record: JsonObject) -> CommandVerdict:
         return judge(record.get("date_at"), self._now(), fresh=self._rules.fresh, zone=self._rules.zone)
 
-    def _now(self) -> Now:
+    def _now(self) -> CentralNow:
         offset, wall = self._client.state.clock_offset, self._clock.wall()
         seconds = wall.micros / 1_000_000 + (offset.seconds if offset else 0.0)
         doubt = offset.doubt if offset else _UNKNOWN_DOUBT if wall.trusted else float("inf")
-        return Now(seconds, doubt, started=seconds - (self._clock.monotonic() - self._started))
+        return CentralNow(seconds, doubt, started=seconds - (self._clock.monotonic() - self._started))
 
     async def _report(self, device_id: int, said: Text) -> None:
         stamp = self._clock.wall()

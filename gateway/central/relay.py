@@ -15,7 +15,7 @@ from yarl import URL
 from gateway.central.client.client import CentralClient
 from gateway.central.client.connections import impatient_socket, line_words
 from gateway.domain.errors import CentralRefused, CentralUnavailable
-from gateway.domain.relaying import Headers, NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
+from gateway.domain.relaying import AnswerOfCentral, Headers, NotRelayed, RelayedRequest, RelayRefusal
 
 _CHUNK = 64 * 1024
 LOOK_AGAIN_SECONDS = 2.0
@@ -112,7 +112,7 @@ class CentralRelay:
                 self._http = None
 
     @asynccontextmanager
-    async def answer(self, asked: RelayedRequest) -> AsyncIterator[RelayedAnswer]:
+    async def answer(self, asked: RelayedRequest) -> AsyncIterator[AnswerOfCentral]:
         """Forward a request; yield central's answer. Read its body inside the context. Raises NotRelayed."""
         if self.away():
             raise _away()
@@ -120,7 +120,7 @@ class CentralRelay:
             sending = _Sending(asked, self._limits)
             opened = await self._begun(asked, sending)
             try:
-                yield RelayedAnswer(
+                yield AnswerOfCentral(
                     opened.status, end_to_end(opened.headers), self._body(opened), opened.content_length
                 )
             finally:

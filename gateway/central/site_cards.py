@@ -27,7 +27,7 @@ from gateway.domain.writes import (
     is_twin,
 )
 from gateway.runtime.clock import Clock
-from gateway.store import CardRecord, PendingWrite, Store
+from gateway.store import PendingWrite, Store, StoredCard
 from gateway.store.cards.cards import Cards
 from gateway.store.outbox.record_kinds import record_text
 from gateway.texts import text
@@ -179,7 +179,7 @@ class SiteCards:
 
     async def _lay_over(self, waiting: Mapping[int, Sequence[WaitingWrite]], known: Mapping[int, str]) -> None:
         """Apply pending writes to some cards, in one commit."""
-        put: list[CardRecord] = []
+        put: list[StoredCard] = []
         remove: list[int] = []
         for place, (card_id, writes) in enumerate(waiting.items()):
             if place % _CARDS_BETWEEN_YIELDS == 0:
@@ -195,14 +195,14 @@ class SiteCards:
                 put.append(self._mapped(card_id, shown))
         await self._apply(put=put, remove=remove)
 
-    def _mapped(self, card_id: int, record: JsonObject) -> CardRecord:
-        return CardRecord(map_card(card_id, record, self.fields, self.zone), record_text(record))
+    def _mapped(self, card_id: int, record: JsonObject) -> StoredCard:
+        return StoredCard(map_card(card_id, record, self.fields, self.zone), record_text(record))
 
     async def _put(self, card_id: int, record: JsonObject, *, instead_of: int | None = None) -> None:
         gone = () if instead_of is None else (instead_of,)
         await self._apply(put=(self._mapped(card_id, record),), remove=gone)
 
-    async def _apply(self, *, put: Sequence[CardRecord] = (), remove: Sequence[int] = ()) -> None:
+    async def _apply(self, *, put: Sequence[StoredCard] = (), remove: Sequence[int] = ()) -> None:
         try:
             await self.cards.apply(put=put, remove=remove, now=self.clock.wall().micros)
         except StoreError:

@@ -20,8 +20,8 @@ from gateway.domain.errors import ConfigError
 from gateway.runtime.clock import SystemClock, iso_utc
 
 if TYPE_CHECKING:
-    from gateway.backup.archive import Manifest
-    from gateway.backup.making import Place
+    from gateway.backup.archive import BackupManifest
+    from gateway.backup.making import FilePlaces
     from gateway.site.backup_section import BackupSection, S3Address, SftpAddress
 
 _USUAL_SITE = Path("/etc/edge-gateway/site.toml")
@@ -99,7 +99,7 @@ def backup(
     Example: edge-gateway backup s3://yard-backups/north-yard
     """
     from gateway.backup.last_backup import noted  # noqa: PLC0415  # help answers faster
-    from gateway.backup.making import Place  # noqa: PLC0415
+    from gateway.backup.making import FilePlaces  # noqa: PLC0415
 
     clock = SystemClock()
     with nullcontext() if target else noted(data, now=lambda: clock.wall().micros):
@@ -107,7 +107,7 @@ def backup(
             target,
             keep=keep,
             footage=footage,
-            place=Place(site_file=site, data=data),
+            place=FilePlaces(site_file=site, data=data),
             settings=settings or (_USUAL_SETTINGS if _USUAL_SETTINGS.exists() else site),
             passphrase=_passphrase(passphrase_file, new=True),
             with_secrets=not without_secrets,
@@ -119,7 +119,7 @@ def _back_up(
     *,
     keep: int | None,
     footage: bool | None,
-    place: Place,
+    place: FilePlaces,
     settings: Path,
     passphrase: str,
     with_secrets: bool,
@@ -214,7 +214,7 @@ def restore(
 
     Example: edge-gateway restore s3://yard-backups/north-yard/2026-01-01T032000.000.backup.tar.gz --check
     """
-    from gateway.backup.making import Place  # noqa: PLC0415  # help answers faster
+    from gateway.backup.making import FilePlaces  # noqa: PLC0415  # help answers faster
     from gateway.backup.restoring import restore as put_back  # noqa: PLC0415
     from gateway.backup.restoring import verify  # noqa: PLC0415
 
@@ -225,7 +225,7 @@ def restore(
             return
         manifest = put_back(
             file,
-            Place(site_file=site, data=data),
+            FilePlaces(site_file=site, data=data),
             passphrase=passphrase,
             with_secrets=not without_secrets,
             replace=replace,
@@ -310,7 +310,7 @@ def _section(settings: Path) -> BackupSection:
         raise ConfigError(f"{settings} is not TOML in UTF-8") from error
 
 
-def _told(manifest: Manifest) -> str:
+def _told(manifest: BackupManifest) -> str:
     secrets = "with secrets" if manifest.has_secrets else "without secrets"
     return f"{manifest.site or 'a site'} as of {manifest.made_at[:19]} UTC, release {manifest.version}, {secrets}"
 

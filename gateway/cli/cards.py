@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from pydantic import JsonValue
 
-from gateway.cli.client import Gateway
+from gateway.cli.client import RunningGatewayClient
 from gateway.cli.printing import print_answers, print_json
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.credentials import Credential
@@ -44,7 +44,7 @@ class _Cards(CardsAnswer):
     access_cards: tuple[CardShown, ...]
 
 
-class _Card(CardAnswer):
+class _SentCard(CardAnswer):
     access_card: CardShown
 
 
@@ -180,7 +180,7 @@ def _set_status(card: int, status: str, reason: str, *, data: Data, url: Url, as
         _tell(gateway, gateway.asked(f"{_PATH}/lifecycle", body, method="PATCH"), as_json=as_json)
 
 
-def _found(gateway: Gateway, text: str) -> list[CardShown]:
+def _found(gateway: RunningGatewayClient, text: str) -> list[CardShown]:
     """Return the cards with this text in number, plate, holder or user name, at most 2,000."""
     found: list[CardShown] = []
     while len(found) < _MOST_SHOWN:
@@ -192,11 +192,11 @@ def _found(gateway: Gateway, text: str) -> list[CardShown]:
     return found
 
 
-def _tell(gateway: Gateway, told: bytes, *, as_json: bool) -> None:
+def _tell(gateway: RunningGatewayClient, told: bytes, *, as_json: bool) -> None:
     if as_json:
         print_json(told)
         return
-    answer = gateway.read(_Card, told)
+    answer = gateway.read(_SentCard, told)
     typer.echo(_line(answer.access_card))
     for warning in answer.warnings:
         typer.echo(f"    ! {warning}")

@@ -52,7 +52,7 @@ class LocalConnection(HTTPConnection):
         self.sock.settimeout(self._seconds)
 
 
-class Gateway:
+class RunningGatewayClient:
     """A running gateway. A remote one needs a `session`; on the local socket, the kernel identifies the user."""
 
     def __init__(self, name: str, connection: Callable[[], HTTPConnection]) -> None:
@@ -155,7 +155,7 @@ class Gateway:
 
 
 @contextmanager
-def session_at(gateway: Gateway, user: str, password: str) -> Iterator[None]:
+def session_at(gateway: RunningGatewayClient, user: str, password: str) -> Iterator[None]:
     """Sign in, and sign out when the context ends. Prompts for a code if the account has a second factor."""
     answer = gateway.answer_of(LoginAnswer, "/v1/auth/login", {"username": user, "password": password})
     gateway.session = answer.session
@@ -185,7 +185,7 @@ def pieces(answer: HTTPResponse) -> Iterator[bytes]:
         raise GatewayError(_BROKE_OFF)
 
 
-def save(gateway: Gateway, path: str, file: Path) -> None:
+def save(gateway: RunningGatewayClient, path: str, file: Path) -> None:
     """Save the answer to a GET in a file, which is replaced only if all of it arrived.
 
     Raises GatewayError, or ConfigError when the file cannot be written.

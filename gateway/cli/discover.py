@@ -13,11 +13,11 @@ import typer
 from rich.console import Console
 
 from drivers.modbus.frames import Framing
-from gateway.cli.client import Gateway
+from gateway.cli.client import RunningGatewayClient
 from gateway.cli.line_alone import addresses, run_on_line, scan, spec_at
 from gateway.cli.running_lines import asked_there
 from gateway.cli.running_lines import scan as scan_running
-from gateway.cli.site_fragment import Found, FoundCamera, FoundLine, FoundUnit, fragment
+from gateway.cli.site_fragment import Findings, FoundCamera, FoundLine, FoundUnit, fragment
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url
 from gateway.domain.errors import CommandRefused
 from gateway.web.status.line_answers import LineShown
@@ -75,7 +75,7 @@ def discover(
         *(found_ports(on or ()) if Kind.SERIAL in wanted else ()),
     ]
     cameras, others = asyncio.run(ask_network(wanted, interface, seconds))
-    found = Found(tuple(lines), tuple(cameras), tuple(others))
+    found = Findings(tuple(lines), tuple(cameras), tuple(others))
     if as_json:
         typer.echo(json.dumps({**asdict(found), "fragment": fragment(found)}, indent=2, ensure_ascii=False))
         return
@@ -103,7 +103,7 @@ def units_on(line: str, numbers: list[int], *, baud: int, framing: Framing, data
     """
     found: list[FoundLine] = []
 
-    def ask(gateway: Gateway, known: LineShown) -> None:
+    def ask(gateway: RunningGatewayClient, known: LineShown) -> None:
         done = scan_running(gateway, known.name, first=min(numbers), last=max(numbers), through_converter=False)
         units = tuple(FoundUnit(one.unit, one.answer, one.identity, one.devices) for one in done.units)
         note = f"line {known.name} of the running gateway: {done.ended}"

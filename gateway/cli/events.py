@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from gateway.cli.client import Gateway, replacing
+from gateway.cli.client import RunningGatewayClient, replacing
 from gateway.cli.site_now import SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import ConfigError, GatewayError
@@ -160,7 +160,7 @@ def export(
     typer.echo(f"{output}: {count} events")
 
 
-def _newest_first(gateway: Gateway, wanted: _Filter) -> Iterator[EventRecord]:
+def _newest_first(gateway: RunningGatewayClient, wanted: _Filter) -> Iterator[EventRecord]:
     """Yield the events that pass the filter, fetching page after page on demand.
 
     `page` 2 is sent with the cursor, because an account that pulls by cursor alone counts as a consumer, for which

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from gateway.cli.client import Gateway, save
+from gateway.cli.client import RunningGatewayClient, save
 from gateway.cli.target import USUAL_DATA, Data, Url, connected
 from gateway.proof_package import (
     MOST_BETWEEN,
@@ -132,7 +132,7 @@ def _must_share(before: Verified, after: Verified) -> None:
         raise ProofBroken(("no camera is in both packages",))
 
 
-def _prove_chain(old: ClipEntry, new: ClipEntry, gateway: Gateway) -> str:
+def _prove_chain(old: ClipEntry, new: ClipEntry, gateway: RunningGatewayClient) -> str:
     first, last = chain_ends(old, new)
     begin, end = first.number or 0, last.number or 0
     leaves: list[str] = []

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gateway.fleet.connection import FleetServer
     from gateway.fleet.line import FleetLine
     from gateway.fleet.operator import Seen
-    from gateway.fleet.signed_commands import Reply
+    from gateway.fleet.signed_commands import CommandReply
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -287,7 +287,7 @@ def _time(name: str, text: str) -> datetime:
     return found
 
 
-def _say(reply: Reply) -> None:
+def _say(reply: CommandReply) -> None:
     typer.echo(f"{reply.state}{': ' * bool(reply.detail)}{reply.detail}")
 
 
@@ -299,11 +299,11 @@ async def _fetch(
     wanted: dict[str, Any],
 ) -> None:
     from gateway.fleet.names import FleetName  # noqa: PLC0415  # as below
-    from gateway.fleet.operator import Fetch  # noqa: PLC0415  # as below
+    from gateway.fleet.operator import FileFetch  # noqa: PLC0415  # as below
     from gateway.fleet.signed_commands import Action  # noqa: PLC0415  # as below
 
     server, credentials, ca_file, key = place
-    fetch = Fetch(
+    fetch = FileFetch(
         connect=partial(line_to, server, credentials, ca_file),
         name=FleetName(*name),
         seed=secret_of(key or credentials),
@@ -318,12 +318,12 @@ async def _fetch(
 
 async def _command(
     place: tuple[str, Path | None, Path | None], name: tuple[str, str], action: str, wanted: Any
-) -> Reply:
+) -> CommandReply:
     from gateway.fleet import operator  # noqa: PLC0415  # as below
     from gateway.fleet.names import FleetName  # noqa: PLC0415  # as below
     from gateway.fleet.signed_commands import Action  # noqa: PLC0415  # as below
 
-    last: Reply | None = None
+    last: CommandReply | None = None
     async with line_to(*place) as line:
         async for last in operator.command(line, FleetName(*name), action=Action(action), **wanted):
             _say(last)

@@ -15,7 +15,7 @@ from gateway.cli.site_now import site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.lanes.incidents import read_incident
-from gateway.lanes.tape import Difference, Incident, TapedStep, replayed
+from gateway.lanes.tape import Incident, ReplayDifference, TapedStep, replayed
 from gateway.web.answers import IncidentAnswer, IncidentsAnswer
 
 app = typer.Typer(
@@ -109,7 +109,7 @@ def replay(
     raise typer.Exit(_DIFFERS)
 
 
-def _difference(incident: Incident, *, verbose: bool) -> Difference | None:
+def _difference(incident: Incident, *, verbose: bool) -> ReplayDifference | None:
     try:
         if verbose:
             for place, step in enumerate(incident.steps):
@@ -122,7 +122,7 @@ def _difference(incident: Incident, *, verbose: bool) -> Difference | None:
         ) from error
 
 
-def _as_value(incident: Incident, difference: Difference | None) -> JsonValue:
+def _as_value(incident: Incident, difference: ReplayDifference | None) -> JsonValue:
     found: JsonValue = None
     if difference is not None:
         step = incident.steps[difference.place]

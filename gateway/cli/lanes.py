@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.client import Gateway
+from gateway.cli.client import RunningGatewayClient
 from gateway.cli.printing import print_answers, print_json
 from gateway.cli.site_now import PATH, CommandNow, LaneNow, SiteAnswer, SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
@@ -155,7 +155,7 @@ def _move(named: str, wanted: str, *, data: Data, url: Url) -> None:
     typer.echo(f"{lane.name} is {lane.position}")
 
 
-def _followed(gateway: Gateway, lane: LaneNow, wanted: str) -> LaneNow:
+def _followed(gateway: RunningGatewayClient, lane: LaneNow, wanted: str) -> LaneNow:
     """Print each change of position; return the lane once it has the position `wanted`, or after 30 s.
 
     Return it too once the command is refused, or done and the gate has no position.

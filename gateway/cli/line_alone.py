@@ -29,7 +29,7 @@ from drivers.modbus.profile import Command, GateProfile, UnitProfile, load_unit_
 from drivers.modbus.section import ModbusDevice
 from drivers.modbus.survey import (
     LATE_SECONDS,
-    Answered,
+    AnsweringUnit,
     AnswerTrace,
     TracedAnswer,
     UnitValues,
@@ -48,14 +48,14 @@ _SIGNS = {Direction.SENT: ("→", "cyan"), Direction.RECEIVED: ("←", "green"),
 _ASCII = 0x80
 
 
-def late(answer: TracedAnswer, timeout: float) -> Answered:
+def late(answer: TracedAnswer, timeout: float) -> AnsweringUnit:
     """Return a unit that answered late or unasked as a result of `probe bus`, with a hint. `timeout` in seconds."""
     if answer.after is None:
         words = "heard though it was not asked: another master on the line, or an answer under a wrong address"
-        return Answered(answer.unit, words, is_clear=True)
+        return AnsweringUnit(answer.unit, words, is_clear=True)
     wanted = math.ceil(answer.after * 12) / 10
     words = f"answers late, after {answer.after:.2f} s: more than --timeout {timeout:g}; try --timeout {wanted:g}"
-    return Answered(answer.unit, words, is_clear=True)
+    return AnsweringUnit(answer.unit, words, is_clear=True)
 
 
 def hint_of(traced: AnswerTrace, device: ModbusDevice, profile: UnitProfile) -> str:
@@ -85,12 +85,12 @@ async def listen(spec: LinkSpec, trace: LineTrace, seconds: float) -> None:
 
 async def scan(
     specs: list[LinkSpec], units: list[int], *, framing: Framing, timeout: float, console: Console, frames: bool
-) -> list[tuple[int, Answered]]:
+) -> list[tuple[int, AnsweringUnit]]:
     """Ask every unit with each of the line's settings; return the speed and the answer of each unit that answered.
 
     `timeout`: seconds for each answer; `frames`: print the bytes to `console`. Raises LinkError.
     """
-    found: list[tuple[int, Answered]] = []
+    found: list[tuple[int, AnsweringUnit]] = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("asking", total=len(specs) * len(units))
         for spec in specs:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.client import Gateway
+from gateway.cli.client import RunningGatewayClient
 from gateway.cli.printing import print_answers, print_value
 from gateway.cli.site_now import SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
@@ -139,7 +139,7 @@ def drop(
     typer.echo(f"{number} is dropped; central will never get it")
 
 
-def _rows(gateway: Gateway, *, waiting: bool) -> Iterator[WaitingRow]:
+def _rows(gateway: RunningGatewayClient, *, waiting: bool) -> Iterator[WaitingRow]:
     after: int | None = 0
     while after is not None:
         body = {"after": after, "limit": _PAGE, "all": waiting}

@@ -16,10 +16,10 @@ from rich.table import Table
 from drivers.device import Device
 from drivers.modbus.profile import UnitProfile
 from drivers.modbus.section import ModbusDevice
-from drivers.modbus.survey import Answered, UnitValues
+from drivers.modbus.survey import AnsweringUnit, UnitValues
 from drivers.osdp.section import OsdpReaderDevice
 from drivers.serial_line.section import SerialReaderDevice
-from gateway.cli.client import Gateway
+from gateway.cli.client import RunningGatewayClient
 from gateway.cli.line_alone import LineTrace, addresses, listen, look, profile_of, run_on_line, scan, spec_at, spec_of
 from gateway.cli.printing import print_answers
 from gateway.cli.running_lines import asked_there, device_values, follow, lines_of, must_have, show
@@ -134,7 +134,7 @@ def port(
     Example: edge-gateway probe port serial:/dev/ttyUSB0 --baud 9600 --seconds 30
     """
 
-    def ask(gateway: Gateway, known: LineShown) -> None:
+    def ask(gateway: RunningGatewayClient, known: LineShown) -> None:
         for frame in follow(gateway, known.name, seconds=seconds):
             show(frame)
 
@@ -176,7 +176,7 @@ def bus(
     wanted = addresses(units, lowest=1, highest=247, option="--units")
     speeds = addresses(baud, lowest=300, highest=921_600, option="--baud")
 
-    def ask(gateway: Gateway, known: LineShown) -> None:
+    def ask(gateway: RunningGatewayClient, known: LineShown) -> None:
         typer.echo(f"line {known.name} is the running gateway's: it asks in its idle turns", err=True)
         done = scan_running(
             gateway, known.name, first=min(wanted), last=max(wanted), through_converter=through_converter
@@ -229,7 +229,7 @@ def unit(
     link = next(link for link in read.links if link.id == chosen.link)
     profile = profile_of(read, site, chosen)
 
-    def ask(gateway: Gateway, _: LineShown) -> None:
+    def ask(gateway: RunningGatewayClient, _: LineShown) -> None:
         if send is not None:
             raise CommandRefused(
                 f"the running gateway has line {link.id}: its lane commands the gate, with edge-gateway lanes {send}"
@@ -259,7 +259,7 @@ def _show_scan(done: Scan, *, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _found_table(found: Iterable[tuple[int, Answered]], *, is_serial: bool) -> Table:
+def _found_table(found: Iterable[tuple[int, AnsweringUnit]], *, is_serial: bool) -> Table:
     table = Table("unit", *(("baud",) if is_serial else ()), "answer")
     for speed, answer in found:
         words = answer.words if answer.is_clear else f"garbled: {answer.words} (another speed, or two of one address?)"

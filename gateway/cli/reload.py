@@ -74,9 +74,9 @@ def _show(answer: Answer, *, dry_run: bool) -> None:
 
 def _asked(wanted: Reload, data: Path) -> Answer:
     """Have the file taken over, and follow its trial to the end."""
-    from gateway.cli.client import Gateway, NobodyThere  # noqa: PLC0415  # help and wrong options answer faster
+    from gateway.cli.client import NobodyThere, RunningGatewayClient  # noqa: PLC0415  # help and wrong options answer faster
 
-    gateway = Gateway.local(data / "run", seconds=_LONGEST_RELOAD)
+    gateway = RunningGatewayClient.local(data / "run", seconds=_LONGEST_RELOAD)
     try:
         answer = gateway.answer_of(Answer, RELOAD_PATH, wanted.model_dump(mode="json"))
     except NobodyThere as error:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from drivers.modbus.survey import UnitValues
-from gateway.cli.client import Gateway
+from gateway.cli.client import RunningGatewayClient
 from gateway.cli.target import connected
 from gateway.domain.errors import ConfigError, GatewayUnreachable
 from gateway.lines.frames import Frame
@@ -24,17 +24,17 @@ _LOOK_SECONDS = 0.5
 _LONGEST_SCAN_SECONDS = 660.0
 
 
-def lines_of(gateway: Gateway) -> tuple[LineShown, ...]:
+def lines_of(gateway: RunningGatewayClient) -> tuple[LineShown, ...]:
     """Return the lines of the gateway. Raises GatewayError."""
     return gateway.answer_of(LinesAnswer, "/status/line/list", None).lines
 
 
-def line_named(gateway: Gateway, wanted: str) -> LineShown | None:
+def line_named(gateway: RunningGatewayClient, wanted: str) -> LineShown | None:
     """Return the gateway's line with this name or address; None if there is none. Raises GatewayError."""
     return next((line for line in lines_of(gateway) if wanted in {line.name, line.url}), None)
 
 
-def must_have(gateway: Gateway, wanted: str) -> LineShown:
+def must_have(gateway: RunningGatewayClient, wanted: str) -> LineShown:
     """Return the gateway's line with this name or address. Raises ConfigError if there is none."""
     line = line_named(gateway, wanted)
     if line is None:
@@ -43,7 +43,9 @@ def must_have(gateway: Gateway, wanted: str) -> LineShown:
     return line
 
 
-def asked_there(line: str, ask: Callable[[Gateway, LineShown], None], *, data: Path, url: str, force: bool) -> bool:
+def asked_there(
+    line: str, ask: Callable[[RunningGatewayClient, LineShown], None], *, data: Path, url: str, force: bool
+) -> bool:
     """Call `ask` with the running gateway and its line; return False if no gateway runs here, or it has no such line.
 
     With `url`, a missing gateway or line is an error (GatewayUnreachable, ConfigError). With `force`, no gateway is
@@ -64,7 +66,7 @@ def asked_there(line: str, ask: Callable[[Gateway, LineShown], None], *, data: P
     return True
 
 
-def scan(gateway: Gateway, line: str, *, first: int, last: int, through_converter: bool) -> Scan:
+def scan(gateway: RunningGatewayClient, line: str, *, first: int, last: int, through_converter: bool) -> Scan:
     """Scan a line through the gateway while it is idle, with a progress bar on stderr; return the result.
 
     Ctrl-C stops the scan and returns what it has found. Raises GatewayError.
@@ -84,7 +86,7 @@ def scan(gateway: Gateway, line: str, *, first: int, last: int, through_converte
     return found
 
 
-def follow(gateway: Gateway, line: str, *, seconds: float | None) -> Iterator[Frame]:
+def follow(gateway: RunningGatewayClient, line: str, *, seconds: float | None) -> Iterator[Frame]:
     """Yield the last frames of a line, then each as it comes, for `seconds`; None: for ever. Raises GatewayError."""
     after, until = 0, None if seconds is None else time.monotonic() + seconds
     while True:
@@ -97,7 +99,7 @@ def follow(gateway: Gateway, line: str, *, seconds: float | None) -> Iterator[Fr
         time.sleep(_LOOK_SECONDS)  # noqa: TID251 (a program without a loop)
 
 
-def device_values(gateway: Gateway, device_id: int) -> UnitValues:
+def device_values(gateway: RunningGatewayClient, device_id: int) -> UnitValues:
     """Return every value that the device's profile names, read while its line is idle. Raises GatewayError."""
     return gateway.answer_of(ValuesAnswer, "/status/line/values", {"id": device_id}).values
 

@@ -52,7 +52,7 @@ class FoundCamera:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Findings:
     """The results of a search: lines, cameras, and descriptions of other services."""
 
     lines: tuple[FoundLine, ...] = ()
@@ -60,7 +60,7 @@ class Found:
     others: tuple[str, ...] = field(default=())
 
 
-def fragment(found: Found) -> str:
+def fragment(found: Findings) -> str:
     """Return a part of a site file as TOML: new links, new devices, and cameras; "" for nothing."""
     return "\n".join((*_links(found.lines), *_cameras(found.cameras)))
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
-from gateway.cli.client import Gateway
+from gateway.cli.client import RunningGatewayClient
 from gateway.domain.errors import ConfigError
 from gateway.domain.server_lines import CentralStatus
 from gateway.runtime.clock import iso_utc
@@ -160,8 +160,8 @@ _T = TypeVar("_T")
 PATH = "/status/now"
 
 
-def site_now(gateway: Gateway) -> SiteNow:
-    """Return the present state of the site. Raises what `Gateway.answer_of` raises."""
+def site_now(gateway: RunningGatewayClient) -> SiteNow:
+    """Return the present state of the site. Raises what `RunningGatewayClient.answer_of` raises."""
     return gateway.answer_of(SiteAnswer, PATH, None).snapshot
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.cli.client import Gateway
+from gateway.cli.client import RunningGatewayClient
 from gateway.cli.printing import print_value
 from gateway.cli.site_now import SiteNow, site_now
 from gateway.cli.target import USUAL_DATA, Data, JsonWanted, Url, connected
@@ -87,11 +87,11 @@ def reconcile(
         typer.echo(state.reconciled)
 
 
-def _state(gateway: Gateway) -> SyncAnswer:
+def _state(gateway: RunningGatewayClient) -> SyncAnswer:
     return gateway.answer_of(SyncAnswer, "/status/sync", {})
 
 
-def _followed(gateway: Gateway, busy: Callable[[CentralStatus], bool], *, away: str) -> CentralStatus:
+def _followed(gateway: RunningGatewayClient, busy: Callable[[CentralStatus], bool], *, away: str) -> CentralStatus:
     """Print the progress while `busy`; return the last state.
 
     Raises GatewayError when central does not answer; its message ends with `away`.

@@ -15,7 +15,7 @@ from gateway.cli.printing import prompt_for_secret
 from gateway.domain.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gateway.cli.client import Gateway
+    from gateway.cli.client import RunningGatewayClient
 
 PASSWORD = "EDGE_GATEWAY_PASSWORD"  # noqa: S105 (the name of a variable)
 USUAL_DATA = Path("/var/lib/edge-gateway")
@@ -39,19 +39,19 @@ JsonWanted = Annotated[bool, typer.Option("--json", help="Print JSON, for progra
 
 
 @contextmanager
-def connected(data: Path, url: str) -> Iterator[Gateway]:
+def connected(data: Path, url: str) -> Iterator[RunningGatewayClient]:
     """Yield the gateway of this data folder; with `url`, the gateway there, in a session that ends with the context.
 
     Raises GatewayError when the gateway refuses, GatewayUnreachable when none answers, ConfigError for a wrong `url`.
     """
-    from gateway.cli.client import Gateway, session_at  # noqa: PLC0415  # help and wrong options answer faster
+    from gateway.cli.client import RunningGatewayClient, session_at  # noqa: PLC0415  # help and wrong options answer faster
 
     if not url:
-        yield Gateway.local(data / "run")
+        yield RunningGatewayClient.local(data / "run")
         return
     parts = _parts_of(url)
     password = os.environ.get(PASSWORD) or prompt_for_secret("Password", otherwise=f"set {PASSWORD}")
-    gateway = Gateway.remote(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}")
+    gateway = RunningGatewayClient.remote(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}")
     with session_at(gateway, unquote(parts.username or ""), password):
         yield gateway
 

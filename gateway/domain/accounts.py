@@ -62,7 +62,7 @@ SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 1000
 
 
-class AccountRefused(GatewayError):
+class AccountChangeRefused(GatewayError):
     """A change of accounts, roles or keys is not possible, for example because the name is taken."""
 
 
@@ -73,7 +73,7 @@ def checked_name(name: str, what: str) -> str:
         or name != name.strip()
         or any(unicodedata.category(c)[0] == "C" for c in name)
     ):
-        raise AccountRefused(f"the name of {what} must be 1 to {LONGEST_NAME} characters, no blank at either end")
+        raise AccountChangeRefused(f"the name of {what} must be 1 to {LONGEST_NAME} characters, no blank at either end")
     return name
 
 
@@ -81,7 +81,9 @@ def checked_permissions(names: frozenset[str]) -> frozenset[str]:
     """Check permission names of the interface, or "*" for all, and return them. Raises AccountRefused."""
     for name in sorted(names):
         if not _PERMISSION.fullmatch(name):
-            raise AccountRefused(f"'{name}' is no permission; they look like can_view_devices, and * is all of them")
+            raise AccountChangeRefused(
+                f"'{name}' is no permission; they look like can_view_devices, and * is all of them"
+            )
     return names
 
 

@@ -37,7 +37,7 @@ _OF_WEBHOOKS: Final = frozenset({EventKind.WEBHOOK_DISABLED, EventKind.WEBHOOK_B
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class PlaceNames:
     """Names of lanes by id, and locations of devices by id."""
 
     lanes: Mapping[str, str] = field(default_factory=dict)
@@ -56,7 +56,7 @@ def announced_as(event: Event) -> AnnouncedType | None:
     return _BY_KIND.get(event.kind, alert)
 
 
-def announcement(event: Event, *, message_id: str, event_id: int, places: Places) -> str:
+def announcement(event: Event, *, message_id: str, event_id: int, places: PlaceNames) -> str:
     """Build the JSON body to send, the same in all attempts. Ids of devices and users are text, as in `/api/v1`."""
     user = event.data.get("user_id")
     return json.dumps(

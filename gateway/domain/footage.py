@@ -401,7 +401,7 @@ def as_found(segment: SegmentFinished, offset: ClockOffset) -> SegmentFinished:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChainPlace:
     """Place of a segment in its camera's chain.
 
     Attributes:

@@ -66,7 +66,7 @@ class RelayedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class RelayedAnswer:
+class AnswerOfCentral:
     """Central's answer.
 
     Attributes:

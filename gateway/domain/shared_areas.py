@@ -22,7 +22,7 @@ _PROVISIONAL_IDS: Final = 2_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class AreaStep:
     """A holder's passage as the gateways share it, or a person's forgiveness, after which the place is unknown.
 
     Attributes:
@@ -46,14 +46,14 @@ class Step:
         """The way of the passage."""
         return Way(leaves=self.leaves, enters=self.enters)
 
-    def contradicts(self, before: Step) -> bool:
+    def contradicts(self, before: AreaStep) -> bool:
         """Return whether this cannot have come right after `before`: entered twice, or left without being inside."""
         if self.forgiven or before.forgiven:
             return False
         twice = self.enters != OUTSIDE and self.enters == before.enters
         return twice or self.leaves not in (OUTSIDE, before.enters)
 
-    def is_certainly_after(self, before: Step) -> bool:
+    def is_certainly_after(self, before: AreaStep) -> bool:
         """Return whether the clocks tell the order of both for certain."""
         if self.by == before.by:
             return True
@@ -80,7 +80,7 @@ class Claim:
 class HolderEntry:
     """The shared record of one holder: the last passages in the order of the clocks, and open claims."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[AreaStep, ...] = ()
     claims: tuple[Claim, ...] = ()
 
     @property
@@ -89,11 +89,11 @@ class HolderEntry:
         last = self.steps[-1] if self.steps else None
         return None if last is None or last.forgiven else Whereabouts(last.enters, last.at)
 
-    def with_steps(self, steps: Iterable[Step]) -> HolderEntry:
+    def with_steps(self, steps: Iterable[AreaStep]) -> HolderEntry:
         """Return the entry with more passages, each in its place by the clocks."""
         return replace(self, steps=tuple(_in_order((*self.steps, *steps))[-STEPS_KEPT:]))
 
-    def lacks(self, step: Step) -> bool:
+    def lacks(self, step: AreaStep) -> bool:
         """Return whether a passage is not here, and not too old to count."""
         return step not in self.steps and step in self.with_steps([step]).steps
 
@@ -118,8 +118,8 @@ class GatewayCounts:
 class Contradiction:
     """Two passages of one holder that cannot both be true in this order."""
 
-    before: Step
-    after: Step
+    before: AreaStep
+    after: AreaStep
 
     @property
     def is_certain(self) -> bool:
@@ -135,7 +135,7 @@ class TellContradiction(Protocol):
         ...
 
 
-def contradictions(entry: HolderEntry, added: Sequence[Step]) -> Iterator[Contradiction]:
+def contradictions(entry: HolderEntry, added: Sequence[AreaStep]) -> Iterator[Contradiction]:
     """Yield the contradictions that these passages make with those of an entry, and among themselves."""
     new = set(added) - set(entry.steps)
     steps = _in_order((*entry.steps, *added))
@@ -144,7 +144,7 @@ def contradictions(entry: HolderEntry, added: Sequence[Step]) -> Iterator[Contra
             yield Contradiction(before, after)
 
 
-def _in_order(steps: Iterable[Step]) -> list[Step]:
+def _in_order(steps: Iterable[AreaStep]) -> list[AreaStep]:
     return sorted(set(steps), key=lambda step: (step.at, step.by, step.leaves))
 
 
@@ -158,12 +158,12 @@ def shared_parts(areas: Collection[str], way: Way) -> tuple[str, str]:
     return way.leaves if way.leaves in areas else OUTSIDE, way.enters if way.enters in areas else OUTSIDE
 
 
-def unknown_steps(entry: HolderEntry, place: Whereabouts, *, by: str, areas: Collection[str]) -> Iterator[Step]:
+def unknown_steps(entry: HolderEntry, place: Whereabouts, *, by: str, areas: Collection[str]) -> Iterator[AreaStep]:
     """Yield the passage that led to a place on disk, if the entry does not know it."""
     enters = place.area_id if place.area_id in areas else OUTSIDE
     newest = entry.steps[-1].at if entry.steps else 0
     if place.since > newest and (entry.steps or entry.claims or enters):
-        yield Step(place.since, by, enters=enters)
+        yield AreaStep(place.since, by, enters=enters)
 
 
 def shared_name(gateway: str, holder: str) -> str:
@@ -179,7 +179,7 @@ def local_name(gateway: str, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class AreaWrite:
     """A change to write, if the record still has the revision `after`. `holder` is "" for this gateway's counts.
 
     `base` is the entry that it changes, `steps` are the passages that it adds.
@@ -189,7 +189,7 @@ class Write:
     value: HolderEntry | GatewayCounts
     after: int
     base: HolderEntry = field(default_factory=HolderEntry)
-    steps: tuple[Step, ...] = ()
+    steps: tuple[AreaStep, ...] = ()
 
 
 class SharedRecords:

@@ -17,7 +17,7 @@ LONGEST_OFFER = 200_000
 LONGEST_FRAGMENT = 100_000
 
 
-class _Wire(BaseModel):
+class _ViewWire(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -50,7 +50,7 @@ class NotShown(GatewayError):
         self.refusal = refusal
 
 
-class LiveViewing(_Wire):
+class LiveViewing(_ViewWire):
     """Settings for live viewers.
 
     `addresses`: the addresses of the machine that are offered to viewers; empty: all of them.
@@ -60,7 +60,7 @@ class LiveViewing(_Wire):
     viewers_per_camera: int = Field(default=8, ge=0, le=100)
 
 
-class OpenView(_Wire):
+class OpenView(_ViewWire):
     """`POST /views`: open a live view of a camera for this offer.
 
     `address`: the viewer's own address, the only one that is asked whether it is reached; "" for none.
@@ -71,7 +71,7 @@ class OpenView(_Wire):
     offer: str = Field(max_length=LONGEST_OFFER, repr=False)
 
 
-class ViewOpened(_Wire):
+class ViewOpened(_ViewWire):
     """Answer to `OpenView`. `view` is secret: whoever knows it can end the session."""
 
     view: str = Field(repr=False)
@@ -80,14 +80,14 @@ class ViewOpened(_Wire):
     viewers: int = Field(default=1, description="the worker's views, this one included")
 
 
-class TrickleView(_Wire):
+class TrickleView(_ViewWire):
     """`PATCH /views/{view}`: more of the viewer's candidates, as `application/trickle-ice-sdpfrag` (RFC 8840)."""
 
     tags: tuple[str, ...] = Field(default=(), description="entity tags that the request is for, unquoted; `*`: any")
     fragment: str = Field(max_length=LONGEST_FRAGMENT, repr=False)
 
 
-class ViewRefused(_Wire):
+class ViewRefused(_ViewWire):
     """Body of a worker's answer 409 to a viewer's request."""
 
     refusal: ViewRefusal

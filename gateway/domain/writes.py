@@ -168,7 +168,7 @@ WRITES: Mapping[tuple[str, str], WriteOperation] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """Result of a write.
 
     Attributes:
@@ -197,7 +197,7 @@ class RecordWriter(Protocol):
         """True if the site has no central."""
         ...
 
-    async def write(self, operation: WriteOperation, body: JsonObject) -> Written:
+    async def write(self, operation: WriteOperation, body: JsonObject) -> WriteResult:
         """Send a write to central if it is online; otherwise hold it at the site.
 
         `body` has the fields of the interface, with the `id` unless the record is new. Raises CentralRefused with

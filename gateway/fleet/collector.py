@@ -25,7 +25,7 @@ from gateway.domain.errors import ConfigError, GatewayError
 from gateway.fleet.connection import FleetServer, connected
 from gateway.fleet.events_up import SENT
 from gateway.fleet.line import FleetAway, FleetLine
-from gateway.fleet.names import STREAM, STREAM_SUBJECTS, Extent, Kept
+from gateway.fleet.names import STREAM, STREAM_SUBJECTS, Extent, StreamMessage
 from gateway.runtime.supervision import Backoff, heed_cancellation
 
 MOST_AT_ONCE = 500
@@ -106,7 +106,7 @@ class RefusedRow:
     data: bytes
 
 
-def row_of(message: Kept) -> Row | RefusedRow:
+def row_of(message: StreamMessage) -> Row | RefusedRow:
     """Read a message of the stream."""
     stored_at = datetime.fromtimestamp(message.at / 1_000_000, UTC)
     try:
@@ -117,7 +117,7 @@ def row_of(message: Kept) -> Row | RefusedRow:
         return RefusedRow(subject, message.sequence, stored_at, why, message.data)
 
 
-def _row(message: Kept, stored_at: datetime) -> Row:
+def _row(message: StreamMessage, stored_at: datetime) -> Row:
     """Read a record. Raises ValueError, OverflowError, RecursionError."""
     named = _SUBJECT.fullmatch(message.subject)
     if named is None:

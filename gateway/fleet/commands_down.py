@@ -32,10 +32,10 @@ from gateway.fleet.signed_commands import (
     Action,
     AskNonce,
     AskPart,
+    CommandReply,
     FleetCommand,
     Nonce,
     Nonces,
-    Reply,
     SiteEdit,
     is_seal_of,
     seal_of,
@@ -46,9 +46,9 @@ from gateway.lanes import Lanes
 from gateway.lanes.machine.state.orders import OrderKind
 from gateway.runtime.clock import Clock
 from gateway.site.edits import Edit
-from gateway.site.running_site import Outcome, Reloaded
+from gateway.site.running_site import Reloaded, TrialEnd
 from gateway.store import Changes
-from gateway.store.events.commands import Commands
+from gateway.store.events.commands import CommandRecords
 from gateway.texts import listed, text
 
 log = structlog.get_logger(__name__)
@@ -72,18 +72,18 @@ _STATES: Mapping[CommandState, Literal["recorded", "sent", "acknowledged", "move
 
 
 @dataclass(slots=True, eq=False)
-class Progress:
+class CommandProgress:
     """Progress of a command: replies on its way, and the last one.
 
     `until`: the end of its life in monotonic seconds, None for a command that is never late.
     """
 
     until: float | None = None
-    replies: list[Reply] = field(default_factory=list)
-    final: Reply | None = None
+    replies: list[CommandReply] = field(default_factory=list)
+    final: CommandReply | None = None
     changes: Changes = field(default_factory=Changes)
 
-    def tell(self, reply: Reply) -> None:
+    def tell(self, reply: CommandReply) -> None:
         """Add a reply; a final one ends it."""
         if reply.final:
             self.final = reply
@@ -93,7 +93,7 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """A part of a file."""
 
     number: int
@@ -172,7 +172,7 @@ class CommandDesk:
     permissions: Callable[[str], Awaitable[frozenset[str] | None]]
     reload: Callable[[str], Awaitable[Reloaded]]
     edit: Callable[[str, Sequence[Edit]], Awaitable[tuple[Reloaded, tuple[Edit, ...]]]]
-    tried: Callable[[], Awaitable[Outcome]]
+    tried: Callable[[], Awaitable[TrialEnd]]
     files: FileMaker
     start: Callable[[str, Coroutine[Any, Any, None]], object]
     notices: Callable[[], NoticeTaker | None]
@@ -194,13 +194,13 @@ class CommandsDown:
     fleet_name: FleetName
     senders: Mapping[str, str]
     desk: CommandDesk
-    commands: Commands
+    commands: CommandRecords
     changes: Changes
     snapshot: Callable[[], JsonValue]
     clock: Clock
     seal_key: bytes = field(repr=False)
     _nonces: Nonces = field(init=False)
-    _known: dict[str, Progress] = field(default_factory=dict, init=False)
+    _known: dict[str, CommandProgress] = field(default_factory=dict, init=False)
     _offered: OfferedFiles = field(init=False)
 
     def __post_init__(self) -> None:
@@ -223,16 +223,16 @@ class CommandsDown:
         """Answer a message up to its last reply. A lost line ends the replies, not the command."""
         try:
             taken = await self._taken(message)
-            if isinstance(taken, Progress):
+            if isinstance(taken, CommandProgress):
                 await self._follow(line, message.reply, taken)
-            elif isinstance(taken, Part):
+            elif isinstance(taken, FilePart):
                 await line.say(message.reply, taken.content, headers={PART: str(taken.number)})
             else:
                 await line.say(message.reply, taken.model_dump_json().encode())
         except (FleetAway, FleetRefused) as error:
             log.info("fleet_reply_lost", error=str(error))
 
-    async def _taken(self, message: Msg) -> Progress | Part | Reply | Nonce:
+    async def _taken(self, message: Msg) -> CommandProgress | FilePart | CommandReply | Nonce:
         """Check a message, and begin what it commands unless that was begun before."""
         number = ""
         try:
@@ -243,16 +243,16 @@ class CommandsDown:
             command_id = _command_id(account, asked.id)
             if isinstance(asked, AskPart):
                 await self._expect_allowed(account, self._offered.action_of(command_id))
-                return Part(asked.part, await self._offered.part(command_id, asked.part))
+                return FilePart(asked.part, await self._offered.part(command_id, asked.part))
             await self._expect_allowed(account, asked.action)
             if (done := await self._stored(command_id)) is not None and command_id not in self._known:
-                return Reply(id=asked.id, state=_STATES[done.state], final=True, detail=str(done.detail))
+                return CommandReply(id=asked.id, state=_STATES[done.state], final=True, detail=str(done.detail))
             if (known := self._known.get(command_id)) is not None:
-                return Progress(final=known.final) if known.final else known
+                return CommandProgress(final=known.final) if known.final else known
             return self._begun(asked, account, command_id)
         except (CommandRefused, NotFoundError, StoreError) as error:
             log.warning("fleet_command_refused", id=number, why=str(error))
-            return Reply(id=number, state="refused", final=True, detail=str(error))
+            return CommandReply(id=number, state="refused", final=True, detail=str(error))
 
     def _account_of(self, message: Msg) -> str:
         """Return the account of a message's sender. Raises CommandRefused for a sender that is not known."""
@@ -266,12 +266,12 @@ class CommandsDown:
         if why := why_not_allowed(action, await self.desk.permissions(account)):
             raise CommandRefused(why)
 
-    def _begun(self, command: FleetCommand, account: str, command_id: str) -> Progress:
+    def _begun(self, command: FleetCommand, account: str, command_id: str) -> CommandProgress:
         """Begin to carry out a command. Raises CommandRefused for a late one, or one too many. A stop is never late."""
         until = None if command.action is Action.STOP else self._nonces.use(command.nonce, seconds=command.seconds)
         if command.action is not Action.STOP and self._busy() >= _MOST_AT_ONCE:
             raise CommandRefused("too many commands are under way; try again in a moment")
-        progress = self._known[command_id] = Progress(until)
+        progress = self._known[command_id] = CommandProgress(until)
         self._forget_oldest()
         log.info("fleet_command", action=command.action.value, lane=command.lane, account=account, id=command.id)
         self.desk.start(f"fleet-{command.id}", self._carry_out(command, account, command_id, progress))
@@ -296,7 +296,7 @@ class CommandsDown:
         for number in [number for number, progress in self._known.items() if progress.final is not None][:-_MOST_KNOWN]:
             del self._known[number]
 
-    async def _follow(self, line: FleetLine, reply_to: str, progress: Progress) -> None:
+    async def _follow(self, line: FleetLine, reply_to: str, progress: CommandProgress) -> None:
         said, replies, version = 0, progress.replies, -1
         while True:
             while said < len(replies):
@@ -307,8 +307,8 @@ class CommandsDown:
                 return
             version = await progress.changes.beyond(version, within=_FOLLOWED_SECONDS)
 
-    async def _carry_out(self, command: FleetCommand, account: str, command_id: str, progress: Progress) -> None:
-        final = partial(Reply, id=command.id, final=True)
+    async def _carry_out(self, command: FleetCommand, account: str, command_id: str, progress: CommandProgress) -> None:
+        final = partial(CommandReply, id=command.id, final=True)
         last = final(state="unknown", detail="the command failed by a fault of the gateway")
         try:
             if command.action in OF_FILES:
@@ -321,8 +321,10 @@ class CommandsDown:
         finally:
             progress.tell(last)
 
-    async def _done(self, command: FleetCommand, account: str, command_id: str, progress: Progress) -> Reply:
-        final, source = partial(Reply, id=command.id, final=True), f"user:{account}"
+    async def _done(
+        self, command: FleetCommand, account: str, command_id: str, progress: CommandProgress
+    ) -> CommandReply:
+        final, source = partial(CommandReply, id=command.id, final=True), f"user:{account}"
         if command.action in OF_LANES:
             lane = next((lane for lane in self.desk.lanes.lanes() if lane.lane_id == command.lane), None)
             if lane is None:
@@ -334,9 +336,11 @@ class CommandsDown:
             return final(state="done")
         return await self._of_site(command, account, command_id, progress)
 
-    async def _of_site(self, command: FleetCommand, account: str, command_id: str, progress: Progress) -> Reply:
+    async def _of_site(
+        self, command: FleetCommand, account: str, command_id: str, progress: CommandProgress
+    ) -> CommandReply:
         """Carry out a command that is for the whole site."""
-        final, source = partial(Reply, id=command.id, final=True), f"user:{account}"
+        final, source = partial(CommandReply, id=command.id, final=True), f"user:{account}"
         if command.action is Action.SNAPSHOT:
             return final(state="done", result=self.snapshot())
         if command.action is Action.EDIT:
@@ -358,15 +362,17 @@ class CommandsDown:
                 " the sender put others there; look at the site file"
             )
 
-    async def _edited(self, command: FleetCommand, source: str, command_id: str, progress: Progress) -> Reply:
+    async def _edited(
+        self, command: FleetCommand, source: str, command_id: str, progress: CommandProgress
+    ) -> CommandReply:
         """Change the site file, and follow its trial: done once it is confirmed, refused if it takes itself back."""
-        final = partial(Reply, id=command.id, final=True)
+        final = partial(CommandReply, id=command.id, final=True)
         done, back = await self.desk.edit(source, [one.edit() for one in command.edits])
         unseen: list[str] = []
         if not done.is_taken:
             return final(state="refused", detail="; ".join((*done.faults, *done.refused)))
         if done.on_trial:
-            progress.tell(Reply(id=command.id, state="acknowledged", final=False, detail="on trial"))
+            progress.tell(CommandReply(id=command.id, state="acknowledged", final=False, detail="on trial"))
             ended = await self.desk.tried()
             if not ended.confirmed:
                 return final(state="refused", detail=f"the change took itself back: {ended.why}")
@@ -376,7 +382,9 @@ class CommandsDown:
         given = _EDITS.dump_json(_EDITS.validate_python(result))
         return final(state="done", detail=said, result=result, seal=seal_of(self.seal_key, command_id, given))
 
-    async def _moved(self, command: FleetCommand, gate: int, source: str, command_id: str, progress: Progress) -> Reply:
+    async def _moved(
+        self, command: FleetCommand, gate: int, source: str, command_id: str, progress: CommandProgress
+    ) -> CommandReply:
         """Command a gate, and follow the command until its outcome is known."""
         left = None if progress.until is None else progress.until - self.clock.monotonic()
         if left is not None and left <= 0:
@@ -385,16 +393,16 @@ class CommandsDown:
             device_id=gate, action=GateAction(command.action.value), source=source, command_id=command_id, within=left
         )
         state, until, version = given.state, self.clock.monotonic() + _FOLLOWED_SECONDS, -1
-        progress.tell(Reply(id=command.id, state=_STATES[state], final=False))
+        progress.tell(CommandReply(id=command.id, state=_STATES[state], final=False))
         while self.clock.monotonic() < until:
             now = await self._stored(command_id)
             if now is not None and now.state in FINAL_STATES:
-                return Reply(id=command.id, state=_STATES[now.state], final=True, detail=str(now.detail))
+                return CommandReply(id=command.id, state=_STATES[now.state], final=True, detail=str(now.detail))
             if now is not None and now.state is not state:
                 state = now.state
-                progress.tell(Reply(id=command.id, state=_STATES[state], final=False))
+                progress.tell(CommandReply(id=command.id, state=_STATES[state], final=False))
             version = await self.changes.beyond(version, within=_LOOK_SECONDS)
-        return Reply(
+        return CommandReply(
             id=command.id, state="unknown", final=True, detail="its outcome is not known yet: look at the gate"
         )
 

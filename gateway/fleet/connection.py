@@ -139,7 +139,7 @@ class FleetConnection:
                     task.cancel()
             raise lost.reason
 
-    async def _kept(self, part: FleetPart, line: FleetLine, lost: Lost) -> None:
+    async def _kept(self, part: FleetPart, line: FleetLine, lost: ConnectionEnd) -> None:
         """Run a part, and again after a refusal, until the line is lost."""
         failures = 0
 
@@ -187,7 +187,7 @@ class FleetConnection:
         self._changed()
 
 
-class Lost:
+class ConnectionEnd:
     """The end of a connection, with its reason."""
 
     def __init__(self) -> None:
@@ -233,9 +233,9 @@ class _Client(Client):
 
 
 @asynccontextmanager
-async def connected(server: FleetServer) -> AsyncIterator[tuple[FleetLine, Lost]]:
+async def connected(server: FleetServer) -> AsyncIterator[tuple[FleetLine, ConnectionEnd]]:
     """Yield a line to a server, and what tells its end. Raises FleetAway, FleetRefused."""
-    client, lost, faults = _Client(), Lost(), list[Exception]()
+    client, lost, faults = _Client(), ConnectionEnd(), list[Exception]()
     host = server.url.partition("://")[2].rpartition(":")[0]
     line = FleetLine(client)
 

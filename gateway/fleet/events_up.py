@@ -36,7 +36,7 @@ _SEEN_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StreamPlace:
     """Place of a list in the stream: all records up to an id, and the subject's last sequence number there."""
 
     record_id: int
@@ -44,14 +44,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class StreamBatch:
     """The batch that a message belongs to: the subject's last sequence number before it, and its first record."""
 
     after: int
     first: int
 
     @classmethod
-    def of(cls, message: Stored) -> Batch | None:
+    def of(cls, message: Stored) -> StreamBatch | None:
         """Read a message's batch; None if the message names none."""
         after, _, first = message.headers.get(_BATCH, "").partition(" ")
         numbers = number_in(after), number_in(first)
@@ -134,22 +134,24 @@ class EventsUp:
             await asyncio.sleep(_BREATH_SECONDS)  # several records of one moment go in one batch
             version = await self._changes.beyond(version, within=_SEEN_SECONDS)
 
-    async def _begun(self, line: FleetLine, name: ListName, box: int) -> Place:
+    async def _begun(self, line: FleetLine, name: ListName, box: int) -> StreamPlace:
         """Find out how far the stream is, send what it lacks of the last batch, and let the mark follow."""
         subject, mark = self._name.events(name), self._marks[name]
         last = await line.last(STREAM, subject)
         if last is None:
-            return Place(mark.read_to, 0)
+            return StreamPlace(mark.read_to, 0)
         newest = self._name.record_id(name, box=box, message_id=last.message_id)
         if newest is None or newest <= mark.read_to:
-            return Place(mark.read_to, last.sequence)
-        place = Place(newest, last.sequence)
-        if (batch := Batch.of(last)) is not None:
+            return StreamPlace(mark.read_to, last.sequence)
+        place = StreamPlace(newest, last.sequence)
+        if (batch := StreamBatch.of(last)) is not None:
             place = await self._completed(line, name, box, batch, place)
         await self._advance(name, place)
         return place
 
-    async def _completed(self, line: FleetLine, name: ListName, box: int, batch: Batch, last: Place) -> Place:
+    async def _completed(
+        self, line: FleetLine, name: ListName, box: int, batch: StreamBatch, last: StreamPlace
+    ) -> StreamPlace:
         """Send what the stream lacks of a batch up to its newest record there. Mostly that is nothing."""
         ids = await line.stored_after(STREAM, self._name.events(name), batch.after)
         numbers = {last.record_id, *(self._name.record_id(name, box=box, message_id=one) or 0 for one in ids)}
@@ -157,18 +159,20 @@ class EventsUp:
         records = await self._after(name, batch.first - 1)
         if lost := [one for one in records if one[0] < newest and one[0] not in numbers]:
             log.info("fleet_gap_filled", list=name, count=len(lost), up_to=newest)
-            return Place(newest, await _put(line, self._messages(name, box, lost, batch, after=last.sequence)))
-        return Place(newest, last.sequence)
+            return StreamPlace(newest, await _put(line, self._messages(name, box, lost, batch, after=last.sequence)))
+        return StreamPlace(newest, last.sequence)
 
-    async def _send(self, line: FleetLine, name: ListName, box: int, records: Sequence[Record], sequence: int) -> Place:
-        batch = Batch(after=sequence, first=records[0][0])
+    async def _send(
+        self, line: FleetLine, name: ListName, box: int, records: Sequence[Record], sequence: int
+    ) -> StreamPlace:
+        batch = StreamBatch(after=sequence, first=records[0][0])
         sequence = await _put(line, self._messages(name, box, records, batch, after=sequence))
-        place = Place(records[-1][0], sequence)
+        place = StreamPlace(records[-1][0], sequence)
         await self._advance(name, place)
         return place
 
     def _messages(
-        self, name: ListName, box: int, records: Sequence[Record], batch: Batch, *, after: int
+        self, name: ListName, box: int, records: Sequence[Record], batch: StreamBatch, *, after: int
     ) -> list[Outgoing]:
         """Make messages of a batch. The first is taken only if nothing came after the last look at the subject."""
         return [
@@ -199,7 +203,7 @@ class EventsUp:
             for one in found
         ]
 
-    async def _advance(self, name: ListName, place: Place) -> None:
+    async def _advance(self, name: ListName, place: StreamPlace) -> None:
         await self._save(replace(self._marks[name], read_to=place.record_id, read_at=self._clock.wall().micros))
 
     async def _save(self, *marks: ReadCursor) -> None:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from gateway.domain.server_lines import FleetSeen, GatewaySeen, ProblemSeen
 from gateway.fleet.line import FleetLine, FleetRefused, SubjectMoved
-from gateway.fleet.names import BUCKET, BUCKET_STREAM, FleetName, Kept, Outgoing
+from gateway.fleet.names import BUCKET, BUCKET_STREAM, FleetName, Outgoing, StreamMessage
 from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock
 from gateway.store import Store
@@ -45,7 +45,7 @@ class ProblemTold(BaseModel):
     text: str
 
 
-class Beat(BaseModel):
+class HeartbeatValue(BaseModel):
     """The value of a gateway's key in the bucket. `problems` are the worst ones, `problem_count` counts all.
 
     `last_event_at` is in wall micros; older gateways do not send it.
@@ -124,9 +124,9 @@ class Heartbeat:
             and (now - self._overtaken[1] < AWAY_SECONDS)
         )
 
-    async def _beat(self, verdict: Verdict) -> Beat:
+    async def _beat(self, verdict: Verdict) -> HeartbeatValue:
         newest = await self.store.events.latest(limit=1)
-        return Beat(
+        return HeartbeatValue(
             version=self.version,
             site=self.site_name,
             ready=not verdict.not_ready,
@@ -150,7 +150,7 @@ def _signs(verdict: Verdict) -> Iterator[object]:
 
 
 @dataclass(slots=True)
-class _Entry:
+class _BucketEntry:
     """A key of the bucket: its present value, None once it is gone, and the number of its last change here."""
 
     sequence: int
@@ -165,7 +165,7 @@ class GatewaysSeen:
     name: str = field(default="gateways", init=False)
     clock: Clock
     _run: str = field(default_factory=lambda: randomness.token_hex(4), init=False)
-    _entries: dict[str, _Entry] = field(default_factory=dict, init=False)
+    _entries: dict[str, _BucketEntry] = field(default_factory=dict, init=False)
     _changes: int = field(default=0, init=False)
     _complete: bool = field(default=False, init=False)
     _fault: str = field(default="", init=False)
@@ -210,7 +210,7 @@ class GatewaysSeen:
             if self.clock.monotonic() - self._asked_at > _REST_SECONDS:
                 return
 
-    def _take(self, kept: Kept) -> None:
+    def _take(self, kept: StreamMessage) -> None:
         name = kept.subject.removeprefix(_KEYS)
         before = self._entries.get(name)
         if before is not None and before.sequence == kept.sequence:
@@ -221,12 +221,12 @@ class GatewaysSeen:
             log.warning("heartbeat_unreadable", key=kept.subject)
             return
         self._changes += 1
-        self._entries[name] = _Entry(kept.sequence, self._changes, seen)
+        self._entries[name] = _BucketEntry(kept.sequence, self._changes, seen)
 
 
-def _seen(name: str, kept: Kept) -> GatewaySeen:
+def _seen(name: str, kept: StreamMessage) -> GatewaySeen:
     """Read a heartbeat. Raises ValidationError."""
-    beat = Beat.model_validate_json(kept.data)
+    beat = HeartbeatValue.model_validate_json(kept.data)
     return GatewaySeen(
         name=name,
         at=kept.at,

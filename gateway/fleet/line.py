@@ -19,7 +19,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from gateway.domain.errors import GatewayError
-from gateway.fleet.names import Extent, Kept, Outgoing, Stored
+from gateway.fleet.names import Extent, Outgoing, Stored, StreamMessage
 from gateway.runtime.supervision import heed_cancellation, heeding_cancellation
 
 ANSWER_SECONDS = 10.0
@@ -171,12 +171,14 @@ class FleetLine:
             [(message.headers or {}).get(_MSG_ID, "") async for message in self._read(stream, subject, wanted)]
         )
 
-    async def last_of_each(self, stream: str, subject: str) -> AsyncIterator[Kept]:
+    async def last_of_each(self, stream: str, subject: str) -> AsyncIterator[StreamMessage]:
         """Yield the last message of each subject that matches. Raises FleetAway, FleetRefused."""
         async for message in self._read(stream, subject, {"deliver_policy": "last_per_subject"}):
             yield kept(message)
 
-    async def follow(self, stream: str, subject: str, *, after: int, most: int) -> AsyncIterator[Sequence[Kept]]:
+    async def follow(
+        self, stream: str, subject: str, *, after: int, most: int
+    ) -> AsyncIterator[Sequence[StreamMessage]]:
         """Yield the messages above a sequence number in batches, oldest first, and those that come, without an end.
 
         An empty batch says that there is nothing new. Raises FleetAway, FleetRefused.
@@ -189,7 +191,7 @@ class FleetLine:
             place = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{name}"
             while True:
                 await self._publish(Outgoing(place, asked), reply=inbox)
-                batch: list[Kept] = []
+                batch: list[StreamMessage] = []
                 while len(batch) < most:
                     message = await self._answered(queue.get(), place)
                     if message.reply:  # a message of the stream, whatever headers it has
@@ -353,11 +355,11 @@ class FleetLine:
         return next((f"the server says: {text}" for text in self._denied if quoted in text.lower()), "")
 
 
-def kept(message: Msg) -> Kept:
+def kept(message: Msg) -> StreamMessage:
     """Read a message of a consumer; its place in the stream stands in its reply subject."""
     *_, sequence, _, nanoseconds, _ = message.reply.split(".")
     message_id = (message.headers or {}).get(_MSG_ID, "")
-    return Kept(message.subject, message.data, int(nanoseconds) // 1000, int(sequence), message_id)
+    return StreamMessage(message.subject, message.data, int(nanoseconds) // 1000, int(sequence), message_id)
 
 
 def _sequence(ack: bytes, subject: str) -> int:

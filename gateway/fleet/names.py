@@ -96,7 +96,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StreamMessage:
     """A message as a stream keeps it: with its sequence number and message id there.
 
     `at` is when the server took it (wall micros).

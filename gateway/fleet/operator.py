@@ -23,7 +23,7 @@ import structlog
 from pydantic import TypeAdapter, ValidationError
 
 from gateway.domain.errors import ConfigError, GatewayError, GatewayUnreachable
-from gateway.fleet.heartbeat import AWAY_SECONDS, Beat
+from gateway.fleet.heartbeat import AWAY_SECONDS, HeartbeatValue
 from gateway.fleet.line import FleetAway, FleetLine, FleetRefused
 from gateway.fleet.names import AREAS_BUCKET, AREAS_STREAM, BUCKET, BUCKET_STREAM, STREAM, STREAM_SUBJECTS, FleetName
 from gateway.fleet.signed_commands import (
@@ -31,10 +31,10 @@ from gateway.fleet.signed_commands import (
     PART,
     Action,
     AskPart,
+    CommandReply,
     FileOffer,
     FleetCommand,
     Nonce,
-    Reply,
     SiteEdit,
     signed,
 )
@@ -47,7 +47,7 @@ DUPLICATE_SECONDS: Final = 600
 _NANOSECONDS: Final = 1_000_000_000
 _DAY: Final = 86_400
 _REPLY_SECONDS: Final = 130.0
-Told = TypeVar("Told", Nonce, Reply)
+Told = TypeVar("Told", Nonce, CommandReply)
 _EXISTS_OTHERWISE = 10058
 
 _PATIENCE_SECONDS = 90.0
@@ -60,7 +60,7 @@ class Seen:
     """A gateway as its last heartbeat tells. `at`: when the server took that (wall micros)."""
 
     name: str
-    beat: Beat
+    beat: HeartbeatValue
     at: int
 
 
@@ -98,7 +98,7 @@ async def gateways(line: FleetLine) -> AsyncIterator[Seen]:
     begin = f"$KV.{BUCKET}."
     async for kept in line.last_of_each(BUCKET_STREAM, f"{begin}>"):
         try:
-            yield Seen(kept.subject.removeprefix(begin), Beat.model_validate_json(kept.data), kept.at)
+            yield Seen(kept.subject.removeprefix(begin), HeartbeatValue.model_validate_json(kept.data), kept.at)
         except ValidationError:
             log.warning("heartbeat_unreadable", key=kept.subject)
 
@@ -121,7 +121,7 @@ async def command(
     seal: str = "",
     number: str = "",
     seconds: float = 10.0,
-) -> AsyncIterator[Reply]:
+) -> AsyncIterator[CommandReply]:
     """Command a gateway; yield its replies up to the final one.
 
     Args:
@@ -178,7 +178,7 @@ async def command(
     except ValueError as error:
         raise ConfigError(f"the key {error}") from error
     async for message in line.replies(name.commands, body, headers=headers, within=_REPLY_SECONDS):
-        reply = _answer(Reply, message.data, name)
+        reply = _answer(CommandReply, message.data, name)
         yield reply
         if reply.final:
             return
@@ -205,7 +205,7 @@ async def _put_stream(line: FleetLine, config: Mapping[str, object]) -> None:
 
 
 @dataclass(kw_only=True)
-class Fetch:
+class FileFetch:
     """The fetching of files of one gateway.
 
     Attributes:
@@ -218,7 +218,7 @@ class Fetch:
     connect: Callable[[], AbstractAsyncContextManager[FleetLine]]
     name: FleetName
     seed: str
-    told: Callable[[Reply], None]
+    told: Callable[[CommandReply], None]
     clock: Clock
     backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, longest=10.0))
 
@@ -246,7 +246,7 @@ class Fetch:
         return path, offer
 
     async def _offer(self, action: Action, number: str, wanted: dict[str, Any]) -> FileOffer:
-        last: Reply | None = None
+        last: CommandReply | None = None
         async with self.connect() as line:
             replies = command(line, self.name, seed=self.seed, action=action, number=number, **wanted)
             async for last in replies:
@@ -277,7 +277,7 @@ class Fetch:
         headers = signed(self.seed, subject, body)
         message = await line.asked(subject, body, refusal=f"{self.name} is away", headers=headers)
         if (message.headers or {}).get(PART) != str(part):
-            raise GatewayError(Reply.model_validate_json(message.data).detail)
+            raise GatewayError(CommandReply.model_validate_json(message.data).detail)
         data: bytes = message.data
         return data
 
@@ -349,7 +349,7 @@ class Rollout:
 
         Raises GatewayError.
         """
-        last: Reply | None = None
+        last: CommandReply | None = None
         place, number = FleetName(*name.split(".")), randomness.token_hex(16)
         try:
             async for reply in command(

@@ -18,9 +18,9 @@ import structlog
 from nats.aio.msg import Msg
 from pydantic import TypeAdapter, ValidationError
 
-from gateway.domain.shared_areas import GatewayCounts, HolderEntry, Write
+from gateway.domain.shared_areas import AreaWrite, GatewayCounts, HolderEntry
 from gateway.fleet.line import ANSWER_SECONDS, STATUS, FleetAway, FleetLine, FleetRefused, kept
-from gateway.fleet.names import AREAS_STREAM, FleetName, Kept, Outgoing
+from gateway.fleet.names import AREAS_STREAM, FleetName, Outgoing, StreamMessage
 from gateway.lanes.shared_areas import SharedAreas
 
 log = structlog.get_logger(__name__)
@@ -100,20 +100,20 @@ class SharedAreasLine:
             self._refusals.update(found - {""})
             raise FleetAway("the server refuses changes of shared areas, and does not show why")
 
-    async def _write(self, line: FleetLine, writes: list[Write]) -> None:
+    async def _write(self, line: FleetLine, writes: list[AreaWrite]) -> None:
         revisions = await line.put_each([self._message(write) for write in writes], within=WRITE_SECONDS)
         for write, revision in zip(writes, revisions, strict=True):
             if revision is not None:
                 self._refusals.pop(write.holder, None)
             self.shared.written(write, revision)
 
-    def _message(self, write: Write) -> Outgoing:
+    def _message(self, write: AreaWrite) -> Outgoing:
         if isinstance(write.value, GatewayCounts):
             return Outgoing(self.fleet_name.area_counts, _COUNTS.dump_json(write.value), after=write.after)
         subject = self.fleet_name.area_holder(_key(write.holder))
         return Outgoing(subject, _ENTRY.dump_json(write.value), after=write.after)
 
-    def _take(self, record: Kept) -> None:
+    def _take(self, record: StreamMessage) -> None:
         """Take a change of the bucket. A key that was deleted by hand is an empty record."""
         kind, _, key = record.subject.removeprefix(f"{self.fleet_name.areas}.").partition(".")
         if kind == "holder" and (holder := _holder(key)):
@@ -123,7 +123,7 @@ class SharedAreasLine:
             self.shared.counts_changed(key, counts, record.sequence)
 
 
-def _parsed(kind: TypeAdapter[T], record: Kept, nothing: T, times: Callable[[T], Iterable[int]]) -> T:
+def _parsed(kind: TypeAdapter[T], record: StreamMessage, nothing: T, times: Callable[[T], Iterable[int]]) -> T:
     """Read a record; `nothing` stands for one that is no record of a gateway. `times` are those that it names."""
     if not record.data:
         return nothing
@@ -158,7 +158,7 @@ def _holder(key: str) -> str:
     return holder
 
 
-class _Feed:
+class _StreamFeed:
     """The messages of a stream. `take` gets each one, in their order.
 
     Attributes:
@@ -166,7 +166,7 @@ class _Feed:
         is_complete: set once every message that was there at the beginning has come.
     """
 
-    def __init__(self, take: Callable[[Kept], None]) -> None:
+    def __init__(self, take: Callable[[StreamMessage], None]) -> None:
         self._take = take
         self._number = 0
         self._has_gap = False
@@ -200,9 +200,11 @@ class _Feed:
 
 
 @asynccontextmanager
-async def _followed(line: FleetLine, stream: str, subject: str, take: Callable[[Kept], None]) -> AsyncIterator[_Feed]:
+async def _followed(
+    line: FleetLine, stream: str, subject: str, take: Callable[[StreamMessage], None]
+) -> AsyncIterator[_StreamFeed]:
     """Follow the subjects of a stream while the context lasts. Raises FleetAway, FleetRefused."""
-    feed = _Feed(take)
+    feed = _StreamFeed(take)
     pushed = line.pushed(stream, subject, feed.came, heartbeat=_HEARTBEAT_SECONDS, pending=_MOST_PENDING)
     async with pushed as waiting:
         if not waiting:

@@ -195,7 +195,7 @@ class FileOffer(BaseModel):
         return -(-self.size // self.part_bytes)
 
 
-class Reply(BaseModel):
+class CommandReply(BaseModel):
     """A reply to a command. The last one is `final`; `state` is `moved` once the gate was seen to move.
 
     Attributes:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
 from gateway.domain.access import AccessRules, Ladder
-from gateway.domain.announcements import Places
+from gateway.domain.announcements import PlaceNames
 from gateway.domain.presence import OUTSIDE, Area, Way
 from gateway.domain.schedules import Calendar, Schedule, Window
 from gateway.site import AreaSection, LaneSection, Site
@@ -55,13 +55,13 @@ def calendar_of(site: Site) -> Calendar:
     return Calendar(ZoneInfo(site.site.timezone), {day.date: day.name for day in site.holidays})
 
 
-def places_of(site: Site) -> Places:
+def places_of(site: Site) -> PlaceNames:
     """Return lane names by lane id, and by device id. Of several lanes with the same device, the first counts."""
     devices: dict[int, str] = {}
     for lane in site.lanes:
         for device_id in lane.devices:
             devices.setdefault(device_id, lane.name)
-    return Places(lanes={lane.id: lane.name for lane in site.lanes}, devices=devices)
+    return PlaceNames(lanes={lane.id: lane.name for lane in site.lanes}, devices=devices)
 
 
 def _area(section: AreaSection) -> Area:

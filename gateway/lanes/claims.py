@@ -15,7 +15,7 @@ from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.visits import HAS_RIGHT_OF_WAY
 
 
-class Outcome(StrEnum):
+class ClaimOutcome(StrEnum):
     """Outcome of a claim. `OVERTAKEN`: another gateway changed the holder's entry first."""
 
     CLAIMED = "claimed"
@@ -43,16 +43,16 @@ class OwnClaim:
     holder: str
     seen: int
     limit: int | None
-    outcome: asyncio.Future[Outcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    outcome: asyncio.Future[ClaimOutcome] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     decides: bool = True
     until: float | None = None
     is_foreign: bool = False
 
-    def judged(self, records: SharedRecords) -> Outcome:
+    def judged(self, records: SharedRecords) -> ClaimOutcome:
         """Judge it by the records at the revision at which it was taken, as every gateway would."""
         if self.limit is None or records.taken(self.claim.enters) <= self.limit:
-            return Outcome.CLAIMED
-        return Outcome.FULL
+            return ClaimOutcome.CLAIMED
+        return ClaimOutcome.FULL
 
     @property
     def shown(self) -> str:
@@ -63,9 +63,9 @@ class OwnClaim:
     @property
     def is_overtaken(self) -> bool:
         """True if another gateway changed the holder's entry first."""
-        return self.outcome.done() and self.outcome.result() is Outcome.OVERTAKEN
+        return self.outcome.done() and self.outcome.result() is ClaimOutcome.OVERTAKEN
 
-    def ends_as(self, outcome: Outcome) -> None:
+    def ends_as(self, outcome: ClaimOutcome) -> None:
         """Set the outcome; the first counts."""
         if not self.outcome.done():
             self.outcome.set_result(outcome)
@@ -89,7 +89,7 @@ class OwnClaims(dict[str, OwnClaim]):
     def remember(self, claim: Claim, holder: str, *, until: float, is_foreign: bool) -> None:
         """Take over a claim of an earlier run, or of another box with this name, until a monotonic instant."""
         self[claim.id] = own = OwnClaim(claim, holder, 0, None, decides=False, until=until, is_foreign=is_foreign)
-        own.ends_as(Outcome.CLAIMED)
+        own.ends_as(ClaimOutcome.CLAIMED)
 
     def expired(self, now: float) -> list[OwnClaim]:
         """Return the claims that are to be given back at a monotonic instant."""
@@ -99,7 +99,7 @@ class OwnClaims(dict[str, OwnClaim]):
         """Drop the claim with which a holder has passed."""
         for own in [one for one in self.of(holder) if one.claim.way == way][:1]:
             del self[own.claim.id]
-            own.ends_as(Outcome.CLAIMED)
+            own.ends_as(ClaimOutcome.CLAIMED)
 
 
 class LaneClaims:

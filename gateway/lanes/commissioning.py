@@ -23,7 +23,7 @@ from gateway.texts import Text, Words, text
 _REOPENING = frozenset({GatePosition.OPENING, GatePosition.OPEN})
 
 
-class Outcome(StrEnum):
+class StepOutcome(StrEnum):
     """The outcome of a step so far."""
 
     WAITING = "waiting"
@@ -41,7 +41,7 @@ class StepResult:
         by: the person who judged the step, "" for the gateway itself.
     """
 
-    outcome: Outcome = Outcome.WAITING
+    outcome: StepOutcome = StepOutcome.WAITING
     seen: Words = ""
     by: str = ""
 
@@ -78,13 +78,13 @@ class Commissioning:
     @property
     def is_complete(self) -> bool:
         """True if every step has passed or failed."""
-        return all(result.outcome is not Outcome.WAITING for _, result in self.results)
+        return all(result.outcome is not StepOutcome.WAITING for _, result in self.results)
 
     def take(self, incident: Incident) -> None:
         """Update the results by what the tape has gained since the last call."""
         for one in self._new(incident.steps):
             for step, watch in self._watches:
-                if watch is None or self._results[step.name].outcome is not Outcome.WAITING:
+                if watch is None or self._results[step.name].outcome is not StepOutcome.WAITING:
                     continue
                 result = watch.take(one)
                 if result is not None:
@@ -102,7 +102,7 @@ class Commissioning:
         Raises KeyError for a step that this lane does not have.
         """
         seen = note or self._results[name].seen
-        self._results[name] = StepResult(Outcome.PASSED if passed else Outcome.FAILED, seen, by)
+        self._results[name] = StepResult(StepOutcome.PASSED if passed else StepOutcome.FAILED, seen, by)
 
 
 def _watches(rules: LaneRules, *, can_stop: bool) -> tuple[tuple[CommissioningStep, _Watch | None], ...]:
@@ -158,7 +158,7 @@ def _named(one: LaneInput) -> Text:
 
 
 def _passed(seen: Text) -> StepResult:
-    return StepResult(Outcome.PASSED, seen)
+    return StepResult(StepOutcome.PASSED, seen)
 
 
 def _is_sent(step: TapedStep, *actions: GateAction) -> str:
@@ -199,7 +199,7 @@ class _Stop:
             case m.CommandAcknowledged(command_id=self.command_id):
                 return _passed(text("commissioning.stop_taken"))
             case m.CommandFailed(command_id=self.command_id, reason=reason):
-                return StepResult(Outcome.FAILED, reason)
+                return StepResult(StepOutcome.FAILED, reason)
         return None
 
 
@@ -216,7 +216,7 @@ class _OffOnOff:
             return None
         if event.state is PointState.ON:
             if not self.was_off:
-                return StepResult(Outcome.FAILED, text("commissioning.was_on"))
+                return StepResult(StepOutcome.FAILED, text("commissioning.was_on"))
             self.on_since = event.at if self.on_since is None else self.on_since
         elif event.state is PointState.OFF:
             if self.on_since is not None:
@@ -257,7 +257,7 @@ class _Reopening:
         if self.struck is None:
             return None
         if position is GatePosition.CLOSED:
-            return StepResult(Outcome.FAILED, text("commissioning.closed_all_the_same"))
+            return StepResult(StepOutcome.FAILED, text("commissioning.closed_all_the_same"))
         return _passed(text("commissioning.opened_again", seconds=f"{at - self.struck:.1f}"))
 
 
@@ -296,6 +296,6 @@ class _Loss:
                 self.lost = step.now.at
             case m.GateRegained() if self.lost is not None:
                 return StepResult(
-                    Outcome.WAITING, text("commissioning.control_lost", seconds=f"{step.now.at - self.lost:.1f}")
+                    StepOutcome.WAITING, text("commissioning.control_lost", seconds=f"{step.now.at - self.lost:.1f}")
                 )
         return None

@@ -27,7 +27,7 @@ from gateway.domain.grants import LaneGrants, listed_id, without_code
 from gateway.domain.passages import MOVED
 from gateway.domain.plates import NearPlate
 from gateway.domain.presence import Movement
-from gateway.lanes.claims import Outcome, OwnClaim
+from gateway.lanes.claims import ClaimOutcome, OwnClaim
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.transition import named
 from gateway.lanes.presence import Areas
@@ -167,9 +167,9 @@ class Decisions:
         until = since + shared.claim_seconds - _BY_THE_RULE_SECONDS
         while claim is not None:
             outcome = await shared.outcome(claim, until=until)
-            if outcome is Outcome.CLAIMED:
+            if outcome is ClaimOutcome.CLAIMED:
                 return decision.with_claim(claim.claim.id, f"{claim.shown} is claimed")
-            away = outcome is Outcome.AWAY
+            away = outcome is ClaimOutcome.AWAY
             decision = self.at_once(wanted, apart=away) or await self.looked_up(wanted, apart=away)
             if away and decision.granted:
                 return decision.with_claim(
@@ -304,7 +304,7 @@ def _aliases(plates: Iterable[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class TriedCard:
     """The outcome of a trial. `hindered`: why even a granted card would open nothing now, "" if it would open."""
 
     decision: Decision

@@ -18,7 +18,7 @@ from gateway.domain.errors import CommandRefused, NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.access_rules import access_rules
-from gateway.lanes.decisions import DecisionContext, Decisions, PinTries, Trial
+from gateway.lanes.decisions import DecisionContext, Decisions, PinTries, TriedCard
 from gateway.lanes.device_reports import Intake
 from gateway.lanes.figures import LaneFigures
 from gateway.lanes.machine import messages as m
@@ -428,7 +428,7 @@ class Lanes:
         """Return the age of the last report on each point of a lane, in seconds. Raises NotFoundError."""
         return self._of(lane_id).ages()
 
-    async def try_card(self, credential: Credential, *, lane_id: str, direction: str, by: str) -> Trial:
+    async def try_card(self, credential: Credential, *, lane_id: str, direction: str, by: str) -> TriedCard:
         """Decide on a card as if it were read at a lane now, and record the trial; nothing is opened.
 
         `direction` is "entry", "exit", or "" for the lane's own (the entry of a two-way lane). Raises NotFoundError for
@@ -440,7 +440,7 @@ class Lanes:
         if lane.direction not in {wanted, "two-way"}:
             raise NotFoundError(text("refused.lane_way_unknown", lane=lane_id, way=direction))
         decision = await runner.tried(credential, wanted)
-        trial = Trial(decision, hindered=runner.locked_down if decision.granted else "")
+        trial = TriedCard(decision, hindered=runner.locked_down if decision.granted else "")
         stamp = self._clock.wall()
         self.recorder.put(Entry(events=(trial.event(credential, lane_id=lane_id, by=by, stamp=stamp),)))
         self._store.changes.bump()

@@ -26,13 +26,13 @@ from gateway.domain.presence import (
     Whereabouts,
 )
 from gateway.domain.shared_areas import (
+    AreaStep,
+    AreaWrite,
     Claim,
     GatewayCounts,
     HolderEntry,
     SharedRecords,
-    Step,
     TellContradiction,
-    Write,
     contradictions,
     local_name,
     shared_name,
@@ -40,7 +40,7 @@ from gateway.domain.shared_areas import (
     touches,
     unknown_steps,
 )
-from gateway.lanes.claims import Outcome, OwnClaim, OwnClaims
+from gateway.lanes.claims import ClaimOutcome, OwnClaim, OwnClaims
 from gateway.runtime.clock import Clock
 
 _AT_ONCE: Final = 500
@@ -126,28 +126,28 @@ class SharedAreas:
         self._mark(name)
         return own
 
-    async def outcome(self, own: OwnClaim, *, until: float) -> Outcome:
+    async def outcome(self, own: OwnClaim, *, until: float) -> ClaimOutcome:
         """Wait for a claim's outcome until a monotonic instant. Unless it is `CLAIMED` or `AWAY`, it is given back."""
         try:
             async with asyncio.timeout(max(0.0, until - self._clock.monotonic())):
                 await asyncio.shield(own.outcome)
         except TimeoutError:
             self._late = True
-            own.ends_as(Outcome.AWAY)
+            own.ends_as(ClaimOutcome.AWAY)
         except asyncio.CancelledError:
             self.release(own.claim.id)
             raise
         finally:
             own.decides = False
         found = own.outcome.result()
-        if found in (Outcome.FULL, Outcome.OVERTAKEN):
+        if found in (ClaimOutcome.FULL, ClaimOutcome.OVERTAKEN):
             self.release(own.claim.id)
         return found
 
     def release(self, claim_id: str) -> None:
         """Give a claim back: the gate was not opened, or nobody passed."""
         if (own := self._claims.pop(claim_id, None)) is not None:
-            own.ends_as(Outcome.OVERTAKEN)
+            own.ends_as(ClaimOutcome.OVERTAKEN)
             self._mark(own.holder)
 
     def moved(self, movements: Iterable[Movement]) -> None:
@@ -166,7 +166,7 @@ class SharedAreas:
                     self._inside[area_id] = self._inside.get(area_id, 0) + change
         if movement.holder:
             name = shared_name(self.own, movement.holder)
-            step = Step(movement.at, self.own, leaves, enters, trusted=self._clock.wall().trusted)
+            step = AreaStep(movement.at, self.own, leaves, enters, trusted=self._clock.wall().trusted)
             self._claims.settle(name, step.way)
             self._add(name, step)
 
@@ -218,7 +218,7 @@ class SharedAreas:
         self._connected = False
         self._healing = True
         for own in self._claims.values():
-            own.ends_as(Outcome.AWAY)
+            own.ends_as(ClaimOutcome.AWAY)
 
     def heard(self) -> None:
         """Note that the server answers."""
@@ -243,7 +243,7 @@ class SharedAreas:
             if own.claim.id in ids:
                 own.ends_as(own.judged(self._records))
             elif revision > own.seen:
-                own.ends_as(Outcome.OVERTAKEN)
+                own.ends_as(ClaimOutcome.OVERTAKEN)
         if self._connected and not ids <= self._claims.keys():
             self._adopt(name, is_foreign=True)
         if waiting or ids or self._claims.of(name):
@@ -259,9 +259,9 @@ class SharedAreas:
         elif self._connected:
             self._learn()
 
-    def writes(self, most: int) -> list[Write]:
+    def writes(self, most: int) -> list[AreaWrite]:
         """Return what is to be written now, at most so many. Counts go before the passages that they count."""
-        found: list[Write] = []
+        found: list[AreaWrite] = []
         if self._inside is None:
             return found
         for own in self._claims.expired(self._clock.monotonic()):
@@ -285,7 +285,7 @@ class SharedAreas:
                 found.append(write)
         return found
 
-    def written(self, write: Write, revision: int | None) -> None:
+    def written(self, write: AreaWrite, revision: int | None) -> None:
         """Take the outcome of a write: its revision, or None because the record had changed."""
         if revision is None:
             self._refused[write.holder] = write.after, self._clock.monotonic()
@@ -316,31 +316,33 @@ class SharedAreas:
                 await self._work.wait()
         self._work.clear()
 
-    def _counts_to_write(self) -> Write | None:
+    def _counts_to_write(self) -> AreaWrite | None:
         presence = self._presence()
         opened = {area: at for area in self.areas if (at := presence.opened_here_at(area)) is not None}
         inside = {area: count for area, count in (self._inside or {}).items() if count}
         counts = GatewayCounts(inside, opened, self._run)
         known, revision = self._counts()
         return (
-            None if counts == known and revision else Write("", counts, revision, steps=tuple(self._untold.uncounted))
+            None
+            if counts == known and revision
+            else AreaWrite("", counts, revision, steps=tuple(self._untold.uncounted))
         )
 
     def _counts(self) -> tuple[GatewayCounts, int]:
         return max(self._records.counts(self.own), self._counts_written, key=itemgetter(1))
 
-    def _entry_to_write(self, name: str) -> Write | None:
+    def _entry_to_write(self, name: str) -> AreaWrite | None:
         base, revision = self._base(name)
         for own in self._claims.undecided(name):
             if own.seen != revision and own.claim not in base.claims:
-                own.ends_as(Outcome.OVERTAKEN)
+                own.ends_as(ClaimOutcome.OVERTAKEN)
         steps = self._untold.of(name)
         claims = [one.claim for one in self._claims.of(name) if not one.is_overtaken]
         wanted = base.with_steps(steps).with_claims(self.own, claims)
         if (wanted.steps, set(wanted.claims)) == (base.steps, set(base.claims)):
             self._untold.told(name, steps)  # they are there already, or too old to count
             return None
-        return Write(name, wanted, revision, base, steps)
+        return AreaWrite(name, wanted, revision, base, steps)
 
     def _base(self, name: str) -> tuple[HolderEntry, int]:
         """Return the newest known entry of a holder: as the records have it, or as it was written since."""
@@ -367,7 +369,9 @@ class SharedAreas:
     def _forgive(self, most: int) -> None:
         stamp = self._clock.wall()
         while self._to_forgive and len(self._dirty) < most:
-            self._add(self._to_forgive.popleft(), Step(stamp.micros, self.own, trusted=stamp.trusted, forgiven=True))
+            self._add(
+                self._to_forgive.popleft(), AreaStep(stamp.micros, self.own, trusted=stamp.trusted, forgiven=True)
+            )
 
     def _adopt(self, name: str, *, is_foreign: bool) -> None:
         """Take over claims of an earlier run, or of another box; give those of this run back that no lane holds."""
@@ -380,7 +384,7 @@ class SharedAreas:
                 until = self._clock.monotonic() + _REMEMBERED_SECONDS
                 self._claims.remember(claim, name, until=until, is_foreign=is_foreign)
 
-    def _add(self, name: str, step: Step) -> None:
+    def _add(self, name: str, step: AreaStep) -> None:
         """Add a passage. The records give the order while all can be asked; else the clocks give it."""
         age = max(0, self._clock.wall().micros - step.at) / 1e6  # the clock may have been set meanwhile
         apart = self.is_apart or self._clock.monotonic() - age < self._asked_since
@@ -407,15 +411,15 @@ class UntoldPassages:
     """
 
     def __init__(self) -> None:
-        self._steps: dict[str, tuple[Step, ...]] = {}
-        self._lately: deque[tuple[str, Step]] = deque(maxlen=_MOST_REMEMBERED)
-        self._made_apart: set[Step] = set()
-        self.uncounted: set[Step] = set()
+        self._steps: dict[str, tuple[AreaStep, ...]] = {}
+        self._lately: deque[tuple[str, AreaStep]] = deque(maxlen=_MOST_REMEMBERED)
+        self._made_apart: set[AreaStep] = set()
+        self.uncounted: set[AreaStep] = set()
 
     def __len__(self) -> int:
         return sum(map(len, self._steps.values()))
 
-    def of(self, name: str) -> tuple[Step, ...]:
+    def of(self, name: str) -> tuple[AreaStep, ...]:
         """Return a holder's passages that are to be told."""
         return self._steps.get(name, ())
 
@@ -423,14 +427,14 @@ class UntoldPassages:
         """Return the holders who have passages that are to be told, or were told lately."""
         return {*self._steps, *(name for name, _ in self._lately)}
 
-    def add(self, name: str, step: Step, *, made_apart: bool) -> None:
+    def add(self, name: str, step: AreaStep, *, made_apart: bool) -> None:
         """Add a passage. `made_apart`: the other gateways could not be asked when it was made."""
         self._steps[name] = (*self.of(name), step)
         self.uncounted.add(step)
         if made_apart:
             self._made_apart.add(step)
 
-    def was_apart(self, steps: Iterable[Step]) -> bool:
+    def was_apart(self, steps: Iterable[AreaStep]) -> bool:
         """Return whether one of these was made while the other gateways could not be asked."""
         return not self._made_apart.isdisjoint(steps)
 
@@ -441,7 +445,7 @@ class UntoldPassages:
         if lost:
             self._steps[name] = (*waiting, *lost)
 
-    def told(self, name: str, steps: Collection[Step]) -> None:
+    def told(self, name: str, steps: Collection[AreaStep]) -> None:
         """Take out passages that were acknowledged, or that the entry has or is too full for."""
         self._lately.extend((name, step) for step in steps)
         self._made_apart.difference_update(steps)

@@ -38,7 +38,7 @@ class Incident:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ReplayDifference:
     """The first step where a replay differs: its index from 0, the commands on the tape, and the commands now."""
 
     place: int
@@ -51,13 +51,13 @@ class LaneTape:
 
     def __init__(self, rules: LaneRules) -> None:
         self._rules = rules
-        self._stretches: deque[_Stretch] = deque()
+        self._stretches: deque[_TapeStretch] = deque()
 
     def add(self, before: LaneState, now: m.Now, event: m.LaneEvent, commands: tuple[m.LaneCommand, ...]) -> None:
         """Add a step; `before` is the state before the event."""
         newest = self._stretches[-1] if self._stretches else None
         if newest is None or now.at >= newest.begun + _STRETCH_SECONDS or len(newest.steps) >= _MOST_STEPS:
-            newest = _Stretch(now.at, before, [])
+            newest = _TapeStretch(now.at, before, [])
             self._stretches.append(newest)
         newest.steps.append(TapedStep(now, event, commands))
         while len(self._stretches) > 1 and (
@@ -74,7 +74,7 @@ class LaneTape:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _TapeStretch:
     begun: float
     state: LaneState
     steps: list[TapedStep]
@@ -83,12 +83,12 @@ class _Stretch:
 _MOST_STRETCHES = 2 * int(TAPE_SECONDS / _STRETCH_SECONDS)
 
 
-def replayed(incident: Incident) -> Difference | None:
+def replayed(incident: Incident) -> ReplayDifference | None:
     """Replay an incident with the machine; return the first difference, None when every command is the same."""
     state = incident.state
     for place, step in enumerate(incident.steps):
         answered = machine.handle(incident.rules, state, step.event, step.now)
         if answered.commands != step.commands:
-            return Difference(place, step.commands, answered.commands)
+            return ReplayDifference(place, step.commands, answered.commands)
         state = answered.state
     return None

@@ -16,11 +16,11 @@ from gateway.domain.errors import GatewayError
 from gateway.mqtt.packets import (
     DISCONNECT_WITH_WILL,
     PING,
-    Answer,
+    AnswerKind,
     Answers,
-    Kind,
+    BrokerAnswer,
     MalformedPacket,
-    Message,
+    MqttMessage,
     connect,
     publish,
 )
@@ -109,14 +109,14 @@ class BrokerLine:
         self._broker = broker
         self._answers = Answers()
         self._packet_ids = cycle(range(1, 65536))
-        self._unanswered: dict[int, asyncio.Future[Answer]] = {}
+        self._unanswered: dict[int, asyncio.Future[BrokerAnswer]] = {}
         self._pings = self._unasked = 0
         self._window = MOST_IN_FLIGHT
         self._longest = 0
         self._ping_seconds = broker.silence_seconds / _PINGS_IN_SILENCE
         self._reason: BrokerAway | None = None
 
-    async def begin(self, will: Message) -> None:
+    async def begin(self, will: MqttMessage) -> None:
         """Introduce the gateway, and wait for the broker's consent. Raises BrokerAway, BrokerRefused.
 
         The broker publishes `will` when the line ends, in whatever way.
@@ -131,7 +131,7 @@ class BrokerLine:
                 password=broker.password,
             )
         )
-        heard: list[Answer] = []
+        heard: list[BrokerAnswer] = []
         try:
             async with asyncio.timeout(broker.answer_seconds):
                 while not heard:
@@ -143,7 +143,7 @@ class BrokerLine:
                 raise BrokerAway(text("mqtt.may_ask_for_certificate", why=error.words)) from error
             raise
         consent, *others = heard
-        if consent.kind is not Kind.CONNECTED:
+        if consent.kind is not AnswerKind.CONNECTED:
             raise BrokerRefused(text("mqtt.not_mqtt"))
         if consent.is_refusal:
             raise _refusal("refuses", consent.reason)
@@ -154,7 +154,7 @@ class BrokerLine:
         for answer in others:
             self._take(answer)
 
-    async def put(self, messages: Sequence[Message]) -> list[BrokerRefused | None]:
+    async def put(self, messages: Sequence[MqttMessage]) -> list[BrokerRefused | None]:
         """Publish messages in order, and wait for the answer to each. `read` must run.
 
         Return for each message why the broker refuses it, None for one that it has. Raises BrokerAway; the broker may
@@ -165,7 +165,7 @@ class BrokerLine:
             refusals += await self._put(messages[first : first + self._window])
         return refusals
 
-    async def _put(self, messages: Sequence[Message]) -> list[BrokerRefused | None]:
+    async def _put(self, messages: Sequence[MqttMessage]) -> list[BrokerRefused | None]:
         """Publish as many messages as the broker takes at once, and hear the answer to each.
 
         The time for an answer begins after the one before it: a slow network takes long for all of them.
@@ -187,7 +187,7 @@ class BrokerLine:
             refusals.append(BrokerRefused(why) if answer.is_refusal else None)
         return refusals
 
-    async def _answered(self, packet_id: int) -> Answer:
+    async def _answered(self, packet_id: int) -> BrokerAnswer:
         try:
             async with asyncio.timeout(self._broker.answer_seconds):
                 return await self._unanswered[packet_id]
@@ -229,7 +229,7 @@ class BrokerLine:
         finally:
             self._writer.transport.abort()
 
-    async def _heard(self) -> list[Answer]:
+    async def _heard(self) -> list[BrokerAnswer]:
         """Wait for bytes; return the answers that are whole by then. Raises BrokerAway, BrokerRefused."""
         await asyncio.sleep(0)  # bytes that are there are read without a wait: a flood of them must not stop the loop
         try:
@@ -243,21 +243,21 @@ class BrokerLine:
         except MalformedPacket as error:
             raise BrokerRefused(text("mqtt.not_mqtt")) from error
 
-    def _take(self, answer: Answer) -> None:
+    def _take(self, answer: BrokerAnswer) -> None:
         match answer.kind:
-            case Kind.TAKEN:
+            case AnswerKind.TAKEN:
                 waiting = self._unanswered.get(answer.packet_id)
                 if waiting is None or waiting.done():
                     self._overhear()
                 else:
                     waiting.set_result(answer)
-            case Kind.PONG if self._pings:
+            case AnswerKind.PONG if self._pings:
                 self._pings -= 1
-            case Kind.PONG:
+            case AnswerKind.PONG:
                 self._overhear()
-            case Kind.DISCONNECT:
+            case AnswerKind.DISCONNECT:
                 raise _refusal("ends", answer.reason)
-            case Kind.CONNECTED:
+            case AnswerKind.CONNECTED:
                 raise BrokerRefused(text("mqtt.not_mqtt"))
 
     def _overhear(self) -> None:
@@ -268,7 +268,7 @@ class BrokerLine:
 
 
 @asynccontextmanager
-async def connected(broker: Broker, will: Message) -> AsyncIterator[BrokerLine]:
+async def connected(broker: Broker, will: MqttMessage) -> AsyncIterator[BrokerLine]:
     """Yield a line to a broker, which publishes `will` when the context ends. Raises BrokerAway, BrokerRefused."""
     trust = await asyncio.to_thread(_trust, broker) if broker.is_encrypted else None
     try:

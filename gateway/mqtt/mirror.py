@@ -21,7 +21,7 @@ from gateway.domain.errors import StoreError
 from gateway.domain.server_lines import BrokerStatus, ConnectionState
 from gateway.lanes.snapshots import LaneSnapshot
 from gateway.mqtt.line import MOST_IN_FLIGHT, Broker, BrokerAway, BrokerLine, BrokerRefused, connected
-from gateway.mqtt.packets import Message
+from gateway.mqtt.packets import MqttMessage
 from gateway.problems.problem import Verdict
 from gateway.runtime.clock import Clock, WallTimes, iso_utc
 from gateway.runtime.supervision import Backoff
@@ -76,10 +76,10 @@ class Kept:
     fields: dict[str, JsonValue]
     sign: object
 
-    def message(self, *, at: str) -> Message:
+    def message(self, *, at: str) -> MqttMessage:
         """Return the message, with the time at which it was true."""
         payload = json.dumps({**self.fields, "at": at}, ensure_ascii=False, separators=(",", ":")).encode()
-        return Message(topic=self.topic, payload=payload, kept=True, expiry_seconds=STATE_EXPIRY_SECONDS)
+        return MqttMessage(topic=self.topic, payload=payload, kept=True, expiry_seconds=STATE_EXPIRY_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedTopic:
     """A topic that the broker refuses: why, so many times in a row, and when it is tried again (monotonic seconds)."""
 
     reason: Words
@@ -104,7 +104,7 @@ class Refused:
 
 
 @dataclass(slots=True)
-class Shown:
+class BrokerContents:
     """Record of what a broker has and what it refuses, for one line.
 
     Attributes:
@@ -116,7 +116,7 @@ class Shown:
 
     is_there: bool = False
     sent: dict[str, Sent] = field(default_factory=dict)
-    refused: dict[str, Refused] = field(default_factory=dict)
+    refused: dict[str, RefusedTopic] = field(default_factory=dict)
     disk_until: float = float("-inf")
 
     def rests(self, topic: str, *, now: float) -> bool:
@@ -248,7 +248,7 @@ class Mirror:
 
     async def _mirror(self, line: BrokerLine) -> None:
         """Send what the broker lacks, then what changes, until the line ends."""
-        shown, version = Shown(), -1
+        shown, version = BrokerContents(), -1
         while True:
             is_more = False
             try:
@@ -265,7 +265,7 @@ class Mirror:
                 await asyncio.sleep(_BREATH_SECONDS)  # changes of one moment go together
                 version = await self._store.changes.beyond(version, within=_VERDICT_SECONDS)
 
-    async def _show(self, line: BrokerLine, shown: Shown) -> None:
+    async def _show(self, line: BrokerLine, shown: BrokerContents) -> None:
         """Send the kept messages that have changed or expire soon, and take away those of lanes that are gone.
 
         If the broker refuses one, it is tried again later; the others go on. Raises BrokerAway.
@@ -276,7 +276,7 @@ class Mirror:
         messages = [
             *(() if shown.is_there else (self._presence("online"),)),
             *(one.message(at=at) for one in due),
-            *(Message(topic=topic, payload=b"", kept=True) for topic in sorted(sent.keys() - kept.keys())),
+            *(MqttMessage(topic=topic, payload=b"", kept=True) for topic in sorted(sent.keys() - kept.keys())),
         ]
         messages = [message for message in messages if not shown.rests(message.topic, now=now)]
         for message, refusal in zip(messages, await line.put(messages), strict=True):
@@ -291,13 +291,13 @@ class Mirror:
         for topic in shown.refused.keys() - kept.keys() - sent.keys() - {self._topics.status, self._topics.event}:
             del shown.refused[topic]  # of a lane that is gone
 
-    def _note(self, shown: Shown, topic: str, refusal: BrokerRefused | None) -> None:
+    def _note(self, shown: BrokerContents, topic: str, refusal: BrokerRefused | None) -> None:
         """Note the broker's answer for a topic."""
         if refusal is None:
             shown.refused.pop(topic, None)
             return
         times = 1 + (shown.refused[topic].times if topic in shown.refused else 0)
-        shown.refused[topic] = Refused(refusal.words, times, self._clock.monotonic() + self._backoff.wait(times))
+        shown.refused[topic] = RefusedTopic(refusal.words, times, self._clock.monotonic() + self._backoff.wait(times))
 
     def _kept(self, now: float) -> Iterator[Kept]:
         for lane in self._lanes():
@@ -310,10 +310,10 @@ class Mirror:
         sign = (fields["site"], fields["headline"], *((one.key, one.lanes) for one in self._judged.problems))
         yield Kept(self._topics.verdict, fields, sign)
 
-    def _presence(self, word: str) -> Message:
-        return Message(topic=self._topics.status, payload=word.encode(), kept=True, content_type=_WORD)
+    def _presence(self, word: str) -> MqttMessage:
+        return MqttMessage(topic=self._topics.status, payload=word.encode(), kept=True, content_type=_WORD)
 
-    async def _send_events(self, line: BrokerLine, shown: Shown) -> bool:
+    async def _send_events(self, line: BrokerLine, shown: BrokerContents) -> bool:
         """Send the next events, and move the mark up to the first one that the broker refuses.
 
         After a refusal that event is tried alone, so that no others are repeated. Return whether more may wait.
@@ -331,7 +331,7 @@ class Mirror:
         box = await self._store.box_number()
         refusals = await line.put(
             [
-                Message(topic=topic, payload=text.encode(), expiry_seconds=EVENT_EXPIRY_SECONDS, box=box)
+                MqttMessage(topic=topic, payload=text.encode(), expiry_seconds=EVENT_EXPIRY_SECONDS, box=box)
                 for _, text in rows
             ]
         )

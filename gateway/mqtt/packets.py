@@ -36,7 +36,7 @@ class MalformedPacket(Exception):
     """The bytes are no answer of an MQTT 5 broker to one who only publishes."""
 
 
-class Kind(IntEnum):
+class AnswerKind(IntEnum):
     """Kinds of answers, by their number in the fixed header (2.1.2)."""
 
     CONNECTED = 2
@@ -45,11 +45,11 @@ class Kind(IntEnum):
     DISCONNECT = 14
 
 
-_KINDS = frozenset(Kind)
+_KINDS = frozenset(AnswerKind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class MqttMessage:
     """A message to publish.
 
     Attributes:
@@ -78,7 +78,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class BrokerAnswer:
     """An answer of the broker.
 
     Attributes:
@@ -90,7 +90,7 @@ class Answer:
         keep_alive: the seconds of silence that the broker allows, None for those that were asked for, for CONNECTED.
     """
 
-    kind: Kind
+    kind: AnswerKind
     reason: int = 0
     packet_id: int = 0
     most_unanswered: int = MOST_UNANSWERED
@@ -100,10 +100,10 @@ class Answer:
     @property
     def is_refusal(self) -> bool:
         """True if the broker refuses. A broker of an older version refuses a connection with a low number."""
-        return self.reason >= REFUSED or (self.kind is Kind.CONNECTED and self.reason > 0)
+        return self.reason >= REFUSED or (self.kind is AnswerKind.CONNECTED and self.reason > 0)
 
 
-def connect(*, client_id: str, will: Message, keep_alive: int, username: str | None, password: str | None) -> bytes:
+def connect(*, client_id: str, will: MqttMessage, keep_alive: int, username: str | None, password: str | None) -> bytes:
     """Make the first packet. The broker publishes `will` once the connection is lost (3.1)."""
     flags = 0b0000_1110 | will.kept << 5 | (password is not None) << 6 | (username is not None) << 7
     properties = _LONGEST_PACKET.to_bytes(1) + LONGEST_ANSWER.to_bytes(4)
@@ -116,7 +116,7 @@ def connect(*, client_id: str, will: Message, keep_alive: int, username: str | N
     )
 
 
-def publish(message: Message, *, packet_id: int) -> bytes:
+def publish(message: MqttMessage, *, packet_id: int) -> bytes:
     """Make the packet of a message that the broker must acknowledge, "QoS 1" (3.3)."""
     head = _text(message.topic) + packet_id.to_bytes(2) + message.properties
     return _packet(0x32 | message.kept, head, message.payload)
@@ -134,7 +134,7 @@ class Answers:
     def __init__(self) -> None:
         self._waiting = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[Answer]:
+    def feed(self, data: bytes) -> Iterator[BrokerAnswer]:
         """Take bytes, and yield the answers that are whole. Raises MalformedPacket."""
         self._waiting += data
         while (head := _head(self._waiting)) is not None:
@@ -148,7 +148,7 @@ class Answers:
             yield _answer(kind, body)
 
 
-def _head(data: bytearray) -> tuple[Kind, int, int] | None:
+def _head(data: bytearray) -> tuple[AnswerKind, int, int] | None:
     """Return the kind of the first packet, and where its body begins and ends; None until its length is there (2.1)."""
     if data and (data[0] & 0x0F or data[0] >> 4 not in _KINDS):
         raise MalformedPacket(f"a packet that begins with {data[0]:#04x}")
@@ -156,25 +156,25 @@ def _head(data: bytearray) -> tuple[Kind, int, int] | None:
     for place in range(1, min(len(data), _LONGEST_NUMBER + 1)):
         length |= (data[place] & 0x7F) << 7 * (place - 1)
         if data[place] < 0x80:
-            return Kind(data[0] >> 4), place + 1, place + 1 + length
+            return AnswerKind(data[0] >> 4), place + 1, place + 1 + length
     if len(data) > _LONGEST_NUMBER:
         raise MalformedPacket("a length of more than four bytes")
     return None
 
 
-def _answer(kind: Kind, body: bytes) -> Answer:
+def _answer(kind: AnswerKind, body: bytes) -> BrokerAnswer:
     field = _Fields(body)
-    if kind is Kind.PONG:
-        return Answer(kind=kind)
-    if kind is Kind.CONNECTED:
+    if kind is AnswerKind.PONG:
+        return BrokerAnswer(kind=kind)
+    if kind is AnswerKind.CONNECTED:
         field.number(1)  # whether there was a session before (3.2.2.1); none is asked for
         if field.left == 1:  # without properties, as an older version answers
-            return Answer(kind=kind, reason=field.number(1) or OLDER_VERSION)
-    packet_id = field.number(2) if kind is Kind.TAKEN else 0
-    if not field.left and kind is not Kind.CONNECTED:  # others leave a success out (3.4.2.1, 3.14.2.1)
-        return Answer(kind=kind, packet_id=packet_id)
+            return BrokerAnswer(kind=kind, reason=field.number(1) or OLDER_VERSION)
+    packet_id = field.number(2) if kind is AnswerKind.TAKEN else 0
+    if not field.left and kind is not AnswerKind.CONNECTED:  # others leave a success out (3.4.2.1, 3.14.2.1)
+        return BrokerAnswer(kind=kind, packet_id=packet_id)
     reason, found = field.number(1), field.properties() if field.left else {}
-    return Answer(
+    return BrokerAnswer(
         kind=kind,
         reason=reason,
         packet_id=packet_id,

@@ -17,7 +17,7 @@ from gateway.lanes.snapshots import DeviceSnapshot, LaneSnapshot, LaneTrouble
 from gateway.problems.advice import steps_of_device
 from gateway.problems.lines import SiteLine, cause_of, is_garbled, problem_of_line, problems_beside
 from gateway.problems.machine import MachineState, problems_of_machine, size
-from gateway.problems.problem import Part, Problem, Verdict, gateway_problem, listed
+from gateway.problems.problem import Problem, SitePart, Verdict, gateway_problem, listed
 from gateway.recording import CameraSnapshot, RestartingWorker
 from gateway.recording.forecast import StorageForecast
 from gateway.runtime.machine_state import DATA_FOLDER, MEDIA_FOLDER
@@ -250,7 +250,7 @@ def problem_of_worker(worker: RestartingWorker, cameras: Iterable[CameraSnapshot
 def _problem(kind: ProblemKind, camera: CameraSnapshot, text: Text, *, subject: str = "", since: int = 0) -> Problem:
     return Problem(
         kind=kind,
-        part=Part.CAMERA,
+        part=SitePart.CAMERA,
         id=str(camera.camera_id),
         name=camera.name,
         text=text,
@@ -292,7 +292,7 @@ def _of_slow_gates(site: SiteState) -> Iterator[Problem]:
         if (lane := lanes.get(slow.lane_id)) is not None:
             yield Problem(
                 kind=ProblemKind.GATE_SLOWER,
-                part=Part.LANE,
+                part=SitePart.LANE,
                 id=lane.lane_id,
                 name=lane.name,
                 text=text(f"problem.gate_slower.{_MOVES[slow.kind]}", lane=lane.name, why=slow.why),
@@ -405,7 +405,7 @@ def _span(seconds: float) -> Text:
 def _of_lane(lane: LaneSnapshot, trouble: LaneTrouble, *, stops: bool) -> Problem:
     return Problem(
         kind=trouble.kind,
-        part=Part.LANE,
+        part=SitePart.LANE,
         id=lane.lane_id,
         name=lane.name,
         text=trouble.text,
@@ -441,7 +441,7 @@ def _refused(device: DeviceSnapshot) -> Text:
 
 
 def _device(kind: ProblemKind, device: DeviceSnapshot, text: Words) -> Problem:
-    return Problem(kind=kind, part=Part.DEVICE, id=str(device.device_id), name=device.name, text=text)
+    return Problem(kind=kind, part=SitePart.DEVICE, id=str(device.device_id), name=device.name, text=text)
 
 
 def _of_central(site: SiteState, central: CentralStatus) -> Iterator[Problem]:
@@ -466,7 +466,7 @@ def _of_fleet(fleet: FleetStatus) -> Iterator[Problem]:
     if fleet.state in kinds:
         why = fleet.reason
         said = text(f"fleet.for.{fleet.state}", why=why) if why else text(f"fleet.state.{fleet.state}")
-        yield Problem(kind=kinds[fleet.state], part=Part.FLEET, id="", name="Fleet", text=said, since=fleet.since)
+        yield Problem(kind=kinds[fleet.state], part=SitePart.FLEET, id="", name="Fleet", text=said, since=fleet.since)
 
 
 def _of_broker(broker: BrokerStatus) -> Iterator[Problem]:
@@ -480,4 +480,4 @@ def _of_broker(broker: BrokerStatus) -> Iterator[Problem]:
 
 
 def _central(kind: ProblemKind, text: Words, *, since: int = 0, subject: str = "") -> Problem:
-    return Problem(kind=kind, part=Part.CENTRAL, id="", name="Central", text=text, since=since, subject=subject)
+    return Problem(kind=kind, part=SitePart.CENTRAL, id="", name="Central", text=text, since=since, subject=subject)

@@ -13,7 +13,7 @@ from drivers.contract import Cause
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import DeviceSnapshot
 from gateway.problems.advice import steps_of_line
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Problem, SitePart
 from gateway.texts import Text, text
 
 _SINGLE_TOO = {LineFault.GARBLED: ProblemKind.LINE_GARBLED, LineFault.ECHOES: ProblemKind.LINE_ECHOES}
@@ -58,7 +58,7 @@ def problem_of_line(
     names = ", ".join(device.name for device in own)
     return Problem(
         kind=_LINE_KINDS[fault],
-        part=Part.LINE,
+        part=SitePart.LINE,
         id=line.name,
         name=line.name,
         text=text("line.with_devices", said=_words(line.quality, fault), devices=names),
@@ -83,7 +83,7 @@ def problems_beside(line: SiteLine, devices: Mapping[int, DeviceSnapshot]) -> It
     if line.quality.fault is LineFault.DISTURBED and not any(unit.fault for unit in line.quality.units):
         yield Problem(
             kind=ProblemKind.LINE_DISTURBED,
-            part=Part.LINE,
+            part=SitePart.LINE,
             id=line.name,
             name=line.name,
             text=text("problem.line_disturbed.text", line=line.name),
@@ -91,7 +91,7 @@ def problems_beside(line: SiteLine, devices: Mapping[int, DeviceSnapshot]) -> It
     if line.quality.fault is LineFault.ECHOES and any(devices[number].online for number in line.device_ids):
         yield Problem(
             kind=ProblemKind.LINE_ECHOES,
-            part=Part.LINE,
+            part=SitePart.LINE,
             id=line.name,
             name=line.name,
             text=text("problem.line_echoes.before_answers", line=line.name),
@@ -103,7 +103,7 @@ def problems_beside(line: SiteLine, devices: Mapping[int, DeviceSnapshot]) -> It
             if kind and device.online:
                 yield Problem(
                     kind=kind,
-                    part=Part.DEVICE,
+                    part=SitePart.DEVICE,
                     id=str(number),
                     name=device.name,
                     text=_unit_words(device, unit),

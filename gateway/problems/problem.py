@@ -14,7 +14,7 @@ from gateway.texts import Text, Words, text
 _MOST_NAMED = 3
 
 
-class Part(StrEnum):
+class SitePart(StrEnum):
     """The kind of part of a site that has a problem."""
 
     LANE = "lane"
@@ -60,7 +60,7 @@ class Problem:
     """
 
     kind: ProblemKind
-    part: Part
+    part: SitePart
     id: str
     name: str
     text: Words
@@ -147,4 +147,4 @@ def listed(names: tuple[str, ...]) -> Words:
 
 def gateway_problem(kind: ProblemKind, text: Words, subject: str = "", *, since: WallMicros = 0) -> Problem:
     """Return a problem of the gateway itself."""
-    return Problem(kind=kind, part=Part.GATEWAY, id="", name="Gateway", text=text, subject=subject, since=since)
+    return Problem(kind=kind, part=SitePart.GATEWAY, id="", name="Gateway", text=text, subject=subject, since=since)

@@ -18,7 +18,7 @@ from gateway.domain.events import Event, EventKind, RecordedEvent, Scalar
 from gateway.domain.problems import ProblemKind as K
 from gateway.domain.wall_time import WallMicros
 from gateway.problems.found import SiteState, verdict
-from gateway.problems.problem import Acknowledgement, Part, Problem, Verdict
+from gateway.problems.problem import Acknowledgement, Problem, SitePart, Verdict
 from gateway.runtime.clock import Clock, WallTimes
 from gateway.runtime.durable_files import write_durably
 from gateway.store.engine.changes import Changes
@@ -204,8 +204,8 @@ class ProblemWatch:
                 date_at=stamp.micros,
                 clock_trusted=stamp.trusted,
                 text=said,
-                device_id=int(problem.id) if problem.part in {Part.DEVICE, Part.CAMERA} else 0,
-                lane_id=problem.id if problem.part is Part.LANE else "",
+                device_id=int(problem.id) if problem.part in {SitePart.DEVICE, SitePart.CAMERA} else 0,
+                lane_id=problem.id if problem.part is SitePart.LANE else "",
                 data={"problem": problem.kind.value, "subject": problem.subject, **more},
             )
         )

@@ -22,7 +22,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.footage import SegmentFinished
 from gateway.recording import media_files
 from gateway.recording.chain import FootageChain, keep_leaves
-from gateway.recording.media_files import HourFolder, MediaFolder, SegmentFile
+from gateway.recording.media_files import FinishedFile, HourFolder, MediaFolder
 from gateway.runtime.clock import Clock, Stamp, boot_id, iso_utc, offset_of
 from gateway.store import Entry, Journal, Segment
 from gateway.store.footage.segments import Segments
@@ -373,7 +373,7 @@ class FootageIndex:
             raise StoreError(text("refused.media_unreadable", why=str(error.strerror))) from error
 
     async def _adopt_hour(
-        self, folder: HourFolder, files: tuple[SegmentFile, ...], *, ended_before: int
+        self, folder: HourFolder, files: tuple[FinishedFile, ...], *, ended_before: int
     ) -> tuple[SegmentFinished, ...]:
         known = await self.rows.known(f"{folder.camera_id}/{folder.hour}")
         found = media_files.adopted(

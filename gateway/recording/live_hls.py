@@ -16,8 +16,8 @@ from gateway.recording.playlists import (
     CLASSIC_START,
     MOST_SEGMENTS,
     LowLatency,
-    Part,
-    Reload,
+    PlaylistPart,
+    PlaylistReload,
     fitting,
     is_too_far,
     listed,
@@ -92,14 +92,14 @@ class _Live:
         """Write the media playlist."""
         return live_media(self.segments, target=self.target, ended=self.ended, parts=self.parts)
 
-    def has(self, wanted: Reload) -> bool:
+    def has(self, wanted: PlaylistReload) -> bool:
         """Return whether a client need not wait any more."""
         parts = self.parts or LowLatency(target=1)
         return self.ended or parts.has(wanted, last=self.last)
 
 
 @dataclass(slots=True, eq=False)
-class _Camera:
+class _LiveCamera:
     """One camera: its newest rows since `read_at`, its last playlist, and an event that is set when either changes."""
 
     rows: tuple[Segment, ...] = ()
@@ -171,7 +171,7 @@ class LiveHls:
         self._events_only = events_only
         self._segment_paths = SegmentPaths(monotonic=clock.monotonic)
         self._promised: dict[int, _Promise] = {}
-        self._cameras = defaultdict[int, _Camera](_Camera)
+        self._cameras = defaultdict[int, _LiveCamera](_LiveCamera)
         self._releases = 0
         self.parts = LiveParts(media=media, clock=clock, ask=ask_for_parts, changed=self._wake)
 
@@ -180,7 +180,7 @@ class LiveHls:
         live = await self._newest(camera_id)
         return playlists.master(live.segments, target=live.target)
 
-    async def playlist(self, camera_id: int, wanted: Reload | None = None) -> str:
+    async def playlist(self, camera_id: int, wanted: PlaylistReload | None = None) -> str:
         """Write the media playlist; it refers to `<number>.ts`, and for parts to `<number>.<index>.ts`.
 
         With `wanted`, wait until the playlist has it. Raises TooFarAhead for what cannot come soon, and
@@ -320,7 +320,7 @@ class LiveHls:
         growing = await self.parts.after(camera_id, last.path)
         if growing is not None:
             growing.number = number_of(last) + 1
-        finished: dict[int, tuple[Part, ...]] = {}
+        finished: dict[int, tuple[PlaylistPart, ...]] = {}
         behind = 0 if growing is None else sum(part.duration for part in growing.parts)
         for segment in reversed(segments[-LISTED_SEGMENTS:]):
             known = self.parts.of(camera_id, segment.path)
@@ -354,5 +354,5 @@ def _has_parts(live: _Live) -> bool:
     return live.parts is not None and bool(live.parts.growing)
 
 
-def _as_listed(segment: PartedSegment) -> tuple[Part, ...]:
-    return tuple(Part(part.duration, part.independent) for part in segment.parts)
+def _as_listed(segment: PartedSegment) -> tuple[PlaylistPart, ...]:
+    return tuple(PlaylistPart(part.duration, part.independent) for part in segment.parts)

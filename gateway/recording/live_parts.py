@@ -67,7 +67,7 @@ class PartedSegment:
 
 
 @dataclass(slots=True, eq=False)
-class _Camera:
+class _CameraParts:
     """One camera's parts. `ended`: the final path of its newest finished segments, and the path while each grew."""
 
     ended: deque[tuple[str, str]] = field(default_factory=lambda: deque(maxlen=_KEPT_SEGMENTS))
@@ -98,7 +98,7 @@ class LiveParts:
         self._clock = clock
         self._ask = ask
         self._changed = changed
-        self._cameras: dict[int, _Camera] = {}
+        self._cameras: dict[int, _CameraParts] = {}
 
     async def want(self, camera_id: int, *, part_seconds: float, longest_seconds: float) -> bool:
         """Have the camera's parts reported for ten seconds; return whether they were not wanted until now.
@@ -156,10 +156,10 @@ class LiveParts:
         for camera in self._cameras.values():
             _forget(camera, keep=0)
 
-    def _camera(self, camera_id: int) -> _Camera:
-        return self._cameras.setdefault(camera_id, _Camera())
+    def _camera(self, camera_id: int) -> _CameraParts:
+        return self._cameras.setdefault(camera_id, _CameraParts())
 
-    def _add(self, camera: _Camera, part: PartWritten) -> None:
+    def _add(self, camera: _CameraParts, part: PartWritten) -> None:
         """Add a part to its segment; a segment of which a part is missing gets no more."""
         newest = camera.segments[-1] if camera.segments else None
         if newest is None or newest.file != part.file:
@@ -191,6 +191,6 @@ def _close_late(opening: asyncio.Future[FileIO]) -> None:
         opening.result().close()
 
 
-def _forget(camera: _Camera, *, keep: int) -> None:
+def _forget(camera: _CameraParts, *, keep: int) -> None:
     while len(camera.segments) > keep:
         camera.segments.popleft().close()

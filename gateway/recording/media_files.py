@@ -44,7 +44,7 @@ class HourFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentFile:
+class FinishedFile:
     """A finished segment found on the disk; all values but `size` (bytes) come from its name."""
 
     path: str
@@ -73,9 +73,9 @@ def hour_folders(media: Path, *, cameras: frozenset[int] | None = None, since: s
                     yield HourFolder(camera_id=int(camera), hour=hour)
 
 
-def segment_files(media: Path, folder: HourFolder) -> tuple[SegmentFile, ...]:
+def segment_files(media: Path, folder: HourFolder) -> tuple[FinishedFile, ...]:
     """List the finished segments in an hour folder, by start; empty if there is no such folder."""
-    found: list[SegmentFile] = []
+    found: list[FinishedFile] = []
     try:
         with os.scandir(folder.under(media)) as entries:
             for entry in entries:
@@ -83,14 +83,14 @@ def segment_files(media: Path, folder: HourFolder) -> tuple[SegmentFile, ...]:
                 parsed = parse_segment_path(path)
                 if parsed is not None and entry.is_file(follow_symlinks=False):
                     size = entry.stat(follow_symlinks=False).st_size
-                    found.append(SegmentFile(path, folder.camera_id, parsed[1], parsed[2], size))
+                    found.append(FinishedFile(path, folder.camera_id, parsed[1], parsed[2], size))
     except FileNotFoundError:
         return ()
     return tuple(sorted(found, key=lambda file: (file.started_at, file.path)))
 
 
 def adopted(
-    files: Iterable[SegmentFile], *, known: frozenset[str], ended_before: int, offset: ClockOffset
+    files: Iterable[FinishedFile], *, known: frozenset[str], ended_before: int, offset: ClockOffset
 ) -> tuple[SegmentFinished, ...]:
     """Return those of one hour's `files` (by start) that are not `known` and ended before a time, as segments. Pure.
 

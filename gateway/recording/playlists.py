@@ -145,7 +145,7 @@ def _bits_per_second(size: int, duration: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PlaylistPart:
     """A part of a segment: its duration (micros), and whether a player can begin in it."""
 
     duration: int
@@ -153,7 +153,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Reload:
+class PlaylistReload:
     """A request for a playlist that has this segment, or this part of it or a later one (RFC 8216bis, 6.2.5.2)."""
 
     number: int
@@ -172,11 +172,11 @@ class LowLatency:
     """
 
     target: int
-    finished: Mapping[int, tuple[Part, ...]] = field(default_factory=dict)
-    growing: tuple[Part, ...] = ()
+    finished: Mapping[int, tuple[PlaylistPart, ...]] = field(default_factory=dict)
+    growing: tuple[PlaylistPart, ...] = ()
     goes_on: bool = False
 
-    def has(self, wanted: Reload, *, last: int) -> bool:
+    def has(self, wanted: PlaylistReload, *, last: int) -> bool:
         """Return whether a playlist whose last finished segment is number `last` has what a client waits for."""
         number, part = wanted.number, wanted.part
         if part is None:
@@ -186,7 +186,7 @@ class LowLatency:
         return number <= last or (number == last + 1 and part < len(self.growing))
 
 
-def is_too_far(wanted: Reload, *, last: int, target: int, part_target: int) -> bool:
+def is_too_far(wanted: PlaylistReload, *, last: int, target: int, part_target: int) -> bool:
     """Return whether a client asks for what cannot come soon: more than two segments ahead, or far beyond a segment."""
     most_parts = 2 * -(-target * _MICROS // part_target) if part_target else 0
     return wanted.number > last + _MOST_AHEAD or (wanted.part or 0) > most_parts
@@ -290,7 +290,7 @@ def _control(parts: LowLatency | None) -> Iterator[str]:
     yield f"#EXT-X-PART-INF:PART-TARGET={parts.target / _MICROS:.3f}"
 
 
-def _parts(parts: Sequence[Part], *, number: int, target: int) -> Iterator[str]:
+def _parts(parts: Sequence[PlaylistPart], *, number: int, target: int) -> Iterator[str]:
     """Yield the parts of a segment. One that is longer than the target passes its excess on to the next."""
     excess = 0
     for index, part in enumerate(parts):

@@ -50,7 +50,7 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class PresentTime:
     """The present time: wall micros, monotonic micros, and the boot that these belong to ("" if unknown)."""
 
     wall: int
@@ -66,9 +66,9 @@ class Now:
         return replace(coverage, until=until, since=since), self.uptime + event.clock_offset
 
 
-def read(clock: Clock, boot_id: str) -> Now:
+def read(clock: Clock, boot_id: str) -> PresentTime:
     """Read both clocks."""
-    return Now(wall=clock.wall().micros, uptime=int(clock.monotonic() * _MICROS), boot_id=boot_id)
+    return PresentTime(wall=clock.wall().micros, uptime=int(clock.monotonic() * _MICROS), boot_id=boot_id)
 
 
 def is_complete(event: CameraEvent, coverage: Coverage, *, now: int) -> bool:

@@ -194,7 +194,7 @@ def is_journal(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
     return environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
 
 
-class Journal:
+class SystemdJournal:
     """The journal's socket, to which JSON lines are written. `write` blocks while the journal is slow: use a thread."""
 
     def __init__(self, path: Path = _SOCKET) -> None:
@@ -261,7 +261,7 @@ class _Lines:
 
     def __init__(self, *, stream: TextIO) -> None:
         self._stream = stream
-        self._journal = Journal() if is_journal(stream) else None
+        self._journal = SystemdJournal() if is_journal(stream) else None
         self._queue: queue.Queue[str | None] = queue.Queue(_QUEUED_LINES)
         self._thread = threading.Thread(target=self._write_all, name="logs", daemon=True)
         self._dropped = 0

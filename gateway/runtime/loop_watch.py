@@ -39,7 +39,7 @@ _OWN_FOLDER = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Sighting:
     """A look at the overdue loop: the turn of the watch, the name of the running task, and its line of code."""
 
     turn: int = -1
@@ -82,7 +82,7 @@ class LoopWatch:
         self._held: Counter[str] = Counter()
         self._due = float("inf")
         self._turn = 0
-        self._seen = _Seen()
+        self._seen = _Sighting()
         self._over = threading.Event()
         self._long = deque[LongHold](maxlen=_LONG_HOLDS)
         self._comes_again = False
@@ -133,7 +133,7 @@ class LoopWatch:
             looking.join()
 
     def _note(self, late: float, *, computed: float) -> None:
-        seen = self._seen if self._seen.turn == self._turn else _Seen()
+        seen = self._seen if self._seen.turn == self._turn else _Sighting()
         task = seen.task or _NO_TASK
         name = task if task in self._held or len(self._held) < self._most_names else _OTHERS
         self._held[name] += 1
@@ -150,7 +150,7 @@ class LoopWatch:
             wait = max(_SHORTEST_WAIT, -overdue)
             if overdue > 0 and self._seen.turn != turn:
                 frame = sys._current_frames().get(thread)  # noqa: SLF001 (the only way to see another thread's frames)
-                self._seen = _Seen(turn, _name(asyncio.current_task(loop)), _place(frame))
+                self._seen = _Sighting(turn, _name(asyncio.current_task(loop)), _place(frame))
 
 
 def _name(task: asyncio.Task[object] | None) -> str:

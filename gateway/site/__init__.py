@@ -3,7 +3,7 @@
 from gateway.site.api_section import ApiSection, TlsSection
 from gateway.site.central_sections import CentralSection, FleetSection, MqttSection, is_jwt_file, is_seed
 from gateway.site.difference import Change, Difference, difference
-from gateway.site.fault import Fault
+from gateway.site.fault import SiteFault
 from gateway.site.faults import SiteFaults, check
 from gateway.site.file_accounts import FileAccount
 from gateway.site.load import (
@@ -43,7 +43,6 @@ __all__ = [
     "Change",
     "Difference",
     "EventsSection",
-    "Fault",
     "FileAccount",
     "FleetSection",
     "InputSection",
@@ -59,6 +58,7 @@ __all__ = [
     "RoleSpec",
     "Secrets",
     "Site",
+    "SiteFault",
     "SiteFaults",
     "SiteSection",
     "StorageSection",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.domain.errors import ConfigError
-from gateway.site.toml_statements import Table, tables_of, toml_of, value_range
+from gateway.site.toml_statements import TomlTable, tables_of, toml_of, value_range
 
 Value = str | int | float | bool | None
 Window = Mapping[str, str | list[str]]
@@ -161,13 +161,13 @@ def _meant(data: dict[str, Any], edit: Edit) -> dict[str, Any]:
     return data
 
 
-def _is_meant(table: Table, edit: Edit) -> bool:
+def _is_meant(table: TomlTable, edit: Edit) -> bool:
     if edit.section == "site":
         return table.name == "site" and not table.is_entry
     return table.name == edit.section and table.is_entry and str(table.values.get(edit.key)) == edit.id
 
 
-def _with_subtables(tables: list[Table], place: int) -> list[Table]:
+def _with_subtables(tables: list[TomlTable], place: int) -> list[TomlTable]:
     """Return an entry's table and its subtables, such as `[lanes.doubt]`."""
     own = [tables[place]]
     for table in tables[place + 1 :]:
@@ -177,7 +177,7 @@ def _with_subtables(tables: list[Table], place: int) -> list[Table]:
     return own
 
 
-def _change(lines: list[str], tables: list[Table], place: int, edit: Edit) -> None:
+def _change(lines: list[str], tables: list[TomlTable], place: int, edit: Edit) -> None:
     """Change the lines of an entry, from the last to the first, so that earlier line numbers stay valid."""
     table = tables[place]
     wanted = dict(edit.wanted)
@@ -204,7 +204,7 @@ def _replaced(lines: list[str], value: object) -> list[str]:
     return [f"{lines[0][:begin]}{toml_of(value)}{lines[0][end:]}"]
 
 
-def _add(lines: list[str], tables: list[Table], edit: Edit) -> None:
+def _add(lines: list[str], tables: list[TomlTable], edit: Edit) -> None:
     """Add an entry after the last one of its section, or at the end of the file."""
     others = [place for place, table in enumerate(tables) if table.name == edit.section and table.is_entry]
     end = _with_subtables(tables, others[-1])[-1].end if others else len(lines)

@@ -20,7 +20,7 @@ _LONGEST = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SiteFault:
     """A fault of a site file: its place, such as `lanes[1].gate` ("" for the whole file), and one sentence.
 
     `line`: the number of its line from 1, where the place does not tell it; else 0.
@@ -53,7 +53,7 @@ def name_of(place: str, names: Mapping[str, str]) -> str:
     return names.get(found.group(), "") if found else ""
 
 
-def moved(fault: Fault, places: Mapping[str, str]) -> Fault:
+def moved(fault: SiteFault, places: Mapping[str, str]) -> SiteFault:
     """Return a fault at another place if its own, or the one that it is in, has another in `places`."""
     for place, other in places.items():
         if fault.place == place or fault.place.startswith(f"{place}."):
@@ -61,8 +61,10 @@ def moved(fault: Fault, places: Mapping[str, str]) -> Fault:
     return fault
 
 
-def with_names(fault: Fault, names: Mapping[str, str]) -> Fault:
+def with_names(fault: SiteFault, names: Mapping[str, str]) -> SiteFault:
     """Return a fault for people, with the names of the records that it mentions."""
     name = name_of(fault.place, names)
     place = f"{fault.place} ({name})" if name else fault.place
-    return Fault(place, _RECORD.sub(lambda other: names.get(other.group(), other.group()), fault.message), fault.line)
+    return SiteFault(
+        place, _RECORD.sub(lambda other: names.get(other.group(), other.group()), fault.message), fault.line
+    )

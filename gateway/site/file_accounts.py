@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from drivers.settings import Name, SecretName, Section
-from gateway.site.fault import Fault
+from gateway.site.fault import SiteFault
 from gateway.site.faults import faults_of
 from gateway.site.fields import Permission
 from gateway.site.formats import ACCOUNTS, removed
@@ -36,7 +36,7 @@ def accounts_of(text: bytes) -> tuple[FileAccount, ...]:
     return _accounts_in(tomllib.loads(text.decode("utf-8-sig")))
 
 
-def account_faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
+def account_faults(raw: Mapping[str, Any]) -> Iterator[SiteFault]:
     """Yield the faults of the accounts that a site file holds."""
     try:
         accounts = _accounts_in(raw)
@@ -47,7 +47,7 @@ def account_faults(raw: Mapping[str, Any]) -> Iterator[Fault]:
     for index, name in enumerate(names):
         if (first := names.index(name)) != index:
             place = f"{ACCOUNTS}[{index}].username"
-            yield Fault(place, f"{name!r} is already used by {ACCOUNTS}[{first}]")
+            yield SiteFault(place, f"{name!r} is already used by {ACCOUNTS}[{first}]")
 
 
 def _accounts_in(raw: Mapping[str, Any]) -> tuple[FileAccount, ...]:

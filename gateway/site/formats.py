@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.domain.errors import ConfigError
-from gateway.site.fault import Fault
-from gateway.site.toml_statements import Table, tables_of, toml_of, value_range
+from gateway.site.fault import SiteFault
+from gateway.site.toml_statements import TomlTable, tables_of, toml_of, value_range
 
 _KEY = "format"
 
@@ -146,13 +146,13 @@ FORMAT = STEPS[-1].since
 """The newest format that this program knows."""
 
 
-def format_fault(raw: Mapping[str, Any]) -> Fault | None:
+def format_fault(raw: Mapping[str, Any]) -> SiteFault | None:
     """Return the fault if this program does not know the file's format, else None."""
     number = raw.get(_KEY, 1)
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        return Fault(_KEY, f"must be a whole number from 1 to {FORMAT}")
+        return SiteFault(_KEY, f"must be a whole number from 1 to {FORMAT}")
     if number > FORMAT:
-        return Fault(
+        return SiteFault(
             _KEY,
             f"is {number}, and this program knows formats up to {FORMAT}: install the newer program again,"
             " or take the site file from before it",
@@ -244,7 +244,7 @@ def _each_table(section: object, change: Callable[[Mapping[str, Any]], dict[str,
     return change(section) if isinstance(section, dict) else section
 
 
-def _rename(lines: list[str], table: Table, step: Renamed) -> None:
+def _rename(lines: list[str], table: TomlTable, step: Renamed) -> None:
     statement = table.statement(step.old)
     if statement is None:
         return
@@ -254,7 +254,7 @@ def _rename(lines: list[str], table: Table, step: Renamed) -> None:
     lines[statement.begin] = re.sub(rf"^(\s*)(['\"]?){step.old}\2", rf"\g<1>{step.new}", line)
 
 
-def _gather(lines: list[str], table: Table, step: Gathered) -> None:
+def _gather(lines: list[str], table: TomlTable, step: Gathered) -> None:
     """Write rows in the place of the first old key, with the comments of all."""
     old = [one for one in table.statements if set(one.data) <= set(step.keys)]
     if not old:
@@ -279,7 +279,7 @@ def _comments(lines: Sequence[str]) -> tuple[list[str], str]:
     return [f"#{line.partition('#')[2]}" for line in lines if "#" in line], ""
 
 
-def _remove(lines: list[str], tables: Sequence[Table], sections: AbstractSet[str]) -> None:
+def _remove(lines: list[str], tables: Sequence[TomlTable], sections: AbstractSet[str]) -> None:
     """Delete the tables of these sections with the comments right above them, and statements that set them."""
     spans = []
     for table in tables:
@@ -293,7 +293,7 @@ def _remove(lines: list[str], tables: Sequence[Table], sections: AbstractSet[str
         del lines[begin : end + has_gap]
 
 
-def _is_within(table: Table, data: Mapping[str, Any], section: str) -> bool:
+def _is_within(table: TomlTable, data: Mapping[str, Any], section: str) -> bool:
     """Return whether a statement of a table sets only what is in a section."""
     for key in reversed(table.name.split(".") if table.name else []):
         data = {key: data}
@@ -311,7 +311,7 @@ def _with_comment(lines: list[str], place: int) -> int:
     return place
 
 
-def _number(lines: list[str], head: Table) -> None:
+def _number(lines: list[str], head: TomlTable) -> None:
     """Write the format number in place of an older one, or before the first table."""
     told = f"{_KEY} = {FORMAT}"
     if (statement := head.statement(_KEY)) is not None:

@@ -22,7 +22,7 @@ from gateway.domain.errors import ConfigError
 from gateway.site.central_sections import is_jwt_file, is_seed
 from gateway.site.certificates import serving_context
 from gateway.site.doubts import doubts
-from gateway.site.fault import Fault, moved, names_in, with_names
+from gateway.site.fault import SiteFault, moved, names_in, with_names
 from gateway.site.faults import SiteFaults, check, faults_of
 from gateway.site.fields import NamesAuthorities, marked
 from gateway.site.file_accounts import FileAccount, account_faults, accounts_of
@@ -47,14 +47,14 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
         # some editors write a byte order mark
         raw = tomllib.loads((path.read_bytes() if text is None else text).decode("utf-8-sig"))
     except OSError as error:
-        raise SiteFaults(path, (Fault("", f"cannot be read: {error.strerror}"),)) from error
+        raise SiteFaults(path, (SiteFault("", f"cannot be read: {error.strerror}"),)) from error
     except UnicodeDecodeError as error:
-        raise SiteFaults(path, (Fault("", "is not UTF-8 text; save it as that"),)) from error
+        raise SiteFaults(path, (SiteFault("", "is not UTF-8 text; save it as that"),)) from error
     except tomllib.TOMLDecodeError as error:
-        raise SiteFaults(path, (Fault("", f"is not TOML: {error}", line=_line_of(error)),)) from error
+        raise SiteFaults(path, (SiteFault("", f"is not TOML: {error}", line=_line_of(error)),)) from error
     except (ValueError, RecursionError) as error:
         why = "is not TOML: a number is too long, or brackets are nested too deeply"
-        raise SiteFaults(path, (Fault("", why),)) from error
+        raise SiteFaults(path, (SiteFault("", why),)) from error
     if (fault := format_fault(raw)) is not None:
         raise SiteFaults(path, (fault,))
     of_accounts = tuple(account_faults(raw))
@@ -72,7 +72,7 @@ def load(path: Path, *, secrets: Secrets | None = None, reader_keys: bool = True
         *_secret_faults(site, secrets),
         *(_reader_key_faults(site, secrets) if reader_keys else ()),
         *profile_faults(site, folders, partial(find_profile, folders=folders)),
-        *(Fault(place, words) for place, words, mark in _unusable_authorities(site) if not mark.loss),
+        *(SiteFault(place, words) for place, words, mark in _unusable_authorities(site) if not mark.loss),
     )
     if faults:
         raise SiteFaults(path, tuple(moved(fault, former) for fault in faults), names=names_in(raw))
@@ -149,20 +149,22 @@ def doubtful(site: Site, path: Path) -> Iterator[str]:
     yield from _certificate_doubts(site)
 
 
-def _secret_faults(site: Site, secrets: Secrets) -> Iterator[Fault]:
+def _secret_faults(site: Site, secrets: Secrets) -> Iterator[SiteFault]:
     for place, name, mark in marked(site, NamesSecret):
         if mark.is_reader_key:
             continue
         try:
             secret = secrets.get(name, may_be_empty=mark.may_be_empty)
         except ConfigError as error:
-            yield Fault(place, str(error))
+            yield SiteFault(place, str(error))
             continue
         if place == "fleet.credentials" and not (is_seed(secret) or is_jwt_file(secret)):
-            yield Fault(place, f"secret {name!r} is neither an NKey seed, SU…, nor the text of a JWT credentials file")
+            yield SiteFault(
+                place, f"secret {name!r} is neither an NKey seed, SU…, nor the text of a JWT credentials file"
+            )
 
 
-def _reader_key_faults(site: Site, secrets: Secrets) -> Iterator[Fault]:
+def _reader_key_faults(site: Site, secrets: Secrets) -> Iterator[SiteFault]:
     """Yield faults for keys that are missing or malformed."""
     for index, device in enumerate(site.devices):
         if not isinstance(device, OsdpReaderDevice):
@@ -170,12 +172,12 @@ def _reader_key_faults(site: Site, secrets: Secrets) -> Iterator[Fault]:
         try:
             text = secrets.get(device.key)
         except ConfigError as error:
-            yield Fault(f"devices[{index}].key", f"{error}; `edge-gateway osdp provision` makes it")
+            yield SiteFault(f"devices[{index}].key", f"{error}; `edge-gateway osdp provision` makes it")
             continue
         try:
             key_of(text)
         except ValueError as error:
-            yield Fault(f"devices[{index}].key", f"secret {device.key!r} {error}")
+            yield SiteFault(f"devices[{index}].key", f"secret {device.key!r} {error}")
 
 
 def _raw(path: Path) -> Mapping[str, Any]:
@@ -231,7 +233,7 @@ def load_whole(path: Path, *, secrets: Secrets, text: bytes | None = None) -> Lo
         try:
             text = path.read_bytes()
         except OSError as error:
-            raise SiteFaults(path, (Fault("", f"cannot be read: {error.strerror}"),)) from error
+            raise SiteFaults(path, (SiteFault("", f"cannot be read: {error.strerror}"),)) from error
     site = load(path, secrets=secrets, text=text)
     return LoadedSite(
         site=site,

@@ -11,12 +11,12 @@ from pydantic import ValidationError
 
 from drivers.device import Abilities, Device, GateDevice, ProfiledDevice
 from drivers.profile_file import ProfileError
-from gateway.site.fault import Fault
+from gateway.site.fault import SiteFault
 from gateway.site.faults import faults_of, of_section
 from gateway.site.models import LaneSection, PointRef, Site
 
 
-def profile_faults(site: Site, folders: Iterable[Path], find: Callable[[str], Path | None]) -> Iterator[Fault]:
+def profile_faults(site: Site, folders: Iterable[Path], find: Callable[[str], Path | None]) -> Iterator[SiteFault]:
     """Yield the faults of profiles, of devices with profiles, and of lanes that need something a device lacks.
 
     `find` returns a profile's file by its name; `folders` are the folders that it searches.
@@ -26,7 +26,7 @@ def profile_faults(site: Site, folders: Iterable[Path], find: Callable[[str], Pa
     for index, device in enumerate(site.devices):
         if isinstance(device, ProfiledDevice) and (fault := _fault_of_choice(device, folders, find(device.profile))):
             unfit.add(index)
-            yield Fault(f"devices[{index}].profile", fault)
+            yield SiteFault(f"devices[{index}].profile", fault)
     for index, device in enumerate(site.devices):
         if index not in unfit:
             yield from of_section(f"devices[{index}]", device, _faults_by_section(site, index, find, known))
@@ -36,7 +36,7 @@ def profile_faults(site: Site, folders: Iterable[Path], find: Callable[[str], Pa
 
 def _faults_by_section(
     site: Site, index: int, find: Callable[[str], Path | None], known: dict[int, tuple[Device, Abilities]]
-) -> Iterator[Fault]:
+) -> Iterator[SiteFault]:
     """Yield the faults in a device's profile and those that follow from it; add its abilities to `known`."""
     device, place = site.devices[index], f"devices[{index}]"
     try:
@@ -47,19 +47,19 @@ def _faults_by_section(
     link = next((link for link in site.links if link.id == device.link), None)
     if link is not None:
         faults = device.profile_faults(site.named_line(link), find)
-        yield from (Fault(f"{place}.{key}", why) for key, why in faults)
+        yield from (SiteFault(f"{place}.{key}", why) for key, why in faults)
 
 
-def _faults_in_file(place: str, file: Path | None, error: ProfileError) -> Iterator[Fault]:
+def _faults_in_file(place: str, file: Path | None, error: ProfileError) -> Iterator[SiteFault]:
     """Yield the faults in a profile's file, in the words of faults of the site file."""
     if not isinstance(error.__cause__, ValidationError):
-        yield Fault(place, f"{error.faults[0]} (in the profile's file {file})")
+        yield SiteFault(place, f"{error.faults[0]} (in the profile's file {file})")
         return
     for fault in faults_of(error.__cause__):
         if fault.place:
-            yield Fault(place, f"{fault.message} (at {fault.place} in the profile's file {file})")
+            yield SiteFault(place, f"{fault.message} (at {fault.place} in the profile's file {file})")
         else:
-            yield Fault(place, f"{fault.message} (in the profile's file {file})")
+            yield SiteFault(place, f"{fault.message} (in the profile's file {file})")
 
 
 def _fault_of_choice(device: ProfiledDevice, folders: Iterable[Path], found: Path | None) -> str:
@@ -95,7 +95,7 @@ def _fitting_drivers(raw: Mapping[str, object]) -> tuple[str, ...]:
     return ("modbus-io",) if "points" in raw else ()
 
 
-def _lane_faults(place: str, lane: LaneSection, known: Mapping[int, tuple[Device, Abilities]]) -> Iterator[Fault]:
+def _lane_faults(place: str, lane: LaneSection, known: Mapping[int, tuple[Device, Abilities]]) -> Iterator[SiteFault]:
     with_points = {number: has for number, (device, has) in known.items() if device.has_points}
     for field, ref, role in _named_points(lane):
         has = with_points.get(ref.device)
@@ -103,19 +103,21 @@ def _lane_faults(place: str, lane: LaneSection, known: Mapping[int, tuple[Device
             continue
         if ref.point not in has.points:
             names = ", ".join(sorted(has.points)) or "none"
-            yield Fault(f"{place}.{field}.point", f"device {ref.device} has no point {ref.point!r} (it has {names})")
+            yield SiteFault(
+                f"{place}.{field}.point", f"device {ref.device} has no point {ref.point!r} (it has {names})"
+            )
         elif ref.point in has.limits:
             limit = has.limits[ref.point]
-            yield Fault(f"{place}.{field}.point", f"{ref.point!r} is the gate's {limit} in its profile, not {role}")
+            yield SiteFault(f"{place}.{field}.point", f"{ref.point!r} is the gate's {limit} in its profile, not {role}")
     yield from _inputs_named_twice(place, lane, with_points)
     gate, has = known.get(lane.gate, (None, Abilities()))
     if not isinstance(gate, GateDevice) or lane.closes != "gateway":
         return
     if not has.closes:
-        yield Fault(f"{place}.closes", f"'gateway' needs a command to close, and {_source(gate)} has none")
+        yield SiteFault(f"{place}.closes", f"'gateway' needs a command to close, and {_source(gate)} has none")
     elif not has.has_position and lane.closed_limit is None:
         message = f"'gateway' needs to know where the gate is, and {_source(gate)} has no position"
-        yield Fault(f"{place}.closes", message)
+        yield SiteFault(f"{place}.closes", message)
 
 
 def _source(gate: GateDevice) -> str:
@@ -123,7 +125,7 @@ def _source(gate: GateDevice) -> str:
     return f"profile {gate.profile_name!r}" if gate.profile_name else f"its driver {gate.driver!r}"
 
 
-def _inputs_named_twice(place: str, lane: LaneSection, known: Mapping[int, Abilities]) -> Iterator[Fault]:
+def _inputs_named_twice(place: str, lane: LaneSection, known: Mapping[int, Abilities]) -> Iterator[SiteFault]:
     """Yield faults for points of a lane that are the same input of a device under two names."""
     seen: dict[tuple[int, Hashable], tuple[str, str]] = {}
     for field, ref, kind in _named_points(lane):
@@ -136,7 +138,7 @@ def _inputs_named_twice(place: str, lane: LaneSection, known: Mapping[int, Abili
                 f"{ref.point!r} is the same input of device {ref.device} as {name!r} ({other});"
                 " name the input that is meant"
             )
-            yield Fault(f"{place}.{field}.point", message)
+            yield SiteFault(f"{place}.{field}.point", message)
 
 
 def _named_points(lane: LaneSection) -> Iterator[tuple[str, PointRef, str]]:

@@ -39,7 +39,7 @@ If it raises ConfigError, nothing changed.
 """
 
 
-class Step(StrEnum):
+class TrialStep(StrEnum):
     """A step of a change: taken on trial, confirmed, taken back (RETURNED), or refused."""
 
     TAKEN = "taken"
@@ -48,7 +48,7 @@ class Step(StrEnum):
     REFUSED = "refused"
 
 
-Told = Callable[[Step, Words, str], None]
+Told = Callable[[TrialStep, Words, str], None]
 """Records a step of a change, with a sentence and the account that made it."""
 _LANES_ARE_FREE = text("trial.lanes_are_free")
 
@@ -116,7 +116,7 @@ class _Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TrialEnd:
     """The end of a trial: whether the change was confirmed or taken back, and why.
 
     `unseen`: the readers that a confirmed change connected anew and that were not seen to work until then.
@@ -180,7 +180,7 @@ class RunningSite:
         self._trial: Trial | None = None
         self._begun = asyncio.Event()
         self._word: _Word | None = None
-        self._outcome = Outcome(confirmed=True, why="")
+        self._outcome = TrialEnd(confirmed=True, why="")
         self.run_name = token_hex(8)
         self._lanes_are_free = False
 
@@ -200,7 +200,7 @@ class RunningSite:
         return self._trial
 
     @property
-    def last_outcome(self) -> Outcome:
+    def last_outcome(self) -> TrialEnd:
         """The end of the last trial."""
         return self._outcome
 
@@ -282,7 +282,7 @@ class RunningSite:
         self._word = _Word(by, keep=False)
         return True
 
-    async def outcome(self) -> Outcome:
+    async def outcome(self) -> TrialEnd:
         """Wait for the end of the trial, if there is one, and return the last outcome."""
         if (trial := self._trial) is not None:
             await trial.over.wait()
@@ -314,7 +314,7 @@ class RunningSite:
             return result
         if result.refused:
             log.warning("site_file_needs_restart", changed=result.refused)
-            self._context.tell(Step.REFUSED, "; ".join(result.refused), by)
+            self._context.tell(TrialStep.REFUSED, "; ".join(result.refused), by)
             return result
         known, before = frozenset(self._context.hindrances()), self._running
         tried = bool(found.touches_more_than_cameras or text is not None)
@@ -335,7 +335,7 @@ class RunningSite:
             if text is not None:
                 await self._put_back(before)
             await self._forget_trial()
-            self._context.tell(Step.REFUSED, str(error), by)
+            self._context.tell(TrialStep.REFUSED, str(error), by)
             log.warning("site_file_not_taken", why=str(error))
             return Reloaded(refused=(str(error),), changes=result.changes)
         self._running = loaded
@@ -343,7 +343,7 @@ class RunningSite:
         log.info("site_file_taken", changed=[str(one) for one in result.words()])
         if result.changes:
             said = (_LANES_ARE_FREE,) if self._lanes_are_free else ()
-            self._context.tell(Step.TAKEN, listed((*result.words(), *said)), by)
+            self._context.tell(TrialStep.TAKEN, listed((*result.words(), *said)), by)
         if not (tried and found.changes):
             self._context.lasts(loaded)
             return result
@@ -389,11 +389,11 @@ class RunningSite:
     async def _keep(self, trial: Trial, *, by: str) -> None:
         await self._forget_trial()
         why = text("trial.confirmed_by", who=actor(by)) if by else text("trial.no_new_problem")
-        outcome = Outcome(confirmed=True, why=why, unseen=trial.unseen())
+        outcome = TrialEnd(confirmed=True, why=why, unseen=trial.unseen())
         self._over(trial, outcome)
         self._context.lasts(trial.after)
         unseen = (reader.words for reader in outcome.unseen)
-        self._context.tell(Step.CONFIRMED, listed((text("event.site_change_kept", why=why), *unseen)), by)
+        self._context.tell(TrialStep.CONFIRMED, listed((text("event.site_change_kept", why=why), *unseen)), by)
         log.info("site_file_confirmed", why=str(why))
 
     async def _return(self, trial: Trial, why: Words, *, by: str) -> None:
@@ -414,10 +414,10 @@ class RunningSite:
                     await asyncio.sleep(_AGAIN_SECONDS)
             self._running = trial.before
             self._notice = ""
-            self._over(trial, Outcome(confirmed=False, why=why))
-            self._context.tell(Step.RETURNED, text("event.site_change_returned", why=why), by)
+            self._over(trial, TrialEnd(confirmed=False, why=why))
+            self._context.tell(TrialStep.RETURNED, text("event.site_change_returned", why=why), by)
 
-    def _over(self, trial: Trial, outcome: Outcome) -> None:
+    def _over(self, trial: Trial, outcome: TrialEnd) -> None:
         self._trial, self._outcome = None, outcome
         trial.over.set()
         self._context.read()

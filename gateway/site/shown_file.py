@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gateway.site.fault import name_of, names_in, with_names
 from gateway.site.faults import SiteFaults
-from gateway.site.toml_statements import Table, tables_of
+from gateway.site.toml_statements import TomlTable, tables_of
 
 _SECRET = re.compile(
     r"""(?<![\w.-])(["']?(?:password|token|totp|key|secret|pin)["']?\s*=\s*)("[^"]*"|'[^']*')""", re.IGNORECASE
@@ -86,7 +86,7 @@ def _faults(lines: list[str], error: SiteFaults | None, hidden: set[str]) -> Ite
         yield ShownFault(line, shown.place, _without(shown.message, hidden), has_name=bool(name_of(fault.place, names)))
 
 
-def _entries(tables: list[Table]) -> dict[str, list[dict[str, object]]]:
+def _entries(tables: list[TomlTable]) -> dict[str, list[dict[str, object]]]:
     found: dict[str, list[dict[str, object]]] = {}
     for table in tables:
         if table.is_entry:
@@ -94,7 +94,7 @@ def _entries(tables: list[Table]) -> dict[str, list[dict[str, object]]]:
     return found
 
 
-def _line_of(place: str, tables: list[Table]) -> int:
+def _line_of(place: str, tables: list[TomlTable]) -> int:
     """Return the line number of a fault's place, such as `lanes[1].gate` or `api.tls.key`; 0 if there is none."""
     if found := _ENTRY.match(place):
         entries = [table for table in tables if table.name == found.group(1) and table.is_entry]
@@ -108,6 +108,6 @@ def _line_of(place: str, tables: list[Table]) -> int:
     return 0 if tables[:1] == [] or tables[0].statement(parts[0]) is None else _line_in(tables[0], parts[0])
 
 
-def _line_in(table: Table, key: str | None) -> int:
+def _line_in(table: TomlTable, key: str | None) -> int:
     statement = table.statement(key) if key else None
     return (table.line if statement is None else statement.begin) + 1

@@ -26,7 +26,7 @@ class Statement:
 
 
 @dataclass(slots=True)
-class Table:
+class TomlTable:
     """A table. Lines are counted from 0.
 
     Attributes:
@@ -53,9 +53,9 @@ class Table:
         return next((one for one in self.statements if set(one.data) == {key}), None)
 
 
-def tables_of(lines: Sequence[str]) -> list[Table]:
+def tables_of(lines: Sequence[str]) -> list[TomlTable]:
     """Return the tables of a file, in their order. Raises ValueError for a statement that is not valid TOML."""
-    tables = [Table(-1, "", is_entry=False, end=0)]
+    tables = [TomlTable(-1, "", is_entry=False, end=0)]
     place = 0
     while place < len(lines):
         text = lines[place].strip()
@@ -65,7 +65,7 @@ def tables_of(lines: Sequence[str]) -> list[Table]:
         if text.startswith("["):
             is_entry = text.startswith("[[")
             inner = text[2:].partition("]]")[0] if is_entry else text[1:].partition("]")[0]
-            tables.append(Table(place, inner.strip(), is_entry, place + 1))
+            tables.append(TomlTable(place, inner.strip(), is_entry, place + 1))
             place += 1
             continue
         statement = _statement(lines, place)

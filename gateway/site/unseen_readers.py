@@ -9,7 +9,7 @@ from enum import StrEnum
 from gateway.texts import Text, text
 
 
-class Proof(StrEnum):
+class ReaderProof(StrEnum):
     """The sign by which a reader shows that it works."""
 
     ANSWER = "answer"
@@ -31,7 +31,7 @@ class UnseenReader:
 
     device_id: int
     name: str
-    proof: Proof
+    proof: ReaderProof
     is_regular: bool
     is_missed: bool
 

@@ -5,9 +5,9 @@ from gateway.store.accounts.api_keys import ApiKey
 from gateway.store.accounts.remembered_accounts import RememberedAccount
 from gateway.store.accounts.sessions import Session
 from gateway.store.cards.cards import CardChanges
-from gateway.store.cards.rows import CardRecord
+from gateway.store.cards.rows import StoredCard
 from gateway.store.engine.changes import Changes
-from gateway.store.engine.connection import Connect, Connection, Connector, Job
+from gateway.store.engine.connection import Connect, Connector, Job, SqliteConnection
 from gateway.store.events.expiry import ExpiryLimits
 from gateway.store.events.journal import Entry, Journal, Recorded
 from gateway.store.events.pages import EventFilter, EventPage
@@ -20,13 +20,13 @@ from gateway.store.footage.evidence import TooMany
 from gateway.store.footage.segment_rows import Segment
 from gateway.store.footage.segments import Choice
 from gateway.store.outbox.backlog_quota import DEFAULT_BYTES, GIGABYTE, Backlog
-from gateway.store.outbox.deliveries import Delivery
+from gateway.store.outbox.deliveries import OutboxDelivery
 from gateway.store.outbox.outbox import Books
 from gateway.store.outbox.pending_writes import Arriving, PendingWrite
 from gateway.store.outbox.records import KnownRecord, Records
 from gateway.store.outbox.references import References, Resolved
 from gateway.store.outbox.rows import OutboxRow
-from gateway.store.outbox.undecided import Reason
+from gateway.store.outbox.undecided import WaitReason
 from gateway.store.store import RecordTimes, Store
 from gateway.store.webhooks import Message, Webhook, WebhookBooks
 
@@ -42,14 +42,11 @@ __all__ = [
     "Books",
     "CameraEventFilter",
     "CardChanges",
-    "CardRecord",
     "Changes",
     "Choice",
     "Connect",
-    "Connection",
     "Connector",
     "Consumer",
-    "Delivery",
     "Entry",
     "EntryFilter",
     "EntryTotals",
@@ -61,10 +58,10 @@ __all__ = [
     "KnownRecord",
     "ListName",
     "Message",
+    "OutboxDelivery",
     "OutboxRow",
     "PendingWrite",
     "ReadCursor",
-    "Reason",
     "RecordTimes",
     "Recorded",
     "RecordedPassage",
@@ -74,9 +71,12 @@ __all__ = [
     "Resolved",
     "Segment",
     "Session",
+    "SqliteConnection",
     "Store",
     "StoredAccount",
+    "StoredCard",
     "TooMany",
+    "WaitReason",
     "Webhook",
     "WebhookBooks",
 ]

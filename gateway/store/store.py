@@ -11,24 +11,24 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.domain.announcements import Places
+from gateway.domain.announcements import PlaceNames
 from gateway.domain.errors import StoreError
 from gateway.runtime.clock import ClockOffset
 from gateway.runtime.timings import Timings
 from gateway.store.accounts.accounts import Accounts, SecondFactorSeal
-from gateway.store.accounts.api_keys import ApiKeys
+from gateway.store.accounts.api_keys import ApiKeyRecords
 from gateway.store.accounts.remembered_accounts import RememberedAccounts
-from gateway.store.accounts.sessions import Sessions
+from gateway.store.accounts.sessions import SessionRecords
 from gateway.store.cards.cards import Cards
 from gateway.store.cards.grants import Grants
 from gateway.store.cards.rows import Notes
 from gateway.store.engine.access_log import AccessLog
 from gateway.store.engine.changes import Changes
-from gateway.store.engine.connection import Connect, Connection
+from gateway.store.engine.connection import Connect, SqliteConnection
 from gateway.store.engine.database import Database
 from gateway.store.engine.faults import refused
 from gateway.store.engine.migrations import Family, after_salvage, migrations
-from gateway.store.events.commands import Commands
+from gateway.store.events.commands import CommandRecords
 from gateway.store.events.day_counts import DayCounts
 from gateway.store.events.events import Events
 from gateway.store.events.expiry import Expiry
@@ -52,7 +52,7 @@ from gateway.store.outbox.references import References
 from gateway.store.outbox.undecided import RefusedRows, UnknownOutcomes
 from gateway.store.webhooks import Webhooks
 
-_NOWHERE = Places()
+_NOWHERE = PlaceNames()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,9 +89,9 @@ class Store:
         site_name: str,
         sends: bool,
         times: RecordTimes = _BY_NO_CLOCK,
-        places: Places = _NOWHERE,
+        places: PlaceNames = _NOWHERE,
         backlog_bytes: int = DEFAULT_BYTES,
-        connect: Connect = Connection,
+        connect: Connect = SqliteConnection,
         boot: str = "",
     ) -> None:
         """Create the aggregates; nothing is opened yet.
@@ -134,7 +134,7 @@ class Store:
         self._add_outbox(site_name=site_name, backlog_bytes=backlog_bytes)
         self._add_accounts(SecondFactorSeal(path=folder / "second-factor.key"))
 
-    def rename(self, *, site_name: str, places: Places) -> None:
+    def rename(self, *, site_name: str, places: PlaceNames) -> None:
         """Use these names in new records for central and new messages to webhooks from now on."""
         self.journal.rename(site_name=site_name, places=places)
         self.webhooks.places = places
@@ -149,7 +149,7 @@ class Store:
         self.passages = Passages(database=database)
         self.entries = ParkingEntries(database=database)
         self.presence = PresenceRows(database=database)
-        self.commands = Commands(database=database)
+        self.commands = CommandRecords(database=database)
 
     def _add_footage(self, *, sends: bool) -> None:
         database, changes = self.database, self.changes
@@ -172,10 +172,10 @@ class Store:
 
     def _add_accounts(self, seal: SecondFactorSeal) -> None:
         database, log = self.database, self._access_log
-        self.sessions = Sessions(database=database)
+        self.sessions = SessionRecords(database=database)
         self.grants = Grants(database=database, changes=self.changes, log=log)
         self.accounts = Accounts(database=database, seal=seal, log=log)
-        self.api_keys = ApiKeys(database=database, log=log)
+        self.api_keys = ApiKeyRecords(database=database, log=log)
         self.remembered_accounts = RememberedAccounts(database=database)
 
     def _look_through(self, connection: sqlite3.Connection) -> None:

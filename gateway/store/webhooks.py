@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass, field
 from functools import partial
 
-from gateway.domain.announcements import Places, announced_as, announcement, as_happened
+from gateway.domain.announcements import PlaceNames, announced_as, announcement, as_happened
 from gateway.domain.events import Event, EventKind, RecordedEvent
 from gateway.store.engine.access_log import AccessLog
 from gateway.store.engine.changes import Changes
@@ -120,7 +120,7 @@ class Message:
 
 
 def feed_webhooks(
-    connection: sqlite3.Connection, event: Event, event_id: int, *, places: Places, most: int = MOST_WAITING
+    connection: sqlite3.Connection, event: Event, event_id: int, *, places: PlaceNames, most: int = MOST_WAITING
 ) -> int:
     """Queue an event for each enabled webhook that takes its type; return the number of those webhooks.
 
@@ -186,7 +186,7 @@ def _make_room(connection: sqlite3.Connection, webhook_id: str, event: Event, *,
 class Webhooks:
     """All webhooks. `changes` is bumped when one is added, changed or removed, and when a message is queued."""
 
-    def __init__(self, *, database: Database, places: Places, recorded: Changes, log: AccessLog) -> None:
+    def __init__(self, *, database: Database, places: PlaceNames, recorded: Changes, log: AccessLog) -> None:
         """Keep the collaborators. `places`: names for messages. `recorded`: bumped when an event was recorded."""
         self._database = database
         self._log = log

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 from zoneinfo import ZoneInfo
 
-from gateway.domain.announcements import Places
+from gateway.domain.announcements import PlaceNames
 from gateway.domain.server_lines import CentralStatus, FleetSeen
 from gateway.domain.writes import JsonObject, RecordWriter
 from gateway.lanes import Lanes
@@ -192,7 +192,7 @@ class InterfaceContext:
         return ZoneInfo(self.site.site.timezone)
 
     @cached_property
-    def places(self) -> Places:
+    def places(self) -> PlaceNames:
         """The names of lanes, by lane and by device."""
         return places_of(self.site)
 

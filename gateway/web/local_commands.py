@@ -12,7 +12,7 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from gateway.runtime.unix_sockets import peer_user
-from gateway.site.running_site import Outcome, Reloaded, RunningSite
+from gateway.site.running_site import Reloaded, RunningSite, TrialEnd
 from gateway.web.auth.admission import local_caller
 from gateway.web.http.bodies import read_body, read_bytes
 from gateway.web.http.errors import RequestRefused, from_json_text
@@ -107,7 +107,7 @@ def _of_file(found: Reloaded) -> Answer:
     return Answer(faults=found.faults, changes=changes, refused=found.refused, on_trial=found.on_trial)
 
 
-def _of_trial(end: Outcome, *, run: str) -> Answer:
+def _of_trial(end: TrialEnd, *, run: str) -> Answer:
     unseen = tuple(
         ReaderUnseen(device_id=one.device_id, name=one.name, proof=one.proof.value, text=str(one.words))
         for one in end.unseen

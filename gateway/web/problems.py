@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from gateway.domain.problems import ProblemKind as K
 from gateway.domain.writes import JsonObject
-from gateway.problems.problem import Part, Problem, Verdict
+from gateway.problems.problem import Problem, SitePart, Verdict
 from gateway.runtime.clock import iso_utc
 from gateway.texts import keyed
 
@@ -59,15 +59,15 @@ def _action(problem: Problem) -> JsonObject | None:
 def _way(problem: Problem) -> tuple[str, str] | None:
     """Return the label and the address below `/status/` of a view that shows more of the problem; None for none."""
     match problem.part:
-        case Part.LANE if problem.kind in _OF_INPUTS:
+        case SitePart.LANE if problem.kind in _OF_INPUTS:
             return "Show its inputs", "health"
-        case Part.LANE:
+        case SitePart.LANE:
             return "Show the lane", f"lanes/{quote(problem.id, safe='')}"
-        case Part.LINE:
+        case SitePart.LINE:
             return "Show the line", f"lines?line={quote(problem.id, safe='')}"
-        case Part.DEVICE if problem.line:
+        case SitePart.DEVICE if problem.line:
             return "Show it on its line", f"lines?device={quote(problem.id, safe='')}"
-        case Part.DEVICE | Part.CENTRAL | Part.FLEET:
+        case SitePart.DEVICE | SitePart.CENTRAL | SitePart.FLEET:
             return "Show its state", "health"
         case _:
             return ("Show the site file", "settings") if problem.kind in _OF_SITE_FILE else None

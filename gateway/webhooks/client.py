@@ -41,7 +41,7 @@ from yarl import URL
 from drivers.system_messages import system_words
 from gateway.domain.errors import ReceiverRefused
 from gateway.texts import text
-from gateway.webhooks.retry_policy import Answer
+from gateway.webhooks.retry_policy import AttemptResult
 
 TIMEOUT_SECONDS = 20.0
 _RESOLVING_THREADS = 4
@@ -184,7 +184,7 @@ class ReceiverClient:
         """Check a URL before its name is resolved. Raises ReceiverRefused."""
         check_url(url, allowed=self._allowed)
 
-    async def send(self, url: str, *, headers: Mapping[str, str], body: bytes) -> Answer:
+    async def send(self, url: str, *, headers: Mapping[str, str], body: bytes) -> AttemptResult:
         """Send a message once. Faults of the receiver or the network are in the answer, and never raised."""
         try:
             check_url(url, allowed=self._allowed)
@@ -206,17 +206,17 @@ class ReceiverClient:
                 ) as session,
                 session.post(URL(url, encoded=True), data=body, headers=headers, allow_redirects=False) as answer,
             ):
-                return Answer(status=answer.status, retry_after=answer.headers.get("Retry-After", ""))
+                return AttemptResult(status=answer.status, retry_after=answer.headers.get("Retry-After", ""))
         except ReceiverRefused as error:
-            return Answer(fault=str(error))
+            return AttemptResult(fault=str(error))
         except TimeoutError:
-            return Answer(fault=f"no answer within {self._timeout.total:g} s")
+            return AttemptResult(fault=f"no answer within {self._timeout.total:g} s")
         except ClientConnectorCertificateError as error:
-            return Answer(fault=f"the receiver's certificate is not trusted: {_certificate_words(error)}")
+            return AttemptResult(fault=f"the receiver's certificate is not trusted: {_certificate_words(error)}")
         except InvalidURL:
-            return Answer(fault="the URL is not one that can be asked")
+            return AttemptResult(fault="the URL is not one that can be asked")
         except (ClientError, OSError, ValueError) as error:
-            return Answer(fault=_words(error))
+            return AttemptResult(fault=_words(error))
 
     def close(self) -> None:
         """Stop the resolver's threads."""

@@ -22,7 +22,7 @@ _LONGEST_PAUSE = 300.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AttemptResult:
     """Result of an attempt: the answer's status and Retry-After; or status 0 and `fault`, why there was no answer."""
 
     status: int = 0
@@ -42,7 +42,7 @@ class Answer:
         return f"the receiver answered {self.status}{moved}"
 
 
-class Fate(Enum):
+class MessageFate(Enum):
     """Fate of a message after an attempt."""
 
     DELIVERED = "delivered"
@@ -52,15 +52,15 @@ class Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class AttemptVerdict:
     """Fate of a message. `wait`: seconds to its next attempt; `pause`: seconds until the queue sends any message."""
 
-    fate: Fate
+    fate: MessageFate
     wait: float = 0.0
     pause: float = 0.0
 
 
-def judge(answer: Answer, *, tries: int, slow: int, now: datetime, chance: float) -> Verdict:
+def judge(answer: AttemptResult, *, tries: int, slow: int, now: datetime, chance: float) -> AttemptVerdict:
     """Decide the message's fate by an answer.
 
     Args:
@@ -71,9 +71,9 @@ def judge(answer: Answer, *, tries: int, slow: int, now: datetime, chance: float
         chance: a random number from 0 to 1 for jitter, so that retries spread.
     """
     if answer.succeeded:
-        return Verdict(Fate.DELIVERED)
+        return AttemptVerdict(MessageFate.DELIVERED)
     if answer.status == 410:
-        return Verdict(Fate.GONE)
+        return AttemptVerdict(MessageFate.GONE)
     wished = retry_after(answer.retry_after, now=now)
     pause = 0.0
     if wished is not None:
@@ -81,8 +81,8 @@ def judge(answer: Answer, *, tries: int, slow: int, now: datetime, chance: float
     elif answer.status in _SLOW:
         pause = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(slow, 16)) * (1 + _JITTER * chance)
     if tries >= len(WAITS):
-        return Verdict(Fate.GIVEN_UP, pause=pause)
-    return Verdict(Fate.AGAIN, wait=max(WAITS[tries] * (1 + _JITTER * chance), pause), pause=pause)
+        return AttemptVerdict(MessageFate.GIVEN_UP, pause=pause)
+    return AttemptVerdict(MessageFate.AGAIN, wait=max(WAITS[tries] * (1 + _JITTER * chance), pause), pause=pause)
 
 
 def retry_after(text: str, *, now: datetime) -> float | None:

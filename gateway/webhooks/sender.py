@@ -21,7 +21,7 @@ from gateway.store import Message, Webhook
 from gateway.store.webhooks import Webhooks
 from gateway.texts import Text, text
 from gateway.webhooks.client import ReceiverClient, headers
-from gateway.webhooks.retry_policy import LONGEST_WAIT, Answer, Fate, judge
+from gateway.webhooks.retry_policy import LONGEST_WAIT, AttemptResult, MessageFate, judge
 
 log = structlog.get_logger(__name__)
 
@@ -154,7 +154,7 @@ class _Queue:
         answer = await self._client.send(webhook.url, headers=signed, body=body)
         now, now_at = self._clock.wall(), self._clock.monotonic()
         verdict = judge(answer, tries=message.tries, slow=self._slow, now=now.as_datetime(), chance=self._chance())
-        if verdict.fate is Fate.DELIVERED:
+        if verdict.fate is MessageFate.DELIVERED:
             self._slow = 0
             is_back = now_at - self._failing_at > LONG_FAILURE if self._failing_at is not None else False
             self._failing_at = None
@@ -172,17 +172,19 @@ class _Queue:
         await self._webhooks.failed(
             message,
             error=answer.sentence(),
-            next_at=None if verdict.fate is Fate.GIVEN_UP else now.micros + int(self._pace(verdict.wait) * 1_000_000),
+            next_at=None
+            if verdict.fate is MessageFate.GIVEN_UP
+            else now.micros + int(self._pace(verdict.wait) * 1_000_000),
             failing_since=since,
             failed_at=failed_at,
         )
-        if verdict.fate is Fate.GONE:
+        if verdict.fate is MessageFate.GONE:
             await self._disable(text("webhook.gone"), answer)
         elif since is not None and failed_at is not None and failed_at - since >= _DISABLED_AFTER:
             await self._disable(text("webhook.five_days"), answer)
         return not verdict.pause
 
-    async def _disable(self, why: Text, answer: Answer) -> None:
+    async def _disable(self, why: Text, answer: AttemptResult) -> None:
         stamp = self._clock.wall()
         last = answer.sentence()
         said = text("event.webhook_disabled", webhook=self._id, disabled=why, why=last)

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from pathlib import Path
 
-from drivers.http_session import Account
+from drivers.http_session import DeviceAccount
 from drivers.modbus.profile import load_unit_profile
 from drivers.profile_file import SHIPPED_PROFILES
 from drivers.serial_line.profile import load_gate_profile
@@ -41,7 +41,7 @@ class PlateReaderFarEnd:
         cards: the text that a reader would send for each seeded card, in the list's order.
     """
 
-    def __init__(self, *, account: Account, cards: tuple[str, ...]) -> None:
+    def __init__(self, *, account: DeviceAccount, cards: tuple[str, ...]) -> None:
         self.camera = PlateStreamFarEnd(make="hikvision", account=account, heartbeat_seconds=_HEARTBEAT_SECONDS)
         self._index = {card: index for index, card in enumerate(cards)}
         self._vehicles = count(1)
@@ -82,7 +82,7 @@ class DemoDevices:
         self._folder = folder
         entry, exit_, south = (Barrier() for _ in range(3))
         self._readers = {name: CardReaderFarEnd(path=folder / f"{name}-reader") for name in ("entry", "exit")}
-        self._plates = PlateReaderFarEnd(account=Account(*CAMERA_ACCOUNT), cards=CARDS_SENT)
+        self._plates = PlateReaderFarEnd(account=DeviceAccount(*CAMERA_ACCOUNT), cards=CARDS_SENT)
         relay = relay_module(entry)
         came = ProfileWiring.shipped("came-gard-ptx", barrier=exit_)
         inputs = ProfileWiring(profile=load_unit_profile(_shipped("inputs-8")), barrier=exit_)

@@ -9,8 +9,8 @@ from contextlib import AbstractAsyncContextManager
 
 from aiohttp import web
 
-from drivers.hikvision.isapi import Control, control_path, status_path
-from drivers.http_session import Account
+from drivers.hikvision.isapi import BarrierControl, control_path, status_path
+from drivers.http_session import DeviceAccount
 from drivers.xml_texts import read_xml
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.http_device import DigestGuard, on_loopback
@@ -43,7 +43,7 @@ class HikvisionBarrierFarEnd:
         self,
         *,
         barrier: Barrier,
-        account: Account,
+        account: DeviceAccount,
         channel: int = 1,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -51,7 +51,7 @@ class HikvisionBarrierFarEnd:
         self._channel = channel
         self._monotonic = monotonic
         self.guard = DigestGuard(account=account)
-        self.obeyed: list[Control] = []
+        self.obeyed: list[BarrierControl] = []
         self.refusing = False
         self.speaking = asyncio.Event()
         self.speaking.set()
@@ -69,7 +69,7 @@ class HikvisionBarrierFarEnd:
         await self.speaking.wait()
         if (challenge := self.guard.challenge(request)) is not None:
             return challenge
-        control = Control(read_xml(body).first["ctrlMode"])
+        control = BarrierControl(read_xml(body).first["ctrlMode"])
         if self.refusing:
             return _answer(request, code=4, text="Invalid Operation", sub="deviceBusy")
         self.obeyed.append(control)
@@ -89,16 +89,16 @@ class HikvisionBarrierFarEnd:
             f"<barrierGateStatus>{said}</barrierGateStatus></BarrierGateStatus>"
         )
 
-    def _obey(self, control: Control) -> None:
+    def _obey(self, control: BarrierControl) -> None:
         now = self._monotonic()
         match control:
-            case Control.OPEN:
+            case BarrierControl.OPEN:
                 self._barrier.command(Wish.OPEN, now=now)
-            case Control.CLOSE:
+            case BarrierControl.CLOSE:
                 self._barrier.command(Wish.CLOSE, now=now)
-            case Control.LOCK:
+            case BarrierControl.LOCK:
                 self._barrier.set_locked(locked=True, now=now)
-            case Control.UNLOCK:
+            case BarrierControl.UNLOCK:
                 self._barrier.set_locked(locked=False, now=now)
 
 

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from drivers.http_session import Account
+from drivers.http_session import DeviceAccount
 
 _FIELD = re.compile(r'\b(\w+)=(?:"([^"]*)"|([^\s,]+))')
 
@@ -36,7 +36,7 @@ class DigestGuard:
         account: the only account.
     """
 
-    def __init__(self, *, account: Account) -> None:
+    def __init__(self, *, account: DeviceAccount) -> None:
         self._account = account
         self._nonce = secrets.token_hex(16)
         self.turned_down = 0

@@ -10,7 +10,7 @@ from typing import Literal
 
 from aiohttp import web
 
-from drivers.http_session import Account
+from drivers.http_session import DeviceAccount
 from drivers.plates.dahua import DAHUA
 from drivers.plates.hikvision import HIKVISION
 from simulation.far_ends.http_device import DigestGuard, on_loopback
@@ -105,7 +105,7 @@ class PlateStreamFarEnd:
         heartbeat_seconds: the interval between two heartbeats.
     """
 
-    def __init__(self, *, make: Make, account: Account, heartbeat_seconds: float = 0.05) -> None:
+    def __init__(self, *, make: Make, account: DeviceAccount, heartbeat_seconds: float = 0.05) -> None:
         self._make = make
         self._heartbeat = heartbeat_seconds
         self._followers: set[asyncio.Queue[bytes | None]] = set()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gateway.domain.credentials import Card, CardStatus
 from gateway.domain.errors import StoreError
-from gateway.store import CardRecord
+from gateway.store import StoredCard
 from simulation.virtual_site import observations as seen
 from simulation.virtual_site.agenda import Fault
 from simulation.virtual_site.scene import UNKNOWN_CARD, bad_cards, good_cards, refuses_unsure_time
@@ -45,7 +45,7 @@ class CardList:
         box = self._world.box
         await box.life.came_up.wait()
         cards = (*self._good.values(), *self._bad.values())
-        records = [CardRecord(card, "{}") for card in cards]
+        records = [StoredCard(card, "{}") for card in cards]
         await box.life.store.cards.apply(put=records, now=self._world.clock.true_micros())
         for card in cards:
             self._world.see(seen.CardJudged(0.0, card.card_id, card.number in self._good))
@@ -70,7 +70,7 @@ class CardList:
             life = self._world.box.life
             try:
                 async with asyncio.timeout(20):
-                    await life.store.cards.apply(put=(CardRecord(card, "{}"),), now=self._world.clock.true_micros())
+                    await life.store.cards.apply(put=(StoredCard(card, "{}"),), now=self._world.clock.true_micros())
             except (StoreError, TimeoutError):
                 pass
             else:

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from gateway.store import Connection, Connector, Job
+from gateway.store import Connector, Job, SqliteConnection
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class Disk:
         """Do a job now; return a function that gives its result or raises its error, and the seconds that it takes."""
         return self._do(job, thread="worker", writes=True)
 
-    def connect(self, connector: Connector, *, name: str) -> Connection:
+    def connect(self, connector: Connector, *, name: str) -> SqliteConnection:
         """Return a connection whose jobs are done in place."""
         return _ConnectionInPlace(connector, name=name, do=partial(self._do, thread=name, writes="write" in name))
 
@@ -107,7 +107,7 @@ class Disk:
         self.folder = fresh
 
 
-class _ConnectionInPlace(Connection):
+class _ConnectionInPlace(SqliteConnection):
     """A connection without a thread. The outcome of a job is known after the time that the disk takes."""
 
     def __init__(

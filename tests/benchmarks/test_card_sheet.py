@@ -15,7 +15,7 @@ from loop_watch import watch_callbacks
 from processes import children_of
 
 from gateway.domain.credentials import Card
-from gateway.store import CardRecord, Store
+from gateway.store import Store, StoredCard
 from gateway.web.operations.cards import COLUMNS, card_rows
 from gateway.web.spreadsheets import Spreadsheets
 
@@ -43,7 +43,7 @@ def card(index):
         "note": "=1+1 is no formula",
     }
     shown = Card(4001 + index, record["number"], valid_from=NOW, valid_until=NOW + index, holder=record["holder_name"])
-    return CardRecord(shown, json.dumps(record))
+    return StoredCard(shown, json.dumps(record))
 
 
 def rss(pid):

@@ -18,7 +18,7 @@ from gateway.domain.access import AccessRules, Conditions, Ladder, decide
 from gateway.domain.credentials import Card, Credential, h10301_alias, h10301_bits, text_alias
 from gateway.domain.presence import AntiPassback, Area, Presence, Way
 from gateway.domain.schedules import WEEK, Calendar, Schedule, Window
-from gateway.store import CardRecord, Store
+from gateway.store import Store, StoredCard
 from gateway.store.cards.index import CardIndex
 from gateway.store.cards.rows import ready
 
@@ -87,7 +87,7 @@ async def test_decision(tmp_path):
     tending = asyncio.get_running_loop().create_task(store.run())
     try:
         for start in range(0, CARDS, 10_000):
-            put = [CardRecord(card(index), "{}") for index in range(start, start + 10_000)]
+            put = [StoredCard(card(index), "{}") for index in range(start, start + 10_000)]
             await store.cards.apply(put=put, now=1)
         begun = time.perf_counter()
         await until(lambda: store.cards.is_indexed, within=120)
@@ -123,7 +123,7 @@ async def test_decision(tmp_path):
 
 def test_memory_per_card():
     index = CardIndex(sqlite3.connect(":memory:", isolation_level=None))
-    index.put(ready(CardRecord(card(number), "{}")) for number in range(CARDS))
+    index.put(ready(StoredCard(card(number), "{}")) for number in range(CARDS))
     own = index.size / CARDS  # by SQLite's own count: it allocates beside Python
     del index
     tracemalloc.start()

@@ -31,7 +31,7 @@ from gateway.fleet.shared_areas import SharedAreasLine
 from gateway.lanes import Lanes
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Site
-from gateway.store import CardRecord, Store
+from gateway.store import Store, StoredCard
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(300)]
 
@@ -106,7 +106,7 @@ async def a_gateway(folder, url: str):
         lasting.keep("store", store.run)
         numbers = range(1, 2 * (ROUNDS + HANGS) + 1)
         cards = [Card(number, str(number), aliases=(text_alias(str(number)),)) for number in numbers]
-        await store.cards.apply(put=[CardRecord(card, "{}") for card in cards], now=0)
+        await store.cards.apply(put=[StoredCard(card, "{}") for card in cards], now=0)
         lanes = Lanes(
             site=site,
             field=OwnDrivers(gates, {reader.device_id: reader for reader in readers.values()}),

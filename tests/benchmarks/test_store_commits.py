@@ -15,7 +15,7 @@ from figures import show
 
 from gateway.domain.credentials import Card
 from gateway.domain.events import Event, EventKind
-from gateway.store import CardRecord, Entry, EventFilter, Store
+from gateway.store import Entry, EventFilter, Store, StoredCard
 from gateway.store.outbox.rows import insert_outbox
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(300)]
@@ -115,7 +115,7 @@ async def test_lag_of_the_loop_while_the_store_is_busy(store):
         await store.cards.records()
         await asyncio.sleep(0.5)
 
-    cards = [CardRecord(Card(n, str(n), aliases=(f"text:{n}", f"raw:26:{n:X}")), "{}" * 50) for n in range(1, 100_001)]
+    cards = [StoredCard(Card(n, str(n), aliases=(f"text:{n}", f"raw:26:{n:X}")), "{}" * 50) for n in range(1, 100_001)]
     tasks = [asyncio.get_running_loop().create_task(task) for task in (tick(), keep(record), keep(look), keep(compare))]
     gc.freeze()  # the list itself is this test's; walking it is not the store's delay
     start = time.perf_counter()

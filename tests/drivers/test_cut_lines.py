@@ -19,7 +19,7 @@ from drivers.bus.transactions import Exchange, Priority
 from drivers.bus.wire import Direction
 from drivers.contract import LineDown, LinkError
 from drivers.hikvision.barrier import HikvisionBarrier
-from drivers.http_session import Account
+from drivers.http_session import DeviceAccount
 from drivers.link import LinkSpec
 
 pytestmark = pytest.mark.long("real kernel queues over cut lines, in real time-outs")
@@ -259,7 +259,7 @@ async def test_nothing_of_an_http_command_arrives_after_its_time_out(begun):
         barrier = HikvisionBarrier(
             device_id=101,
             url=f"http://{network.host}:{taken.port}",
-            account=Account("admin", "secret"),
+            account=DeviceAccount("admin", "secret"),
             answer_seconds=0.5,
         )
         async with asyncio.TaskGroup() as group:

@@ -7,7 +7,14 @@ from aiohttp import web
 from free_ports import free_port
 
 from drivers.contract import DeviceFault, LineDown, LinkError, NotPermitted
-from drivers.http_session import Account, AccountRefused, OneAttempt, open_session, read_answer, refuse_status
+from drivers.http_session import (
+    DeviceAccount,
+    DeviceAccountRefused,
+    OneAttempt,
+    open_session,
+    read_answer,
+    refuse_status,
+)
 from simulation.far_ends.http_device import on_loopback
 
 
@@ -72,7 +79,7 @@ async def test_answer_is_bounded_and_not_unpacked():
 
 @pytest.mark.parametrize(
     ("status", "error"),
-    [(401, AccountRefused), (403, AccountRefused), (404, DeviceFault), (302, LinkError), (503, LinkError)],
+    [(401, DeviceAccountRefused), (403, DeviceAccountRefused), (404, DeviceFault), (302, LinkError), (503, LinkError)],
 )
 def test_status_becomes_a_reaction(status, error):
     refuse_status(200, "it")
@@ -81,4 +88,4 @@ def test_status_becomes_a_reaction(status, error):
 
 
 def test_account_hides_its_password():
-    assert "correct-horse" not in repr(Account("gateway", "correct-horse"))
+    assert "correct-horse" not in repr(DeviceAccount("gateway", "correct-horse"))

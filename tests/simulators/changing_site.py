@@ -25,7 +25,7 @@ from gateway.runtime.data_folder import DataFolder
 from gateway.site import Secrets, load_whole
 from gateway.site.running_site import RunningSite
 from gateway.site.trial_files import TrialFiles
-from gateway.store.cards.cards import CardRecord
+from gateway.store.cards.cards import StoredCard
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
 
@@ -191,7 +191,7 @@ async def a_house(folder: Path) -> AsyncIterator[House]:
                 await house.sees(lambda: all(house.device(one).online for one in (101, 201)))
                 await house.sees(lambda: gateway.services)
                 card = Card(1, CARD, aliases=(text_alias(CARD),))
-                await gateway.store.cards.apply(put=[CardRecord(card, "{}")], now=0)
+                await gateway.store.cards.apply(put=[StoredCard(card, "{}")], now=0)
                 yield house
             finally:
                 signal.raise_signal(signal.SIGTERM)

@@ -15,7 +15,7 @@ from forked import done
 from stopwatch import Stopwatch
 
 from gateway.domain.problems import ProblemKind
-from gateway.problems.problem import Part
+from gateway.problems.problem import SitePart
 
 Key = tuple[str, str, str]
 MACHINES_OWN = frozenset({ProblemKind.CLOCK_NOT_SET, ProblemKind.LOOP_HELD, ProblemKind.MEMORY_HIGH})
@@ -38,7 +38,7 @@ class Fault:
     """
 
     kind: ProblemKind
-    part: Part
+    part: SitePart
     id: str = ""
     make: Callable[[], object]
     mend: Callable[[], object]

@@ -20,7 +20,7 @@ from gateway.proof_package.of_events import ProofPackages
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Supervisor
 from gateway.site.edits import Edit
-from gateway.site.running_site import Outcome, Reloaded
+from gateway.site.running_site import Reloaded, TrialEnd
 from gateway.support.bundle import Bundle
 
 
@@ -76,8 +76,8 @@ class Desk:
     async def _edit(self, by: str, edits: Sequence[Edit]) -> tuple[Reloaded, tuple[Edit, ...]]:
         return Reloaded(refused=("this desk has no site file",)), ()
 
-    async def _tried(self) -> Outcome:
-        return Outcome(confirmed=True, why="")
+    async def _tried(self) -> TrialEnd:
+        return TrialEnd(confirmed=True, why="")
 
     async def _bundle(self) -> Bundle:
         return Bundle(name="bundle.tar.gz", content=BUNDLE)

@@ -17,7 +17,7 @@ from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Secrets, Site
 from gateway.store import Store
-from gateway.store.cards.cards import CardRecord
+from gateway.store.cards.cards import StoredCard
 
 
 @asynccontextmanager
@@ -45,7 +45,7 @@ async def lanes_at_work(
     try:
         async with Supervisor(clock=clock) as lasting:
             lasting.keep("store", store.run)
-            await store.cards.apply(put=[CardRecord(card, "{}") for card in cards], now=0)
+            await store.cards.apply(put=[StoredCard(card, "{}") for card in cards], now=0)
             lanes = Lanes(
                 site=site,
                 field=field,

@@ -9,7 +9,7 @@ from pathlib import Path
 from gateway.domain.credentials import Card, h10301_alias
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Supervisor
-from gateway.store import CardRecord, Store
+from gateway.store import Store, StoredCard
 
 FIRST_AT = 1_700_000_000_000_000
 APART = 3_000_000
@@ -79,7 +79,7 @@ async def fill_cards(folder: Path, *, cards: int) -> None:
             numbers = range(start, min(start + _AT_ONCE, cards))
             await store.cards.apply(
                 put=[
-                    CardRecord(Card(n + 1, str(n), aliases=(h10301_alias(n >> 16, n & 0xFFFF),)), "{}") for n in numbers
+                    StoredCard(Card(n + 1, str(n), aliases=(h10301_alias(n >> 16, n & 0xFFFF),)), "{}") for n in numbers
                 ],
                 now=0,
             )

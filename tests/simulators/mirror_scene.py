@@ -12,7 +12,7 @@ from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import LaneSnapshot, Phase
 from gateway.mqtt.line import Broker
 from gateway.mqtt.mirror import Mirror, Topics
-from gateway.problems.problem import Part, Problem, Verdict
+from gateway.problems.problem import Problem, SitePart, Verdict
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Backoff
 from gateway.store import Store
@@ -21,7 +21,9 @@ TOPICS = Topics("edge-gateway/north/gate-1")
 WELL = Verdict(problems=(), lanes=1)
 BAD = Verdict(
     problems=(
-        Problem(kind=ProblemKind.CAMERA_STALLED, part=Part.CAMERA, id="201", name="Entry", text="no picture for 9 s"),
+        Problem(
+            kind=ProblemKind.CAMERA_STALLED, part=SitePart.CAMERA, id="201", name="Entry", text="no picture for 9 s"
+        ),
     ),
     lanes=1,
 )

@@ -41,7 +41,7 @@ from drivers.osdp.messages import happening_of
 from drivers.plates.axis import AXIS
 from drivers.plates.dahua import DAHUA
 from drivers.plates.hikvision import HIKVISION
-from drivers.plates.multipart import Part, PartSplitter
+from drivers.plates.multipart import BodyPart, PartSplitter
 from drivers.plates.plate_recognizer import plate_recognizer
 from drivers.rtsp import formats, h264, h265
 from drivers.rtsp.audio_track import packets_of
@@ -301,7 +301,7 @@ def _plates(data: bytes) -> None:
     dialect = (AXIS, DAHUA, HIKVISION, plate_recognizer())[choice % 4]
     content_type = ("multipart/mixed", "application/json", "application/octet-stream")[choice // 4 % 3]
     splitter = PartSplitter(element=dialect.element, content_type=content_type)
-    parts = [Part("", body), Part("application/x-www-form-urlencoded", body, charset="gb2312")]
+    parts = [BodyPart("", body), BodyPart("application/x-www-form-urlencoded", body, charset="gb2312")]
     try:
         for at in range(0, len(body), 50):
             parts += splitter.feed(body[at : at + 50])

@@ -45,7 +45,7 @@ from gateway.recording.index import FootageIndex
 from gateway.runtime.clock import ClockOffset, Stamp, TrustedTime
 from gateway.runtime.data_folder import media_condition
 from gateway.runtime.trusted_time import keep_trusted_time
-from gateway.store import CardRecord, Entry, Store, Webhook
+from gateway.store import Entry, Store, StoredCard, Webhook
 from gateway.store.engine import opening
 
 CAMERA = 7
@@ -256,7 +256,7 @@ class Life:
     async def _keep_cards(self) -> None:
         for step in range(self._steps // 2):
             number = self._number * 10_000 + step
-            await self._store.cards.apply(put=[CardRecord(Card(number, str(number)), f'{{"id": {number}}}')], now=1)
+            await self._store.cards.apply(put=[StoredCard(Card(number, str(number)), f'{{"id": {number}}}')], now=1)
             self._marks.put("card", id=number)
 
     async def _delete(self) -> None:

@@ -19,7 +19,7 @@ from gateway.domain.footage import GapReason, SegmentFinished
 from gateway.domain.passages import Moment, Passage, PassageOutcome
 from gateway.domain.presence import Movement, Way
 from gateway.domain.writes import CARD_UPDATE, ENTRY_CREATE
-from gateway.store import CardRecord, Entry, KnownRecord, Session, Store, Webhook
+from gateway.store import Entry, KnownRecord, Session, Store, StoredCard, Webhook
 from gateway.store.engine.migrations import FAMILIES, Family, migrations
 
 FOLDER = Path(__file__).resolve().parents[1] / "gateway" / "store" / "released"
@@ -42,7 +42,7 @@ async def fill(store: Store) -> None:
     await store.devices.declare([KnownRecord(101, "Entry barrier", "modbus-gate", at_site=True)], now=NOON)
     await store.cameras.declare([KnownRecord(201, "Entry camera", "", at_site=True)], now=NOON)
     card = Card(41, "FLT1041", aliases=(plate_alias("FLT1041"),))
-    await store.cards.apply(put=[CardRecord(card, '{"id": 41, "name": "Élodie"}')], now=NOON)
+    await store.cards.apply(put=[StoredCard(card, '{"id": 41, "name": "Élodie"}')], now=NOON)
     await store.webhooks.add(
         Webhook(
             id="till", url="https://till.example/hook", types=("vehicle.passed",), secret="s", created_at=NOON,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gateway.lanes.claims import Outcome, OwnClaim
+from gateway.lanes.claims import ClaimOutcome, OwnClaim
 from gateway.lanes.shared_areas import SharedAreas
 
 
@@ -12,8 +12,8 @@ def _no_revision() -> None:
     """A claim is written against whatever entry there is by then, and stands."""
     ends_as = OwnClaim.ends_as
 
-    def ended(self: OwnClaim, outcome: Outcome) -> None:
-        if outcome is not Outcome.OVERTAKEN:
+    def ended(self: OwnClaim, outcome: ClaimOutcome) -> None:
+        if outcome is not ClaimOutcome.OVERTAKEN:
             ends_as(self, outcome)
 
     OwnClaim.ends_as = ended
@@ -21,16 +21,16 @@ def _no_revision() -> None:
 
 def _no_limit() -> None:
     """The last places are given to everybody who claims one."""
-    OwnClaim.judged = lambda _own, _records: Outcome.CLAIMED
+    OwnClaim.judged = lambda _own, _records: ClaimOutcome.CLAIMED
 
 
 def _no_wait() -> None:
     """A gate opens before its claim has an answer."""
 
-    async def outcome(_self: SharedAreas, own: OwnClaim, *, until: float) -> Outcome:
+    async def outcome(_self: SharedAreas, own: OwnClaim, *, until: float) -> ClaimOutcome:
         own.decides = False
-        own.ends_as(Outcome.CLAIMED)
-        return Outcome.CLAIMED
+        own.ends_as(ClaimOutcome.CLAIMED)
+        return ClaimOutcome.CLAIMED
 
     SharedAreas.outcome = outcome
 

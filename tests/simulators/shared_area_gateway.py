@@ -35,7 +35,7 @@ from gateway.fleet.shared_areas import SharedAreasLine
 from gateway.lanes import Lanes
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Site
-from gateway.store import CardRecord, Store
+from gateway.store import Store, StoredCard
 
 RULES = ("allow", "deny", "local")
 LIMIT = 50
@@ -245,7 +245,7 @@ async def serve(options: argparse.Namespace) -> None:
     async with Supervisor(clock=clock) as lasting:
         lasting.keep("store", store.run)
         cards = [Card(card, str(card), aliases=(text_alias(str(card)),)) for rule in RULES for card in cards_of(rule)]
-        await store.cards.apply(put=[CardRecord(card, "{}") for card in cards], now=0)
+        await store.cards.apply(put=[StoredCard(card, "{}") for card in cards], now=0)
         lanes = Lanes(
             site=site,
             field=OwnDrivers(gates, {reader.device_id: reader for reader in readers.values()}),

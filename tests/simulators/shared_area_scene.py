@@ -15,7 +15,7 @@ from gateway.domain.shared_areas import Contradiction
 from gateway.fleet.connection import FleetConnection
 from gateway.fleet.names import FleetName
 from gateway.fleet.shared_areas import SharedAreasLine
-from gateway.lanes.claims import Outcome
+from gateway.lanes.claims import ClaimOutcome
 from gateway.lanes.shared_areas import SharedAreas
 from gateway.runtime.clock import Clock, SystemClock
 
@@ -58,7 +58,7 @@ class Member:
         """Claim; the claim and its outcome."""
         own = self.shared.ask(holder, way, limit=self.limit)
         if own is None:
-            return None, Outcome.AWAY
+            return None, ClaimOutcome.AWAY
         return own, await self.shared.outcome(own, until=self.clock.monotonic() + self.claim_seconds)
 
     def passes(self, holder: str, way: Way = INWARD, *, at: int | None = None) -> None:

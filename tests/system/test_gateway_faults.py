@@ -23,7 +23,7 @@ from tried_backups import TriedBackups
 from waiting import until
 
 from gateway.domain.problems import ProblemKind as K
-from gateway.problems.problem import Part
+from gateway.problems.problem import SitePart
 from gateway.runtime.unix_sockets import INTERFACE_SOCKET
 from simulation.far_ends.http_device import on_loopback
 
@@ -111,53 +111,55 @@ free_floor_gigabytes = 0.002
 
         port = Fault(
             kind=K.INTERFACE_NOT_SERVED,
-            part=Part.GATEWAY,
+            part=SitePart.GATEWAY,
             make=lambda: None,  # somebody else has it from the start on
             mend=self.taken.close,
         )
         certificate = Fault(
             kind=K.CERTIFICATE_ENDS,
-            part=Part.GATEWAY,
+            part=SitePart.GATEWAY,
             make=lambda: None,  # it ends in two days
             mend=lambda: write_pair(self.folder, days=300),
         )
         unusable = Fault(
             kind=K.CERTIFICATE_UNUSABLE,
-            part=Part.GATEWAY,
+            part=SitePart.GATEWAY,
             make=lambda: Path(self.pair.certificate).write_text("half a file"),
             mend=lambda: write_pair(self.folder, days=300),
             after=2.0,  # files are read so often
         )
         file = Fault(
             kind=K.SITE_FILE_NOTICE,
-            part=Part.GATEWAY,
+            part=SitePart.GATEWAY,
             make=lambda: self._reload(broken),
             mend=lambda: self._reload(text),
         )
         single = Fault(
             kind=K.ACCOUNT_SINGLE_FACTOR,
-            part=Part.GATEWAY,
+            part=SitePart.GATEWAY,
             make=lambda: self._account(do="add", password="never guessed 7", role="operator"),
             mend=lambda: self._account(do="disable"),
             after=2.0,  # rows are read so often
         )
-        read_only = Fault(kind=K.DISK_READ_ONLY, part=Part.GATEWAY, make=self._make_read_only, mend=self._make_writable)
+        read_only = Fault(
+            kind=K.DISK_READ_ONLY, part=SitePart.GATEWAY, make=self._make_read_only, mend=self._make_writable
+        )
         held = Fault(
             kind=K.LOOP_HELD,
-            part=Part.GATEWAY,
+            part=SitePart.GATEWAY,
             make=self._stand_still,
             mend=lambda: None,  # it is over after half a minute
         )
         failing = Fault(
             kind=K.WEBHOOK_FAILING,
-            part=Part.GATEWAY,
+            part=SitePart.GATEWAY,
             make=lambda: self._lose_receiver(broken, status=500),
             mend=lambda: self._enable(text),
             after=3.0 + 6.0,  # until the file's problem is an event, and until it is sent for the second time
         )
         hook = Fault(
             kind=K.WEBHOOK_DISABLED,
-            part=Part.GATEWAY,
+            part=SitePart.GATEWAY,
             make=lambda: self._lose_receiver(broken, status=410),
             mend=lambda: self._enable(text),
             after=3.0,  # until the file's problem is an event
@@ -219,8 +221,8 @@ free_floor_gigabytes = 0.002
                             file.write(b"\0" * size)
 
         return [
-            Fault(kind=K.FOOTAGE_AT_RISK, part=Part.GATEWAY, make=fill, mend=filler.unlink),
-            Fault(kind=K.STORE_FAILING, part=Part.GATEWAY, make=fill, mend=filler.unlink, after=_JOURNAL_SECONDS),
+            Fault(kind=K.FOOTAGE_AT_RISK, part=SitePart.GATEWAY, make=fill, mend=filler.unlink),
+            Fault(kind=K.STORE_FAILING, part=SitePart.GATEWAY, make=fill, mend=filler.unlink, after=_JOURNAL_SECONDS),
         ]
 
     async def happens(self) -> None:
@@ -244,7 +246,8 @@ def of_backups(backups: TriedBackups, full: Path) -> list[Fault]:
     }
     rows = 2.0  # files are read so often
     return [
-        Fault(kind=kind, part=Part.GATEWAY, make=make, mend=backups.good, after=rows) for kind, make in makes.items()
+        Fault(kind=kind, part=SitePart.GATEWAY, make=make, mend=backups.good, after=rows)
+        for kind, make in makes.items()
     ]
 
 

@@ -17,7 +17,7 @@ from fault_site import PATIENT_SECONDS, FarLine, FaultSite
 from waiting import until
 
 from gateway.domain.problems import ProblemKind as K
-from gateway.problems.problem import Part
+from gateway.problems.problem import SitePart
 from simulation.far_ends.central.faults import ErrorKind, Faults
 from simulation.far_ends.line_devices import Misbehaviour
 
@@ -60,10 +60,10 @@ def of_lanes(site: FaultSite) -> dict[str, list[Fault]]:
         return command("/v1/device/open", id=lanes[name].gate)
 
     def lane(name: str, kind: K, make, mend, *, after: float = 0.0, stops: tuple[str, ...] = ()) -> Fault:
-        return Fault(kind=kind, part=Part.LANE, id=name, make=make, mend=mend, after=after, stops=stops)
+        return Fault(kind=kind, part=SitePart.LANE, id=name, make=make, mend=mend, after=after, stops=stops)
 
     def device(number: int, kind: K, make, mend, *, stops: tuple[str, ...] = ()) -> Fault:
-        return Fault(kind=kind, part=Part.DEVICE, id=str(number), make=make, mend=mend, stops=stops)
+        return Fault(kind=kind, part=SitePart.DEVICE, id=str(number), make=make, mend=mend, stops=stops)
 
     async def begin(name: str, under: Callable[[bool], None]) -> None:
         await open_(name)
@@ -237,13 +237,13 @@ def of_lines(site: FaultSite) -> dict[str, list[Fault]]:
     lines = site.lines
 
     def line(name: str, kind: K, make, mend) -> Fault:
-        return Fault(kind=kind, part=Part.LINE, id=name, make=make, mend=mend)
+        return Fault(kind=kind, part=SitePart.LINE, id=name, make=make, mend=mend)
 
     def second(name: str, kind: K, how: Misbehaviour) -> Fault:
         far_end, number = lines[name].far_end, str(lines[name].devices[1])
         return Fault(
             kind=kind,
-            part=Part.DEVICE,
+            part=SitePart.DEVICE,
             id=number,
             make=lambda: far_end.misbehave(2, how),
             mend=lambda: far_end.misbehave(2),
@@ -281,7 +281,7 @@ def of_lines(site: FaultSite) -> dict[str, list[Fault]]:
         "loose": [
             Fault(
                 kind=K.UNIT_UNRELIABLE,
-                part=Part.DEVICE,
+                part=SitePart.DEVICE,
                 id=str(lines["loose"].devices[1]),
                 make=keep("loose", _losing(lines["loose"])),
                 mend=lambda: stop("loose"),
@@ -324,7 +324,7 @@ def of_the_rest(site: FaultSite) -> dict[str, list[Fault]]:
 
     def camera(name: str, kind: K, make, mend, *, after: float = 0.0) -> Fault:
         number = str(900 + list(streams).index(name))
-        return Fault(kind=kind, part=Part.CAMERA, id=number, make=make, mend=mend, after=after)
+        return Fault(kind=kind, part=SitePart.CAMERA, id=number, make=make, mend=mend, after=after)
 
     def stalled(*, on: bool) -> None:
         streams["stalling"].stalled = on
@@ -346,25 +346,27 @@ def of_the_rest(site: FaultSite) -> dict[str, list[Fault]]:
         def set_(how: Faults) -> None:
             site.central.faults = how
 
-        return Fault(kind=kind, part=Part.CENTRAL, make=lambda: set_(faults), mend=lambda: set_(Faults()), after=after)
+        return Fault(
+            kind=kind, part=SitePart.CENTRAL, make=lambda: set_(faults), mend=lambda: set_(Faults()), after=after
+        )
 
     tampered = Fault(
         kind=K.DEVICE_TAMPERED,
-        part=Part.DEVICE,
+        part=SitePart.DEVICE,
         id="801",
         make=lambda: site.osdp.tamper(1, tampered=True),
         mend=lambda: site.osdp.tamper(1, tampered=False),
     )
     switched_off = Fault(
         kind=K.DEVICE_OFFLINE,
-        part=Part.DEVICE,
+        part=SitePart.DEVICE,
         id="801",
         make=lambda: site.osdp.live(1, alive=False),
         mend=lambda: site.osdp.live(1, alive=True),
     )
     off_its_channel = Fault(
         kind=K.READER_NOT_SECURE,
-        part=Part.DEVICE,
+        part=SitePart.DEVICE,
         id="801",
         make=lambda: site.give_reader_key(another=True),
         mend=lambda: site.give_reader_key(another=False),
@@ -401,7 +403,7 @@ def _lost_disk(site: FaultSite) -> Fault:
     media, away = site.data / "media", site.data / "media-away"
     return Fault(
         kind=K.CAMERA_DISK_FAILED,
-        part=Part.CAMERA,
+        part=SitePart.CAMERA,
         id="900",
         make=lambda: media.rename(away),
         mend=lambda: away.rename(media),
@@ -427,7 +429,7 @@ def _crashing_worker(site: FaultSite) -> Fault:
     async def end() -> None:
         killing[0].cancel()
 
-    return Fault(kind=K.WORKER_RESTARTING, part=Part.GATEWAY, make=begin, mend=end, after=5.0)
+    return Fault(kind=K.WORKER_RESTARTING, part=SitePart.GATEWAY, make=begin, mend=end, after=5.0)
 
 
 async def test_each_fault_is_told_alike_everywhere_within_seconds_and_over_when_mended(short_folder):
@@ -435,7 +437,7 @@ async def test_each_fault_is_told_alike_everywhere_within_seconds_and_over_when_
     async with site.running(_LANE_SETTINGS), asyncio.TaskGroup() as group:
         looking = Looking(http=site.http, data=site.data)
         eyes = group.create_task(looking.run())
-        half_way = (K.GATE_POSITION_UNKNOWN.value, Part.LANE.value, "still")
+        half_way = (K.GATE_POSITION_UNKNOWN.value, SitePart.LANE.value, "still")
         try:
             # longer than losses count that a busy machine made at the start
             await looking.until(lambda places: {*places.page} <= {half_way}, within=180)

@@ -95,7 +95,7 @@ _LONGEST_TOKEN = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CentralPeople:
+class AccountsAtCentral:
     """Sign-in and sign-out of people at central. A refusal of a person does not affect the gateway's own account."""
 
     client: CentralClient

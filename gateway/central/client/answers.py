@@ -20,13 +20,13 @@ from gateway.domain.writes import JsonObject
 from gateway.runtime.redaction import HIDDEN
 
 __all__ = [
+    "AnswerTooLarge",
     "CentralBusy",
     "CentralDenied",
     "CentralFailed",
     "CentralSlow",
     "JsonObject",
     "NeedsSignIn",
-    "TooLarge",
     "Verdict",
     "judge",
     "secrets_sent",
@@ -69,7 +69,7 @@ class CentralBusy(CentralFailed):
     """Error when central asks for fewer requests of an operation."""
 
 
-class TooLarge(CentralFailed):
+class AnswerTooLarge(CentralFailed):
     """Error for an answer that is larger, or has more in it, than is ever read."""
 
 
@@ -184,7 +184,7 @@ def judge(operation: str, status: int, body: bytes, *, hide: Iterable[str] = ())
     try:
         answer = read_object(body)
     except Unkept as why:  # central does answer; only this answer is too large or too deep
-        return TooLarge(f"answered {status} with {why}", operation=operation)
+        return AnswerTooLarge(f"answered {status} with {why}", operation=operation)
     except Unreadable as why:
         return CentralUnavailable(f"answered {status} with {why}", operation=operation)
     error = _error_text(answer, hide)

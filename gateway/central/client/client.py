@@ -14,12 +14,12 @@ import aiohttp
 import structlog
 
 from gateway.central.client.answers import (
+    AnswerTooLarge,
     CentralDenied,
     CentralFailed,
     CentralSlow,
     JsonObject,
     NeedsSignIn,
-    TooLarge,
     Verdict,
     judge,
     secrets_sent,
@@ -377,8 +377,8 @@ class CentralClient:
             raise self._noted(CentralUnavailable(self._describe(error), operation=operation, sent=False)) from error
         except (aiohttp.ClientError, OSError) as error:
             raise self._noted(CentralUnavailable(self._describe(error), operation=operation)) from error
-        except TooLarge as error:
-            raise self._noted(TooLarge(str(error), operation=operation)) from error
+        except AnswerTooLarge as error:
+            raise self._noted(AnswerTooLarge(str(error), operation=operation)) from error
         except CentralUnavailable as error:
             raise self._noted(CentralUnavailable(error.why, operation=operation)) from error
 

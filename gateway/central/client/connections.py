@@ -20,7 +20,7 @@ from typing import IO, Literal
 import aiohttp
 import structlog
 
-from gateway.central.client.answers import JsonObject, TooLarge
+from gateway.central.client.answers import AnswerTooLarge, JsonObject
 from gateway.domain.errors import CentralUnavailable
 from gateway.runtime.connection_faults import BROKE, connection_words
 
@@ -245,7 +245,7 @@ async def fetch(
                 raw += chunk
                 if len(raw) > BODY_LIMIT:
                     response.close()
-                    raise TooLarge(f"the answer is larger than {BODY_LIMIT // 1024} KiB")
+                    raise AnswerTooLarge(f"the answer is larger than {BODY_LIMIT // 1024} KiB")
         finally:
             if raw:
                 counted(content.total_raw_bytes)

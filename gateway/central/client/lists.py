@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 from pydantic import JsonValue
 
-from gateway.central.client.answers import CentralBusy, CentralDenied, CentralFailed, CentralSlow, TooLarge
+from gateway.central.client.answers import AnswerTooLarge, CentralBusy, CentralDenied, CentralFailed, CentralSlow
 from gateway.central.client.client import CentralClient
 from gateway.central.client.values import record_id, whole_of
 from gateway.domain.errors import CentralRefused, CentralUnavailable
@@ -44,7 +44,7 @@ class NoList(CentralFailed):
     """Error for an answer that holds no list of the expected name."""
 
 
-class Order(Enum):
+class PageOrder(Enum):
     """Order of the records of a page."""
 
     NEWEST_FIRST = "newest first"
@@ -71,14 +71,14 @@ class Page:
     digest: bytes = b""
 
     @property
-    def order(self) -> Order:
+    def order(self) -> PageOrder:
         """The order of its ids; a page of one record counts as newest first."""
         numbers = list(self.records)
         if len(numbers) < len(self.ids):
-            return Order.NONE
+            return PageOrder.NONE
         if all(one > other for one, other in pairwise(numbers)):
-            return Order.NEWEST_FIRST
-        return Order.OLDEST_FIRST if all(one < other for one, other in pairwise(numbers)) else Order.NONE
+            return PageOrder.NEWEST_FIRST
+        return PageOrder.OLDEST_FIRST if all(one < other for one, other in pairwise(numbers)) else PageOrder.NONE
 
 
 def page_of(answer: JsonObject, resource: str, *, id_of: _IdOf = record_id) -> Page:
@@ -405,7 +405,7 @@ class ListReader:
         """Ask in the size of the first page; if the page is too large, the next walk begins with a smaller size."""
         try:
             return await ask(self.size.limit)
-        except (TooLarge, CentralSlow) as error:
+        except (AnswerTooLarge, CentralSlow) as error:
             if await is_by_size(self.client, error):
                 self.size.refused()
             raise

@@ -50,7 +50,7 @@ class CentralState:
     signed_in_at: Stamp | None = None
     sign_in_refused: str = ""
     not_permitted: tuple[tuple[str, str], ...] = ()
-    clock_offset: ClockOffset | None = None
+    clock_offset: CentralOffset | None = None
     slow_answers: float = 0.0
 
 
@@ -135,7 +135,7 @@ class Permissions:
 
 
 @dataclass(frozen=True, slots=True)
-class ClockOffset:
+class CentralOffset:
     """A measured offset: central's clock is `seconds` ahead of this machine's, give or take `doubt` seconds.
 
     `at` is when it was measured.
@@ -145,7 +145,7 @@ class ClockOffset:
     doubt: float
     at: Stamp
 
-    def says_more_than(self, other: ClockOffset | None) -> bool:
+    def says_more_than(self, other: CentralOffset | None) -> bool:
         """Return whether this measurement replaces the known one: it is surer, the other is old, or they disagree."""
         if other is None or self.doubt <= other.doubt:
             return True
@@ -173,7 +173,7 @@ def _length(seconds: float) -> str:
     return " ".join(f"{number} {unit}" for number, unit in parts[:2] if number) or "0 s"
 
 
-def offset_from(headers: Mapping[str, str], *, wall: Stamp, took: float) -> ClockOffset | None:
+def offset_from(headers: Mapping[str, str], *, wall: Stamp, took: float) -> CentralOffset | None:
     """Measure the offset by the headers of an answer that came at `wall`, `took` seconds after the request.
 
     Return None without a `Date`, for an answer from a cache, whose Date is old, and for one that took too long to be
@@ -189,7 +189,7 @@ def offset_from(headers: Mapping[str, str], *, wall: Stamp, took: float) -> Cloc
     if doubt > _MOST_DOUBT:
         return None
     middle = wall.micros / 1_000_000 - took / 2
-    return ClockOffset(seconds=seconds + _DATE_SECONDS / 2 - middle, doubt=doubt, at=wall)
+    return CentralOffset(seconds=seconds + _DATE_SECONDS / 2 - middle, doubt=doubt, at=wall)
 
 
 @lru_cache(maxsize=8)  # hundreds of answers come in a second, and all say the same

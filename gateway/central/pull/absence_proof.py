@@ -36,7 +36,7 @@ _COMPARED_AT_ONCE = 1000  # a quarter of a millisecond on a busy machine
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedRecords:
     """Central's answers about records by their ids.
 
     Attributes:
@@ -53,14 +53,14 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ById:
+class RequestsById:
     """Requests for single records. `names` are the names under which an answer may have the record."""
 
     client: CentralClient
     path: str
     names: tuple[str, ...]
 
-    async def ask_some(self, record_ids: Iterable[int], *, listed: Iterable[int]) -> Asked:
+    async def ask_some(self, record_ids: Iterable[int], *, listed: Iterable[int]) -> AskedRecords:
         """Ask for at most a hundred of these records, chosen at random, ten at a time. Raises as `ask` does.
 
         Asking stops early when central still has all of ten, because then the list is wrong; and when an answer shows
@@ -68,18 +68,18 @@ class ById:
         """
         wanted, known = frozenset(record_ids), tuple(islice(listed, _LISTED_TRIES))
         chosen = random.sample(sorted(wanted), min(len(wanted), MOST_ASKED))
-        said = Asked()
+        said = AskedRecords()
         for start in range(0, len(chosen), _AT_A_TIME):
             some = chosen[start : start + _AT_A_TIME]
             asked = await self.ask(some, listed=known)
-            said = Asked(said.gone | asked.gone, said.there + asked.there, said.unsaid | asked.unsaid)
+            said = AskedRecords(said.gone | asked.gone, said.there + asked.there, said.unsaid | asked.unsaid)
             if asked.unsaid or len(asked.there) == _AT_A_TIME:
                 break
-        return Asked(
+        return AskedRecords(
             said.gone, said.there, said.unsaid, wanted - said.gone - said.unsaid - {number for number, _ in said.there}
         )
 
-    async def ask(self, record_ids: Iterable[int], *, listed: Iterable[int]) -> Asked:
+    async def ask(self, record_ids: Iterable[int], *, listed: Iterable[int]) -> AskedRecords:
         """Ask central for these records. Raises CentralUnavailable when it does not answer.
 
         That a record is gone is believed only if one of the `listed` records is found before and after. If none of them
@@ -89,10 +89,10 @@ class ById:
         if not await self._finds_one(known):
             known = wanted[:: max(len(wanted) // _LISTED_TRIES, 1)][:_LISTED_TRIES]
             if not await self._finds_one(known):
-                return Asked(frozenset(), (), frozenset(wanted))
+                return AskedRecords(frozenset(), (), frozenset(wanted))
         asked = await self._ask(wanted)
         if asked.gone and not await self._finds_one(known):
-            return Asked(frozenset(), asked.there, asked.unsaid | asked.gone)
+            return AskedRecords(frozenset(), asked.there, asked.unsaid | asked.gone)
         return asked
 
     async def _finds_one(self, listed: tuple[int, ...]) -> bool:
@@ -101,7 +101,7 @@ class ById:
                 return True
         return False
 
-    async def _ask(self, record_ids: tuple[int, ...]) -> Asked:
+    async def _ask(self, record_ids: tuple[int, ...]) -> AskedRecords:
         gone: set[int] = set()
         unsaid: set[int] = set()
         there: list[tuple[int, JsonObject]] = []
@@ -113,7 +113,7 @@ class ById:
                 there.append((number, said))
             else:
                 gone.add(number)
-        return Asked(frozenset(gone), tuple(there), frozenset(unsaid))
+        return AskedRecords(frozenset(gone), tuple(there), frozenset(unsaid))
 
     async def _said(self, number: int) -> JsonObject | None:
         """Return central's record, {} if central has none, None for an answer that shows neither."""
@@ -179,7 +179,7 @@ class PageGaps:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingCards:
     """Missing cards that are left after a pull.
 
     Attributes:
@@ -207,7 +207,7 @@ class GoneCards:
     def __init__(
         self,
         *,
-        by_id: ById,
+        by_id: RequestsById,
         known: Sequence[int],
         own: Callable[[Collection[int]], Awaitable[frozenset[int]]],
         let_go: Callable[[frozenset[int]], Awaitable[None]],
@@ -242,7 +242,9 @@ class GoneCards:
         if suspects and not self._are_many(self._suspects):
             await self._ask(suspects, listed=ids)
 
-    async def settle(self, tally: Tally, *, waited: frozenset[int], again: Callable[[], Awaitable[Tally]]) -> Missing:
+    async def settle(
+        self, tally: Tally, *, waited: frozenset[int], again: Callable[[], Awaitable[Tally]]
+    ) -> MissingCards:
         """Decide about every card that the walk did not find.
 
         Args:
@@ -250,7 +252,7 @@ class GoneCards:
             waited: the cards of a large removal that the walk before lacked.
             again: walks over the list a second time.
         """
-        nothing = Missing(frozenset(), newly=False, pending=waited, problem=tally.problem)
+        nothing = MissingCards(frozenset(), newly=False, pending=waited, problem=tally.problem)
         if not tally.reached_end:
             return nothing
         missing = await _without(self._known, tally.ids)
@@ -260,7 +262,7 @@ class GoneCards:
         problem = await self._remove(removal.due - self._there, tally=tally, again=again)
         if still := len(self._there - tally.ids):
             problem = problem or f"access_cards: {still} that central still has are not on its list"
-        return Missing(
+        return MissingCards(
             waiting=removal.waiting,
             newly=bool(removal.waiting) and not waited,
             pending=removal.waiting | (removal.due - self._gone if many else frozenset()),
@@ -289,7 +291,7 @@ class GoneCards:
         await self._drop(left)
         return ""
 
-    async def _ask(self, suspects: frozenset[int], *, listed: Sequence[int]) -> Asked:
+    async def _ask(self, suspects: frozenset[int], *, listed: Sequence[int]) -> AskedRecords:
         asked = await self._by_id.ask_some(suspects, listed=listed)
         self._there.update(number for number, _ in asked.there)
         await self._put(asked.there)

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 from gateway.central.client.lists import ListReader, Page, PageMemory, PageSize, Tally, read_waiting, waiting_text
 from gateway.central.field_map import CardMapper
-from gateway.central.pull.absence_proof import ById, Found, GoneCards, Missing
+from gateway.central.pull.absence_proof import Found, GoneCards, MissingCards, RequestsById
 from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND
 from gateway.domain.record_match import is_still, lookup_of, marks_of
 from gateway.domain.writes import JsonObject
-from gateway.store import CardRecord
+from gateway.store import StoredCard
 from gateway.store.cards.cards import CardChanges
 from gateway.store.cards.rows import ReadyCard, batches, ready
 from gateway.store.outbox.pending_writes import Arriving
@@ -83,7 +83,7 @@ class CardPull:
         self._notes = upstream.store.notes
         self._pending_writes = upstream.store.pending_writes
         self._clock = upstream.clock
-        self._by_id = ById(client=upstream.client, path="/v1/access", names=("access_card", "access", "card"))
+        self._by_id = RequestsById(client=upstream.client, path="/v1/access", names=("access_card", "access", "card"))
         self._size = PageSize()
         self._memory = PageMemory()
         self._generation = -1
@@ -161,7 +161,7 @@ class CardPull:
             return None
         return CardsPulled(cards=len(asked.there), added=walk.added, changed=walk.changed, removed=walk.removed)
 
-    async def _settle(self, gone: GoneCards, tally: Tally, walk: _Walk) -> Missing:
+    async def _settle(self, gone: GoneCards, tally: Tally, walk: _Walk) -> MissingCards:
         async def again() -> Tally:
             second = await self._walk(walk)
             self._memory.end_walk(keep=True)
@@ -257,7 +257,7 @@ class CardPull:
                 _put_in(self._without_credential, card_id, member=not card.aliases)
                 _put_in(self._unread, card_id, member=bool(card.unread))
                 if differs:
-                    put.append(ready(CardRecord(card, text)))
+                    put.append(ready(StoredCard(card, text)))
             for batch in batches(put, _CARDS_IN_A_COMMIT):
                 done = await self._apply(walk, put=batch)
                 walk.added += done.added

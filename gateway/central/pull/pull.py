@@ -12,7 +12,7 @@ import structlog
 from gateway.central.client.answers import CentralFailed, SignInRefused
 from gateway.central.client.lists import MODEST, ListReader, PageSize, Tally, is_large, read_waiting, waiting_text
 from gateway.central.client.not_found import doubt
-from gateway.central.pull.absence_proof import Asked, ById
+from gateway.central.pull.absence_proof import AskedRecords, RequestsById
 from gateway.central.pull.cards import CardPull, CardsPulled, OnProgress
 from gateway.central.push.upstream import Upstream
 from gateway.domain.errors import CentralRefused
@@ -111,7 +111,7 @@ class RecordPull:
         self._records = store.devices if noun == "device" else store.cameras
         self._size = PageSize(MODEST)
         self._client = upstream.client
-        self._by_id = ById(client=upstream.client, path=f"/v1/{noun}", names=(noun,))
+        self._by_id = RequestsById(client=upstream.client, path=f"/v1/{noun}", names=(noun,))
         self._pending_writes = store.pending_writes
         self._notes = store.notes
         self._clock = upstream.clock
@@ -164,13 +164,13 @@ class RecordPull:
         if changed:
             await self._records.pulled(changed, removed=(), now=self._clock.wall().micros)
 
-    async def _remove(self, due: frozenset[int], *, tally: Tally) -> Asked:
+    async def _remove(self, due: frozenset[int], *, tally: Tally) -> AskedRecords:
         """Remove records that central no longer has; return what it said about them when asked for them by id.
 
         If the list contradicts itself, a record is removed only if central says that it does not have that record.
         """
         if not due:
-            return Asked()
+            return AskedRecords()
         asked = await self._by_id.ask_some(due, listed=sorted(tally.ids))
         proven = asked.gone
         if not tally.problem and not asked.there:
@@ -240,7 +240,7 @@ class PullReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PullProgress:
     """Progress of a pull: its present list, how many records came, and how many there are (None while unknown)."""
 
     part: str
@@ -263,7 +263,7 @@ class DownSync:
         self.anew = Refresh(cards=upstream.store.cards, notes=upstream.store.notes, changes=upstream.store.changes)
         self._report: PullReport | None = None
         self._doubted = False
-        self._progress: Progress | None = None
+        self._progress: PullProgress | None = None
         self._pulls_anew = False
 
     @property
@@ -272,7 +272,7 @@ class DownSync:
         return self._report
 
     @property
-    def progress(self) -> Progress | None:
+    def progress(self) -> PullProgress | None:
         """Progress of the pull under way; None between pulls."""
         return self._progress
 
@@ -360,10 +360,10 @@ class DownSync:
         return pulled
 
     def _progress_of(self, part: str) -> OnProgress:
-        self._progress = Progress(part)
+        self._progress = PullProgress(part)
 
         def on_progress(received: int, count: int | None) -> None:
-            self._progress = Progress(part, received, count)
+            self._progress = PullProgress(part, received, count)
             self._changes.bump()
 
         return on_progress

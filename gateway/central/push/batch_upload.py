@@ -23,7 +23,7 @@ from gateway.central.push.upstream import Upstream
 from gateway.domain.errors import CentralRefused, CentralUnavailable, StoreError
 from gateway.domain.references import may_name_provisional
 from gateway.domain.writes import WriteOperation
-from gateway.store import Delivery, OutboxRow
+from gateway.store import OutboxDelivery, OutboxRow
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +72,7 @@ class BatchUpload:
         self._at_once = min(_AT_ONCE, 1 + len(rows) // _ROWS_FOR_ANOTHER)
         self._ends_at = self._clock.monotonic() + _LONGEST_SECONDS
         self._begun: asyncio.Queue[OutboxRow | None] = asyncio.Queue(_BEGUN_TOGETHER)
-        self._answered: list[Delivery] = []
+        self._answered: list[OutboxDelivery] = []
         self._unnamed: list[AnsweredCreate] = []
         self._came = asyncio.Event()
         self._unsaved = asyncio.Semaphore(_ANSWERS_UNKEPT)
@@ -218,6 +218,6 @@ class BatchUpload:
         self._stopped, self._fault = True, self._fault or fault
 
 
-def _delivery(row: OutboxRow, operation: WriteOperation, answer: JsonObject) -> Delivery:
+def _delivery(row: OutboxRow, operation: WriteOperation, answer: JsonObject) -> OutboxDelivery:
     names = operation.resources
-    return Delivery(row, given_id(answer, names), answered_record(answer, names))
+    return OutboxDelivery(row, given_id(answer, names), answered_record(answer, names))

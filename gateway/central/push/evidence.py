@@ -24,7 +24,7 @@ from gateway.central.client.not_found import doubt
 from gateway.central.client.values import record_id
 from gateway.central.push.events import OutboxEvents
 from gateway.central.push.requests import answered_record, given_id
-from gateway.central.push.search_attempts import Absent, Found, Outcome
+from gateway.central.push.search_attempts import Absent, FoundAtCentral, Outcome
 from gateway.central.push.upstream import Upstream
 from gateway.domain.errors import CameraUnavailable, CentralRefused, CentralUnavailable, NotFoundError
 from gateway.domain.evidence import FILE_LOST, Evidence, download_name
@@ -255,7 +255,7 @@ class EvidenceSender:
         outcome = await self._at_central(row, going)
         if isinstance(outcome, Absent):
             return True
-        if isinstance(outcome, Found):
+        if isinstance(outcome, FoundAtCentral):
             self._looks.forget(row.id)
             await self._evidence.sent(row, central_id=record_id(outcome.record))
         else:
@@ -280,7 +280,7 @@ class EvidenceSender:
             return self._looks.unclear(row.id, "central does not show which files a camera event has")
         for item in files:
             if isinstance(item, dict) and item.get("sha256") == going.evidence.sha256:
-                return Found(item)
+                return FoundAtCentral(item)
         if any(not isinstance(item, dict) or "sha256" not in item for item in files):
             return self._looks.unclear(row.id, "central shows files without their SHA-256")
         return self._looks.missed(row.id, at=asked_at)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from gateway.central.client.client import CentralClient
-from gateway.central.client.lists import Order, Page, Tally, read_page
+from gateway.central.client.lists import Page, PageOrder, Tally, read_page
 from gateway.domain.writes import JsonObject, Lookup
 from gateway.runtime.clock import micros_of
 
@@ -31,7 +31,7 @@ Compare = Callable[[Mapping[int, JsonObject]], Awaitable[bool]]
 """Compares records with the wanted ones; returns whether all were found."""
 
 
-class Coverage:
+class ListCoverage:
     """The check that consecutive pages, newest first, prove a record absent. `problem` says why they do not."""
 
     def __init__(self, *, limit: int, older: int | None, known: Collection[int] = (), from_top: bool = True) -> None:
@@ -65,7 +65,7 @@ class Coverage:
         self._counts.append(page.count)
         if len(numbers) < len(page.ids):
             self._fault = "records came twice or without an id"
-        elif page.order is Order.NONE:
+        elif page.order is PageOrder.NONE:
             self._fault = "records do not come in the order of their ids"
         elif self._lengths and self._overlaps(numbers, newest_first=newest_first):
             self._fault = "pages do not follow one another"
@@ -115,7 +115,7 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class SearchBounds:
     """Bounds of the records that are searched.
 
     Attributes:
@@ -136,7 +136,7 @@ class ListSearch:
     """Search through one list, in parts of at most 16 requests. A list in no usable order must come in one part."""
 
     def __init__(
-        self, client: CentralClient, lookup: Lookup, bounds: Bounds, *, attempt: int, parts: int, compare: Compare
+        self, client: CentralClient, lookup: Lookup, bounds: SearchBounds, *, attempt: int, parts: int, compare: Compare
     ) -> None:
         """Begin before the first request. The number of the `attempt` and the divisor `parts` decide the page size."""
         self._client = client
@@ -167,21 +167,21 @@ class ListSearch:
         goes_on = "; the search goes on" if self.goes_on else ""
         return f"{self._lookup.resource}: it is more than {MOST_REQUESTS} pages long{goes_on}"
 
-    async def _read_all(self, bounds: Bounds) -> AsyncGenerator[Page, None]:
+    async def _read_all(self, bounds: SearchBounds) -> AsyncGenerator[Page, None]:
         """Yield every page that is read, and note at the end why they prove nothing."""
         first = await self._read(1, self._small)
         yield first
         if len(first.ids) < self._small and first.count is not None and first.count > len(first.ids):
             self._small = self._large = len(first.ids)  # central gives shorter pages, and numbers them accordingly
-        newest_first, top = first.order is Order.NEWEST_FIRST, first
-        in_order = self._lookup.paged and first.order is not Order.NONE and bool(first.records)
+        newest_first, top = first.order is PageOrder.NEWEST_FIRST, first
+        in_order = self._lookup.paged and first.order is not PageOrder.NONE and bool(first.records)
         if not newest_first and (bounds.older is None or first.count is None or first.count <= len(first.records)):
             in_order = False
         if not in_order:
             pages = self._read_whole(bounds, first)
         else:
             if newest_first:
-                coverage = Coverage(limit=self._small, older=bounds.older, known=bounds.known)
+                coverage = ListCoverage(limit=self._small, older=bounds.older, known=bounds.known)
                 coverage.take(first)
                 if coverage.over:
                     self._problem = coverage.problem
@@ -193,7 +193,7 @@ class ListSearch:
         async for page in pages:
             yield page
 
-    async def _read_down(self, bounds: Bounds, top: Page, *, newest_first: bool) -> AsyncGenerator[Page, None]:
+    async def _read_down(self, bounds: SearchBounds, top: Page, *, newest_first: bool) -> AsyncGenerator[Page, None]:
         """Yield the pages from the upper bound down to the lower one."""
         self._in_order = True
         count, start = top.count or 0, 0
@@ -214,7 +214,7 @@ class ListSearch:
                 break
             # Central gives shorter pages and numbers them accordingly, so this is not the page that was meant.
             self._large = max(len(page.ids), 1)
-        coverage = Coverage(limit=self._large, older=bounds.older, known=bounds.known, from_top=start < self._large)
+        coverage = ListCoverage(limit=self._large, older=bounds.older, known=bounds.known, from_top=start < self._large)
         while True:
             before = page.count
             coverage.take(page, newest_first=newest_first)
@@ -231,7 +231,7 @@ class ListSearch:
             coverage.give_up("no record is as old as one that was there before")
         self._problem = coverage.problem
 
-    async def _read_whole(self, bounds: Bounds, first: Page) -> AsyncGenerator[Page, None]:
+    async def _read_whole(self, bounds: SearchBounds, first: Page) -> AsyncGenerator[Page, None]:
         """Yield the pages of a list that is in no usable order."""
         tally, page, number, limit = Tally(self._lookup.resource), first, 1, self._small
         if self._lookup.paged and first.ids and first.count != len(first.ids):

@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from gateway.central.client.answers import CentralFailed
 from gateway.central.client.client import CentralClient
-from gateway.central.client.lists import NoList, Order, page_of, read_page
+from gateway.central.client.lists import NoList, PageOrder, page_of, read_page
 from gateway.central.client.not_found import NOT_FOUND, doubt
 from gateway.central.client.values import whole_of
 from gateway.central.push.delivered_record import RecordState, record_state
@@ -136,7 +136,7 @@ class LostRecords:
         if None in page.ids:
             return unknown
         sources = any(map(names_source, page.records.values()))
-        falls, whole = page.order is Order.NEWEST_FIRST, page.count == len(page.ids)
+        falls, whole = page.order is PageOrder.NEWEST_FIRST, page.count == len(page.ids)
         states: list[RecordState] = []
         for entry in entries:
             number = entry.central_id or 0

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from gateway.central.client.client import CentralClient
-from gateway.central.client.lists import Order, read_page
+from gateway.central.client.lists import PageOrder, read_page
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.writes import Lookup, WriteOperation
 from gateway.runtime.clock import Clock
@@ -73,6 +73,6 @@ class NewestIds:
 
     async def _newest(self, lookup: Lookup) -> int | None:
         page = await read_page(self._client, lookup, 1, 2)
-        if page.order is Order.OLDEST_FIRST and page.count is not None:
+        if page.order is PageOrder.OLDEST_FIRST and page.count is not None:
             page = await read_page(self._client, lookup, max(page.count, 1), 1)
         return max(page.records, default=None)

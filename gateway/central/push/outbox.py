@@ -24,8 +24,8 @@ from gateway.central.push.batch_upload import BatchUpload, can_batch
 from gateway.central.push.delivered_record import names_lost_card
 from gateway.central.push.events import OutboxEvents
 from gateway.central.push.requests import DeliveryRequest, answered_record, creates_among, delivery_request, given_id
-from gateway.central.push.restored_central import Look
-from gateway.central.push.search_attempts import Absent, Found
+from gateway.central.push.restored_central import CentralView
+from gateway.central.push.search_attempts import Absent, FoundAtCentral
 from gateway.central.push.unknown_outcomes import UnknownCreate
 from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND as CARD
@@ -128,7 +128,7 @@ class PausedOperations:
 
 
 @dataclass(slots=True)
-class Caller:
+class WaitingCaller:
     """A caller who waits for the outcome of a row.
 
     Attributes:
@@ -185,7 +185,7 @@ class OutboxSender:
         self._away_backoff = away_backoff or Backoff(first=0.5, longest=15.0)
         self._longest = max(self._row_backoff.longest, self._outcomes.longest)
         self._paused = PausedOperations(monotonic=clock.monotonic, failing_backoff=self._away_backoff)
-        self._callers: dict[int, Caller] = {}
+        self._callers: dict[int, WaitingCaller] = {}
         self._failures = 0
         self._is_away = False  # as this round found
         self._hold = ReturnHold(state=lambda: self._client.state, monotonic=clock.monotonic, longest=held_seconds)
@@ -273,12 +273,12 @@ class OutboxSender:
             return 0.0
         return min(max((soonest - now) / 1_000_000, 0.0), longest)
 
-    async def send_for_caller(self, row: OutboxRow) -> Caller:
+    async def send_for_caller(self, row: OutboxRow) -> WaitingCaller:
         """Send a row of `PendingWrites.ask`, for a caller who waits for the outcome.
 
         Raises CentralRefused if central does not take it; the row is still there. Raises StoreError.
         """
-        caller = self._callers[row.id] = Caller()
+        caller = self._callers[row.id] = WaitingCaller()
         try:
             await self._newest.refresh(creates_among((row,)))
             await self._send(row)
@@ -365,21 +365,21 @@ class OutboxSender:
         await self._on_acknowledged(row)
         return True
 
-    async def _look(self, row: OutboxRow, request: DeliveryRequest) -> Look:
+    async def _look(self, row: OutboxRow, request: DeliveryRequest) -> CentralView:
         """Look at central's record that a change is for: one request tells whose it is, and what central changed."""
         central_id = given_id(request.body, ()) or 0
         if request.operation.effect is Effect.CREATE:
-            return Look(central_id)
+            return CentralView(central_id)
         changes = request.operation.effect is Effect.CHANGE
         return await self._own_records.look(row.kind, central_id, wanted=changes and bool(row.base))
 
-    async def _is_to_go(self, row: OutboxRow, request: DeliveryRequest, look: Look) -> bool:
+    async def _is_to_go(self, row: OutboxRow, request: DeliveryRequest, look: CentralView) -> bool:
         """Return whether a row is sent now. If not, it is settled or waits. Raises as the client does."""
         if request.operation.effect is not Effect.CREATE:
             return await self._is_of_ours(row, request, look)  # carried out twice, it has the same result
         return not row.begun or await self._is_create_to_go(row, request)
 
-    async def _is_of_ours(self, row: OutboxRow, request: DeliveryRequest, look: Look) -> bool:
+    async def _is_of_ours(self, row: OutboxRow, request: DeliveryRequest, look: CentralView) -> bool:
         """Return whether a change would reach this site's record. If not, it is parked, or need not be sent.
 
         A card that a restored central has lost is created again, with the change. Raises as the client does.
@@ -414,7 +414,7 @@ class OutboxSender:
         outcome = await self._outcomes.judge(UnknownCreate(row, request.operation, request.body))
         if isinstance(outcome, Absent):
             return True
-        if isinstance(outcome, Found):
+        if isinstance(outcome, FoundAtCentral):
             await self._delivered(row, request, outcome.record)
         else:
             await self._events.not_known(row, outcome)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from gateway.central.client.lists import ListReader, Order, PageSize, Tally
+from gateway.central.client.lists import ListReader, PageOrder, PageSize, Tally
 from gateway.central.push.delivered_record import RecordState, record_state
 from gateway.central.push.upstream import Upstream
 from gateway.central.site_cards import KIND
@@ -33,7 +33,7 @@ _AT_ONCE = 100
 
 
 @dataclass(slots=True)
-class _Sent:
+class _SentAgain:
     """Counts of what was sent again."""
 
     compared: int = 0
@@ -157,7 +157,7 @@ class Reconcile:
                 await asyncio.sleep(self._backoff.wait(failures))
 
     async def _reconcile(self, days: int) -> None:
-        sent = _Sent()
+        sent = _SentAgain()
         since = self._clock.wall().micros - days * _DAY
         await self._make_cards_again(sent)
         await self._compare("camera_event", since, sent)
@@ -175,7 +175,7 @@ class Reconcile:
         self._days, self.result = 0, sent.sentence()
         self._report_progress("")
 
-    async def _make_cards_again(self, sent: _Sent) -> None:
+    async def _make_cards_again(self, sent: _SentAgain) -> None:
         compared = _Compared()
         for some in batches(await self._delivered_records.cards(), _AT_ONCE):
             for number, text in (await self._store.cards.records_of(some)).items():
@@ -199,7 +199,7 @@ class Reconcile:
                     records[central_id] = record
             sent.cards += len(await self._cards.make_again(records))
 
-    async def _compare(self, kind: Kind, since: int, sent: _Sent) -> None:
+    async def _compare(self, kind: Kind, since: int, sent: _SentAgain) -> None:
         compared = await self._known(kind, since)
         sent.compared += len(compared.marks) + len(compared.disowned)
         for sizes in _SIZES:
@@ -247,7 +247,7 @@ class Reconcile:
         reader = ListReader(client=self._client, lookup=lookup, tally=tally, size=size)
         async with aclosing(reader.pages()) as pages:
             async for page in pages:
-                falling = falling and page.order is Order.NEWEST_FIRST
+                falling = falling and page.order is PageOrder.NEWEST_FIRST
                 for place, (number, record) in enumerate(page.records.items(), start=1):
                     compared.see(kind, number, record)
                     if place % _AT_ONCE == 0:

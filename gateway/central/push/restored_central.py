@@ -140,7 +140,7 @@ class RestoreDetector:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CentralView:
     """View of what central has under the id of a record.
 
     Attributes:
@@ -162,18 +162,18 @@ class OwnRecords:
     store: Store
     restore: RestoreDetector
 
-    async def look(self, kind: str, central_id: int, *, wanted: bool = False) -> Look:
+    async def look(self, kind: str, central_id: int, *, wanted: bool = False) -> CentralView:
         """Look at central's record before it is changed, unless that tells nothing.
 
         `wanted`: the record is wanted even if it was not made here. Raises CentralUnavailable, StoreError.
         """
         made_here = await self.store.pending_writes.is_made_here(kind, central_id)
         if kind not in READS or not (made_here or wanted):
-            return Look(central_id, made_here)
+            return CentralView(central_id, made_here)
         found = await read_record(self.client, kind, central_id)
-        return Look(central_id, made_here, found if isinstance(found, dict) else None)
+        return CentralView(central_id, made_here, found if isinstance(found, dict) else None)
 
-    async def doubt(self, kind: str, record_id: int, look: Look, *, before: JsonObject | None = None) -> str:
+    async def doubt(self, kind: str, record_id: int, look: CentralView, *, before: JsonObject | None = None) -> str:
         """Return why central's id may belong to another record now, in a sentence; "" while it belongs to this one.
 
         If central cannot be asked for the single record, it must have the newest records that this site sent.

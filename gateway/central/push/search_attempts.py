@@ -18,7 +18,7 @@ _CLEAN_LOOKS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundAtCentral:
     """Outcome: central has the record."""
 
     record: JsonObject
@@ -44,7 +44,7 @@ class Unclear:
     reason: str
 
 
-Outcome = Found | Absent | NotYet | Unclear
+Outcome = FoundAtCentral | Absent | NotYet | Unclear
 
 
 class SearchAttempts:

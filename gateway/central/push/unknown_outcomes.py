@@ -18,10 +18,10 @@ from gateway.central.client.answers import CentralDenied, CentralFailed, Central
 from gateway.central.client.client import CentralClient
 from gateway.central.client.lists import read_page
 from gateway.central.client.not_found import doubt
-from gateway.central.push.list_search import Bounds, Compare, ListSearch
+from gateway.central.push.list_search import Compare, ListSearch, SearchBounds
 from gateway.central.push.newest_ids import NewestIds
 from gateway.central.push.requests import delivery_request, given_id
-from gateway.central.push.search_attempts import Found, Outcome, SearchAttempts
+from gateway.central.push.search_attempts import FoundAtCentral, Outcome, SearchAttempts
 from gateway.domain.errors import CentralRefused, CentralUnavailable
 from gateway.domain.record_match import RecordMatch, is_still, marks_of, match_record
 from gateway.domain.writes import Effect, JsonObject, Lookup, WriteOperation
@@ -221,7 +221,7 @@ class OutcomeSearch:
                 row, found, record, RecordMatch.SAME
             ):
                 self._attempts.forget(row.id)
-                return Found(record)
+                return FoundAtCentral(record)
         for found, record in () if result.problem else result.perhaps:
             if not await self._is_another(row, found, record, RecordMatch.PERHAPS):
                 return self._attempts.unclear(row.id, f"central's {row.kind} {found} may be it, or another one")
@@ -322,15 +322,15 @@ class OutcomeSearch:
         """Return the result of a search that begins now."""
         return _SearchResult(self._clock.monotonic())
 
-    async def _bounds(self, kind: str, rows: list[OutboxRow]) -> Bounds:
+    async def _bounds(self, kind: str, rows: list[OutboxRow]) -> SearchBounds:
         older = [row.newest_before for row in rows if row.newest_before is not None]
         begun = [row.begun_at for row in rows if row.begun_at is not None]
         known = set(await self._store.unknown_outcomes.given(kind))
         if len(begun) < len(rows) or (now := self._newest.now()) is None:
-            return Bounds(older=min(older, default=None), known=known | set(older))
+            return SearchBounds(older=min(older, default=None), known=known | set(older))
         made_by = max(begun) + int((self._attempts.may_take + _MARGIN) * 1_000_000)
         share = (now - made_by) / max(now - min(begun), 1)
-        return Bounds(min(older, default=None), known | set(older), made_by, min(max(share, 0.0), 1.0))
+        return SearchBounds(min(older, default=None), known | set(older), made_by, min(max(share, 0.0), 1.0))
 
     def _comparing(
         self, lookup: Lookup, together: dict[int, UnknownCreate], results: dict[int, _SearchResult]

@@ -14,7 +14,7 @@ from gateway.central.site_cards import KIND as CARD
 from gateway.central.site_cards import SiteCards
 from gateway.domain.errors import CentralRefused, CommandRefused, QuotaExceeded, StoreError
 from gateway.domain.events import Event, EventKind
-from gateway.domain.writes import Effect, JsonObject, WriteOperation, Written
+from gateway.domain.writes import Effect, JsonObject, WriteOperation, WriteResult
 from gateway.store import Entry, OutboxRow, PendingWrite
 from gateway.texts import text
 
@@ -56,7 +56,7 @@ class CentralWrites:
         async with self._cards.turn:
             await self._cards.recall()
 
-    async def write(self, operation: WriteOperation, body: JsonObject) -> Written:
+    async def write(self, operation: WriteOperation, body: JsonObject) -> WriteResult:
         """Send a write to central if central is online, otherwise queue it, and return the record as it is now.
 
         Args:
@@ -86,7 +86,7 @@ class CentralWrites:
             await self._report_refused(error)
             raise
 
-    async def _write_in_order(self, operation: WriteOperation, body: JsonObject) -> Written:
+    async def _write_in_order(self, operation: WriteOperation, body: JsonObject) -> WriteResult:
         if operation.effect is Effect.CREATE:
             return await self._write(operation, None, body)
         asked = body.get("id")
@@ -97,7 +97,7 @@ class CentralWrites:
         async with lock:
             return await self._write(operation, known, body)
 
-    async def _write(self, operation: WriteOperation, record_id: int | None, body: JsonObject) -> Written:
+    async def _write(self, operation: WriteOperation, record_id: int | None, body: JsonObject) -> WriteResult:
         if record_id is not None:  # it may have changed meanwhile
             record_id = await self._pending_writes.site_id(operation.kind, record_id)
         way = await self._way(operation, record_id)
@@ -112,7 +112,7 @@ class CentralWrites:
 
     async def _send(
         self, sender: OutboxSender, operation: WriteOperation, record_id: int | None, body: JsonObject
-    ) -> Written:
+    ) -> WriteResult:
         """Send a write through the outbox and wait for central's answer; hold it if the outcome stays unknown."""
         try:
             return await self._send_and_wait(sender, operation, record_id, body)
@@ -125,7 +125,7 @@ class CentralWrites:
 
     async def _send_and_wait(
         self, sender: OutboxSender, operation: WriteOperation, record_id: int | None, body: JsonObject
-    ) -> Written:
+    ) -> WriteResult:
         before = None if record_id is None else await self._at_site(operation, record_id)
         row = await self._pending_writes.ask(operation, record_id, body, now=self._clock.wall().micros)
         try:
@@ -138,13 +138,13 @@ class CentralWrites:
         finally:
             self._pending_writes.let_go(row)
         if operation.effect is Effect.DELETE:
-            return Written(record_id, before or {"id": record_id}, waits=False)
+            return WriteResult(record_id, before or {"id": record_id}, waits=False)
         shown = await self._at_site(operation, caller.record_id) or {**body, "id": caller.record_id}
         if record_id is None and caller.central_id is None and not caller.waits and operation.kind in _PULLED:
             await self._leave_to_pull(row)
-            return Written(None, {name: value for name, value in shown.items() if name != "id"}, waits=False)
+            return WriteResult(None, {name: value for name, value in shown.items() if name != "id"}, waits=False)
         known = caller.record_id if caller.central_id is None else caller.central_id
-        return Written(known if record_id is None else caller.record_id, shown, waits=caller.waits)
+        return WriteResult(known if record_id is None else caller.record_id, shown, waits=caller.waits)
 
     async def _leave_to_pull(self, row: OutboxRow) -> None:
         """Remove a new record of which central does not say the id: the next pull brings it under its id."""
@@ -175,7 +175,7 @@ class CentralWrites:
         *,
         sends: bool = True,
         asked: OutboxRow | None = None,
-    ) -> Written:
+    ) -> WriteResult:
         now = self._clock.wall().micros
         begun = asked is not None and await self._pending_writes.is_begun(asked)
         async with self._cards.turn:
@@ -189,7 +189,7 @@ class CentralWrites:
             if operation.kind == CARD:
                 record = await self._follow(operation, pending, body)
         shown = record or {**body, "id": pending.record_id}
-        return Written(pending.record_id, shown, waits=pending.waits, taken_back=pending.taken_back)
+        return WriteResult(pending.record_id, shown, waits=pending.waits, taken_back=pending.taken_back)
 
     async def _follow(self, operation: WriteOperation, pending: PendingWrite, body: JsonObject) -> JsonObject | None:
         """Update the card. If it cannot be written, a queued write stays accepted, so that nobody repeats it."""

@@ -17,7 +17,7 @@ import typer
 from drivers.system_messages import system_words
 from gateway.cli.init import questions
 from gateway.cli.init.files import CERTIFICATE, KEY, USUAL_SITE, SiteFolder, prepare_data, put_certificate
-from gateway.cli.site_fragment import Found, FoundLine, fragment
+from gateway.cli.site_fragment import Findings, FoundLine, fragment
 from gateway.cli.target import USUAL_DATA, Data
 from gateway.cli.users.accounts import checked_password, hashed, new_password
 from gateway.cli.users.register import made
@@ -214,7 +214,7 @@ def search(*, data: Path, units: bool) -> str:
         typer.echo(f"found {line.url}{''.join(f', unit {unit.unit}' for unit in line.units)}")
     for camera in cameras:
         typer.echo(f"found {camera.name or 'a camera'} at {camera.address}")
-    return fragment(Found(tuple(lines), tuple(cameras), tuple(others)))
+    return fragment(Findings(tuple(lines), tuple(cameras), tuple(others)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,11 +92,11 @@ def central_url(text: str) -> str:
 
 def account_name(text: str) -> str:
     """Check the name of an account. Raises ConfigError."""
-    from gateway.domain.accounts import AccountRefused, checked_name  # noqa: PLC0415  # help answers faster without it
+    from gateway.domain.accounts import AccountChangeRefused, checked_name  # noqa: PLC0415  # help answers faster without it
 
     try:
         return checked_name(text, "an account")
-    except AccountRefused as error:
+    except AccountChangeRefused as error:
         raise ConfigError(str(error)) from error
 
 

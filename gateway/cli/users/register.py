@@ -21,12 +21,14 @@ def made(change: Change, data: Path, *, new: bool = False) -> Answer:
 
     `new`: the folder may be empty, because no gateway has run on it yet.
     """
-    from gateway.cli.client import Gateway, NobodyThere  # noqa: PLC0415  # help and wrong options answer faster
+    from gateway.cli.client import NobodyThere, RunningGatewayClient  # noqa: PLC0415  # help and wrong options answer faster
 
     if not new and not (data / "site.db").exists():
         raise ConfigError(f"no gateway has run on {data} yet; start it once, or say with --data where its data is")
     try:
-        answer = Gateway.local(data / "run").answer_of(Answer, REGISTER_PATH, change.model_dump(mode="json"))
+        answer = RunningGatewayClient.local(data / "run").answer_of(
+            Answer, REGISTER_PATH, change.model_dump(mode="json")
+        )
     except NobodyThere:
         answer = asyncio.run(_here(change, data))
     if answer.error:

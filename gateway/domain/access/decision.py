@@ -62,7 +62,7 @@ class Case(NamedTuple):
         return self.rules.calendar.local(micros).strftime("%Y-%m-%d %H:%M")
 
 
-class Verdict(NamedTuple):
+class RuleVerdict(NamedTuple):
     """Result of one rule: its finding, the reason if it failed, and a notice for people if it passed.
 
     `grant`: the number of the grant without which it would have failed.
@@ -74,10 +74,10 @@ class Verdict(NamedTuple):
     grant: int | None = None
 
 
-UNASKED = Verdict("not asked: the time is not certain")
+UNASKED = RuleVerdict("not asked: the time is not certain")
 
 
-def or_granted(case: Case, own: Verdict) -> Verdict:
+def or_granted(case: Case, own: RuleVerdict) -> RuleVerdict:
     """Return the card's own verdict, or if that failed, a pass by a valid grant of its user.
 
     The finding names the grant, also one that no longer counts.
@@ -86,9 +86,9 @@ def or_granted(case: Case, own: Verdict) -> Verdict:
         return own
     valid = next((grant for grant in case.grants if not _why_not(case, grant)), None)
     if valid is not None:
-        return Verdict(f"{own.seen}, but {valid.shown} lets it pass", grant=valid.number)
+        return RuleVerdict(f"{own.seen}, but {valid.shown} lets it pass", grant=valid.number)
     longest = case.grants[0]
-    return Verdict(f"{own.seen}; {longest.shown} {_why_not(case, longest)}", own.reason)
+    return RuleVerdict(f"{own.seen}; {longest.shown} {_why_not(case, longest)}", own.reason)
 
 
 def _why_not(case: Case, grant: Grant) -> str:
@@ -100,32 +100,32 @@ def _why_not(case: Case, grant: Grant) -> str:
     return f"ended {case.moment(grant.valid_until)}" if case.at_least >= grant.valid_until else ""
 
 
-def zone(case: Case) -> Verdict:
+def zone(case: Case) -> RuleVerdict:
     """Check that the card is for this lane, or for every lane."""
     card, rules = case.card, case.rules
     if not card.zones or not rules.zones:
-        return Verdict("any")
+        return RuleVerdict("any")
     if rules.lane_id in card.zones or not rules.zones.isdisjoint(card.zones):
-        return Verdict("allowed")
-    return or_granted(case, Verdict(f"only {', '.join(card.zones)}", Reason.WRONG_ZONE))
+        return RuleVerdict("allowed")
+    return or_granted(case, RuleVerdict(f"only {', '.join(card.zones)}", Reason.WRONG_ZONE))
 
 
-def first_person(case: Case) -> Verdict:
+def first_person(case: Case) -> RuleVerdict:
     """Check that a person who may open the area has entered today, if the area requires that."""
     area = case.rules.areas.get(case.rules.way.enters)
     if area is None or not area.first_person:
-        return Verdict("not asked for")
+        return RuleVerdict("not asked for")
     if case.card.first_person:
-        return Verdict("may open")
+        return RuleVerdict("may open")
     opened, calendar = case.presence.opened_at(area.area_id), case.rules.calendar
     if not case.asks_time:
         return UNASKED
     if opened is not None and calendar.local(opened).date() == calendar.local(case.now).date():
-        return Verdict("opened today")
-    return Verdict(f"{area.area_id} is not opened", Reason.FIRST_PERSON_AWAITED)
+        return RuleVerdict("opened today")
+    return RuleVerdict(f"{area.area_id} is not opened", Reason.FIRST_PERSON_AWAITED)
 
 
-def shared_area(case: Case) -> Verdict | None:
+def shared_area(case: Case) -> RuleVerdict | None:
     """Check the rule of a shared area while the other gateways cannot be asked; None if the way touches none.
 
     The rule is for vehicles that enter. Whoever is inside may leave.
@@ -133,21 +133,21 @@ def shared_area(case: Case) -> Verdict | None:
     entered, left = (case.rules.areas.get(area_id) for area_id in (case.rules.way.enters, case.rules.way.leaves))
     if entered is not None and entered.shared:
         if not case.conditions.apart:
-            return Verdict("the other gateways can be asked")
+            return RuleVerdict("the other gateways can be asked")
         match entered.apart:
             case Apart.ALLOW:
-                return Verdict(f"{_APART}: all are let in")
+                return RuleVerdict(f"{_APART}: all are let in")
             case Apart.DENY:
-                return Verdict(f"{_APART}: nobody is let in", Reason.AREA_APART)
+                return RuleVerdict(f"{_APART}: nobody is let in", Reason.AREA_APART)
             case Apart.LOCAL:
-                return Verdict(f"{_APART}: local knowledge alone")
+                return RuleVerdict(f"{_APART}: local knowledge alone")
     if left is not None and left.shared:
         seen = f"{_APART}: whoever is inside may leave" if case.conditions.apart else "the other gateways can be asked"
-        return Verdict(seen)
+        return RuleVerdict(seen)
     return None
 
 
-def anti_passback(case: Case) -> Verdict:
+def anti_passback(case: Case) -> RuleVerdict:
     """Check anti-passback. A holder whose place is unknown may pass once: the first time, or after a reset."""
     way, holder = case.rules.way, case.rules.holder(case.card)
     twin = next((one for one in case.shown.coming if one.holder == holder and one.way.enters == way.enters), None)
@@ -155,42 +155,42 @@ def anti_passback(case: Case) -> Verdict:
         return _passed_back(case, way.enters, f"on its way in at {twin.lane_id}")
     seen = case.presence.whereabouts(holder)
     if not way or seen is None:
-        return Verdict("not known where" if way else "leads nowhere else")
+        return RuleVerdict("not known where" if way else "leads nowhere else")
     where = f"last seen {f'entering {seen.area_id}' if seen.area_id else 'leaving'} at {case.moment(seen.since)}"
     if way.enters != OUTSIDE and seen.area_id == way.enters:
         return _passed_back(case, way.enters, where, since=seen.since)
     if way.leaves not in (OUTSIDE, seen.area_id):
         return _passed_back(case, way.leaves, where, since=seen.since)
-    return Verdict("in order")
+    return RuleVerdict("in order")
 
 
-def _passed_back(case: Case, area_id: str, where: str, *, since: int | None = None) -> Verdict:
+def _passed_back(case: Case, area_id: str, where: str, *, since: int | None = None) -> RuleVerdict:
     area = case.rules.areas.get(area_id)
     since = case.now if since is None else since
     if _is_not_asked(case, area_id):
-        return Verdict(f"not asked: {where}, as far as is known here")
+        return RuleVerdict(f"not asked: {where}, as far as is known here")
     match area.anti_passback if area is not None else AntiPassback.OFF:
         case AntiPassback.HARD:
-            return Verdict(where, Reason.ANTI_PASSBACK)
+            return RuleVerdict(where, Reason.ANTI_PASSBACK)
         case AntiPassback.SOFT:
-            return Verdict(where, notice=Reason.ANTI_PASSBACK)
+            return RuleVerdict(where, notice=Reason.ANTI_PASSBACK)
         case AntiPassback.TIMED if area is not None and case.asks_time and case.now - since < area.minutes * 60_000_000:
-            return Verdict(f"{where}, within {area.minutes:g} minutes", Reason.ANTI_PASSBACK)
+            return RuleVerdict(f"{where}, within {area.minutes:g} minutes", Reason.ANTI_PASSBACK)
         case _:
-            return Verdict(where)
+            return RuleVerdict(where)
 
 
-def room(case: Case) -> Verdict:
+def room(case: Case) -> RuleVerdict:
     """Check the area's limit. Vehicles on their way in count as inside, lest two lanes admit one too many."""
     area = case.rules.areas.get(case.rules.way.enters)
     if area is None or area.limit is None:
-        return Verdict("no limit")
+        return RuleVerdict("no limit")
     if _is_not_asked(case, area.area_id):
-        return Verdict("not asked")
+        return RuleVerdict("not asked")
     inside = case.presence.count(area.area_id)
     coming = sum(one.way.enters == area.area_id for one in case.shown.coming)
     seen = f"{inside} of {area.limit}" + (f", {coming} on their way in" if coming else "")
-    return Verdict(seen, Reason.AREA_FULL if inside + coming >= area.limit else None)
+    return RuleVerdict(seen, Reason.AREA_FULL if inside + coming >= area.limit else None)
 
 
 def _is_not_asked(case: Case, area_id: str) -> bool:
@@ -199,10 +199,10 @@ def _is_not_asked(case: Case, area_id: str) -> bool:
     return area is not None and area.shared and case.conditions.apart and area.apart is not Apart.LOCAL
 
 
-def _clock(case: Case) -> Verdict:
+def _clock(case: Case) -> RuleVerdict:
     """Check that the clock is trusted, that the card does not depend on it, or that the lane's stance is not SECURE."""
     if case.conditions.clock_trusted:
-        return Verdict("trusted")
+        return RuleVerdict("trusted")
     card, rules = case.card, case.rules
     entered = rules.areas.get(rules.way.enters)
     by_time = (
@@ -213,48 +213,48 @@ def _clock(case: Case) -> Verdict:
         or (entered is not None and (entered.first_person or entered.anti_passback is AntiPassback.TIMED))
     )
     secure = rules.ladder.clock is Stance.SECURE
-    return Verdict("not trusted", Reason.CLOCK_UNTRUSTED if secure and by_time else None)
+    return RuleVerdict("not trusted", Reason.CLOCK_UNTRUSTED if secure and by_time else None)
 
 
-def _validity(case: Case) -> Verdict:
+def _validity(case: Case) -> RuleVerdict:
     """Check that the card is within its dates."""
     card, now = case.card, case.now
     if not case.asks_time:
         return UNASKED
     if card.valid_from is not None and now < card.valid_from:
-        return or_granted(case, Verdict(f"from {case.moment(card.valid_from)}", Reason.NOT_YET_VALID))
+        return or_granted(case, RuleVerdict(f"from {case.moment(card.valid_from)}", Reason.NOT_YET_VALID))
     if card.valid_until is not None and case.at_least >= card.valid_until:
-        return or_granted(case, Verdict(f"until {case.moment(card.valid_until)}", Reason.EXPIRED))
-    return Verdict("within")
+        return or_granted(case, RuleVerdict(f"until {case.moment(card.valid_until)}", Reason.EXPIRED))
+    return RuleVerdict("within")
 
 
-def _lane_hours(case: Case) -> Verdict:
+def _lane_hours(case: Case) -> RuleVerdict:
     """Check that the lane itself is open."""
     schedule = case.rules.schedule
     if schedule is None:
-        return Verdict("always")
+        return RuleVerdict("always")
     if not case.asks_time:
         return UNASKED
     if case.rules.calendar.is_open(schedule, case.now):
-        return Verdict(f"within {schedule.name}")
-    return Verdict(f"outside {schedule.name} at {case.moment(case.now)}", Reason.LANE_CLOSED)
+        return RuleVerdict(f"within {schedule.name}")
+    return RuleVerdict(f"outside {schedule.name} at {case.moment(case.now)}", Reason.LANE_CLOSED)
 
 
-def _schedule(case: Case) -> Verdict:
+def _schedule(case: Case) -> RuleVerdict:
     """Check that one of the card's schedules is open. An unknown schedule opens nothing."""
     card, rules = case.card, case.rules
     if not card.schedules or not rules.schedules:
-        return Verdict("any")
+        return RuleVerdict("any")
     known = [rules.schedules[name] for name in card.schedules if name in rules.schedules]
     if not known:
-        return or_granted(case, Verdict(", ".join(card.schedules), Reason.UNKNOWN_SCHEDULE))
+        return or_granted(case, RuleVerdict(", ".join(card.schedules), Reason.UNKNOWN_SCHEDULE))
     if not case.asks_time:
         return UNASKED
     within = next((schedule for schedule in known if rules.calendar.is_open(schedule, case.now)), None)
     if within is not None:
-        return Verdict(f"within {within.name}")
+        return RuleVerdict(f"within {within.name}")
     names = ", ".join(schedule.name for schedule in known)
-    return or_granted(case, Verdict(f"outside {names} at {case.moment(case.now)}", Reason.OUTSIDE_SCHEDULE))
+    return or_granted(case, RuleVerdict(f"outside {names} at {case.moment(case.now)}", Reason.OUTSIDE_SCHEDULE))
 
 
 def duress_pin(pin: str) -> str:
@@ -268,20 +268,20 @@ def _is_forced(case: Case) -> bool:
     return bool(own) and case.rules.asks_pin and _same(duress_pin(own), case.shown.pin)
 
 
-def _pin(case: Case) -> Verdict:
+def _pin(case: Case) -> RuleVerdict:
     """Check the card's PIN if the lane asks for one. A plate has no PIN, so it alone opens nothing there."""
     if not case.rules.asks_pin:
-        return Verdict("not asked for")
+        return RuleVerdict("not asked for")
     if case.credential.plate:
-        return Verdict("a plate has none", Reason.PIN_MISSING)
+        return RuleVerdict("a plate has none", Reason.PIN_MISSING)
     if not case.card.pin:
-        return Verdict("the card has none", Reason.NO_PIN)
+        return RuleVerdict("the card has none", Reason.NO_PIN)
     if case.shown.pin_locked or not case.shown.pin:
         locked = case.shown.pin_locked
-        return Verdict("locked" if locked else "none typed", Reason.PIN_LOCKED if locked else Reason.PIN_MISSING)
+        return RuleVerdict("locked" if locked else "none typed", Reason.PIN_LOCKED if locked else Reason.PIN_MISSING)
     if _same(case.card.pin, case.shown.pin) or _is_forced(case):
-        return Verdict("right")
-    return Verdict("another", Reason.WRONG_PIN)
+        return RuleVerdict("right")
+    return RuleVerdict("another", Reason.WRONG_PIN)
 
 
 def _same(one: str, other: str) -> bool:
@@ -317,9 +317,9 @@ def decide(
     if near is not None and not rules.near_plates:
         near = _only_named(near)
     coded = grants.of_code(credential.text) if not cards else None
-    card, verdict = _known(credential, cards, near) if coded is None else (coded.card(), Verdict(coded.shown))
+    card, verdict = _known(credential, cards, near) if coded is None else (coded.card(), RuleVerdict(coded.shown))
     if verdict.reason is Reason.UNKNOWN_CREDENTIAL and _lets_unknown_pass(rules, conditions, shown, now):
-        verdict = Verdict(f"{verdict.seen}: not known, but the card list is too old to tell")
+        verdict = RuleVerdict(f"{verdict.seen}: not known, but the card list is too old to tell")
     trace.append(RuleResult("known", passed=verdict.reason is None, seen=verdict.seen))
     if card is None:
         granted = verdict.reason is None
@@ -381,15 +381,15 @@ def _lets_unknown_pass(rules: AccessRules, conditions: Conditions, shown: Shown,
     return all(card.status is not CardStatus.BLOCKED for card in shown.plates)
 
 
-def _known(credential: Credential, cards: Sequence[Card], near: PlateMatch | None) -> tuple[Card | None, Verdict]:
+def _known(credential: Credential, cards: Sequence[Card], near: PlateMatch | None) -> tuple[Card | None, RuleVerdict]:
     if len({card.card_id for card in cards}) > 1:
-        return None, Verdict(f"{len(cards)} cards", Reason.AMBIGUOUS_CREDENTIAL)
+        return None, RuleVerdict(f"{len(cards)} cards", Reason.AMBIGUOUS_CREDENTIAL)
     if cards:
-        return cards[0], Verdict(f"card {cards[0].card_id}")
+        return cards[0], RuleVerdict(f"card {cards[0].card_id}")
     if near is not None and near.card is not None:
-        return near.card, Verdict(f"card {near.card.card_id}, {near.seen}")
+        return near.card, RuleVerdict(f"card {near.card.card_id}, {near.seen}")
     seen = f"{credential.shown()}, {near.seen}" if near is not None else credential.shown()
-    return None, Verdict(seen, Reason.UNKNOWN_CREDENTIAL)
+    return None, RuleVerdict(seen, Reason.UNKNOWN_CREDENTIAL)
 
 
 def _only_named(near: PlateMatch) -> PlateMatch | None:
@@ -400,58 +400,58 @@ def _only_named(near: PlateMatch) -> PlateMatch | None:
     return PlateMatch(None, seen)
 
 
-def _card_list(case: Case) -> Verdict:
+def _card_list(case: Case) -> RuleVerdict:
     if not _is_stale(case.rules, case.conditions, case.now):
-        return Verdict("up to date")
+        return RuleVerdict("up to date")
     hours = (case.now - (case.conditions.listed_at or 0)) / 3_600_000_000
     seen = f"{hours:.0f} hours old"
-    return Verdict(seen, Reason.CARDS_STALE if case.rules.ladder.stale_cards is Stance.SECURE else None)
+    return RuleVerdict(seen, Reason.CARDS_STALE if case.rules.ladder.stale_cards is Stance.SECURE else None)
 
 
-def _records(case: Case) -> Verdict:
+def _records(case: Case) -> RuleVerdict:
     if case.conditions.recording:
-        return Verdict("recorded")
-    return Verdict("waiting", Reason.NOTHING_RECORDED if case.rules.ladder.records is Stance.SECURE else None)
+        return RuleVerdict("recorded")
+    return RuleVerdict("waiting", Reason.NOTHING_RECORDED if case.rules.ladder.records is Stance.SECURE else None)
 
 
-def _status(case: Case) -> Verdict:
+def _status(case: Case) -> RuleVerdict:
     status = case.card.status
     if status is CardStatus.ACTIVE:
-        return Verdict(status)
+        return RuleVerdict(status)
     if status is CardStatus.SUSPENDED and case.card.unread:
-        return Verdict(f"not understood: {case.card.unread}", Reason.RECORD_UNREADABLE)
+        return RuleVerdict(f"not understood: {case.card.unread}", Reason.RECORD_UNREADABLE)
     plate = status is CardStatus.BLOCKED and case.credential.plate
-    return Verdict(status, Reason.BLOCKED_PLATE if plate else _STATUS_REASONS[status])
+    return RuleVerdict(status, Reason.BLOCKED_PLATE if plate else _STATUS_REASONS[status])
 
 
-def _vehicle(case: Case) -> Verdict:
+def _vehicle(case: Case) -> RuleVerdict:
     blocked = next((card for card in case.shown.plates if card.status is CardStatus.BLOCKED), None)
     if blocked is not None:
-        return Verdict(f"plate of card {blocked.card_id}", Reason.BLOCKED_PLATE)
-    return Verdict("not blocked")
+        return RuleVerdict(f"plate of card {blocked.card_id}", Reason.BLOCKED_PLATE)
+    return RuleVerdict("not blocked")
 
 
-def _second(case: Case) -> Verdict:
+def _second(case: Case) -> RuleVerdict:
     if not case.rules.two_credentials:
-        return Verdict("not asked for")
+        return RuleVerdict("not asked for")
     first = case.shown.first
     if first is None or first.card_id == case.card.card_id:
-        return Verdict(f"only {_named(case.card)}", Reason.SECOND_CREDENTIAL_AWAITED)
-    return Verdict(f"after {_named(first)}")
+        return RuleVerdict(f"only {_named(case.card)}", Reason.SECOND_CREDENTIAL_AWAITED)
+    return RuleVerdict(f"after {_named(first)}")
 
 
 def _named(card: Card) -> str:
     return card.number if listed_id(card) is None else f"card {card.card_id}"
 
 
-def _duress(case: Case) -> Verdict:
+def _duress(case: Case) -> RuleVerdict:
     """Note a duress signal. Never refuse: a forced holder must not be seen to call for help."""
     first = case.shown.first
     signalled = case.card.duress or _is_forced(case) or (first is not None and first.duress)
-    return Verdict("noted", notice=Reason.DURESS) if signalled else Verdict("none")
+    return RuleVerdict("noted", notice=Reason.DURESS) if signalled else RuleVerdict("none")
 
 
-_RULES: Final[tuple[tuple[str, Callable[[Case], Verdict | None]], ...]] = (
+_RULES: Final[tuple[tuple[str, Callable[[Case], RuleVerdict | None]], ...]] = (
     ("duress", _duress),
     ("card list", _card_list),
     ("records", _records),

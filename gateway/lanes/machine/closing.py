@@ -19,7 +19,7 @@ from gateway.lanes.machine.rules import CLOSE_TRIES, PAUSE_SECONDS, LaneRules
 from gateway.lanes.machine.safety import clears_at, obstructions, points_that_forbid, what_forbids, why_not_close
 from gateway.lanes.machine.state.closing import Closing
 from gateway.lanes.machine.state.lane import LaneState
-from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View, look_again
+from gateway.lanes.machine.transition import AT_EACH_STEP, Due, LaneView, Transition, look_again
 from gateway.lanes.snapshots import Phase
 from gateway.texts import Words, has_key, text
 
@@ -155,7 +155,7 @@ def overtaken(lane: Transition) -> None:
         lane.put(replace(job.close_not_sent(lane.now.at), seen_moving=False))
 
 
-def due(lane: View) -> Iterator[Due]:
+def due(lane: LaneView) -> Iterator[Due]:
     """Yield what a gate that is to be closed needs: a close once that is safe, an open, or an alert after its time."""
     if lane.state.closing is not None:
         yield AT_EACH_STEP, _follow

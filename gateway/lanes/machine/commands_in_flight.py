@@ -11,7 +11,7 @@ from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.state.closing import Closing
 from gateway.lanes.machine.state.commands import InFlight, Superseded
-from gateway.lanes.machine.transition import Due, Transition, View
+from gateway.lanes.machine.transition import Due, LaneView, Transition
 from gateway.texts import Text, Words, has_key, text
 
 _MOVED = {
@@ -158,7 +158,7 @@ def why_not_moved(lane: Transition) -> Words:
     return text("gate.locked")
 
 
-def due(lane: View) -> Iterator[Due]:
+def due(lane: LaneView) -> Iterator[Due]:
     """Yield when commands without a movement are given up."""
     for one in lane.state.commands.superseded:
         yield one.give_up_at, partial(superseded_ended, command_id=one.command.command_id, sent=True)

@@ -42,7 +42,7 @@ from gateway.lanes.machine import (
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules, Side
 from gateway.lanes.machine.state.lane import LaneState
-from gateway.lanes.machine.transition import Due, Transition, View
+from gateway.lanes.machine.transition import Due, LaneView, Transition
 from gateway.lanes.snapshots import Phase
 from gateway.site import ROLES, Role
 from gateway.texts import text
@@ -71,11 +71,11 @@ def wake_at(rules: LaneRules, state: LaneState) -> float | None:
 
     It is always later than the last step, which handled every deadline until then.
     """
-    moments = (at for at, _ in _due(View(rules, state)))
+    moments = (at for at, _ in _due(LaneView(rules, state)))
     return min((moment for moment in moments if state.looked_at < moment < float("inf")), default=None)
 
 
-def _due(lane: View) -> Iterator[Due]:
+def _due(lane: LaneView) -> Iterator[Due]:
     """Yield every action that the state asks for, with its instant.
 
     Each is found only after the actions before it were performed, so that it follows from the state after them.

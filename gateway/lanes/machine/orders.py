@@ -17,7 +17,7 @@ from gateway.lanes.machine import closing, commands_in_flight, reopening, stoppi
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import OPEN_TRIES, PAUSE_SECONDS
 from gateway.lanes.machine.state.orders import OpensToStayOpen, Order, ReasonToStayOpen
-from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View
+from gateway.lanes.machine.transition import AT_EACH_STEP, Due, LaneView, Transition
 from gateway.lanes.snapshots import Phase
 from gateway.texts import text
 
@@ -64,7 +64,7 @@ def fire_reported(lane: Transition, event: m.InputReported) -> None:
         _changed(lane, was_open_for=was_open_for, order=lane.state.orders.in_force)
 
 
-def due(lane: View) -> Iterator[Due]:
+def due(lane: LaneView) -> Iterator[Due]:
     """Yield the next open of a gate that must be kept open; until then no close may begin."""
     if not lane.state.reason_kept_open:
         return

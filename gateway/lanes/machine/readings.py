@@ -18,7 +18,7 @@ from gateway.lanes.machine.rules import Side
 from gateway.lanes.machine.state.inputs import NEVER
 from gateway.lanes.machine.state.readings import AwaitedPin, EarlyCard
 from gateway.lanes.machine.state.visits import Visit
-from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View
+from gateway.lanes.machine.transition import AT_EACH_STEP, Due, LaneView, Transition
 from gateway.lanes.snapshots import Phase
 from gateway.texts import text
 
@@ -133,7 +133,7 @@ def _read_while_one_passes(lane: Transition, reading: m.PlateRead) -> None:
         lane.put(readings.voted(votes))
 
 
-def due(lane: View) -> Iterator[Due]:
+def due(lane: LaneView) -> Iterator[Due]:
     """Yield the ends of the waits for a vehicle, a PIN and a second credential, and plates due for a decision."""
     if lane.state.readings.early is not None:
         yield AT_EACH_STEP, _follow_early
@@ -203,7 +203,7 @@ def _is_suppressed(lane: Transition) -> bool:
     return lane.now.at < _suppressed_until(lane)
 
 
-def _suppressed_until(lane: View) -> float:
+def _suppressed_until(lane: LaneView) -> float:
     """Return until when no reading opens the gate: a vehicle was on the closing loop, behind the closed gate, before.
 
     If the gate opened for this one, the other would come out. A closing loop that counts as stuck shows no vehicle.

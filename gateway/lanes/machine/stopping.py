@@ -18,7 +18,7 @@ from gateway.lanes.machine import commands_in_flight, reopening
 from gateway.lanes.machine import messages as m
 from gateway.lanes.machine.rules import LaneRules
 from gateway.lanes.machine.state.lane import LaneState
-from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View
+from gateway.lanes.machine.transition import AT_EACH_STEP, Due, LaneView, Transition
 from gateway.lanes.snapshots import Phase
 from gateway.texts import Text, Words, text
 
@@ -108,7 +108,7 @@ def follow_gate(lane: Transition, position: GatePosition, *, before: GatePositio
         ended(lane, text("event.gate_closed"))
 
 
-def due(lane: View) -> Iterator[Due]:
+def due(lane: LaneView) -> Iterator[Due]:
     """Yield what follows from the outcome of commands, and when a gate whose stop is in force has come to rest."""
     yield AT_EACH_STEP, _give_up_unanswered
     if lane.state.stop.by:

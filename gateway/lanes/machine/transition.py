@@ -20,7 +20,7 @@ from gateway.texts import Text, Words, text
 _LONGEST_FOOTAGE = 110.0
 
 
-class View:
+class LaneView:
     """The rules and the state of a lane, without the present moment: what becomes due, and when, follows from these."""
 
     def __init__(self, rules: LaneRules, state: LaneState) -> None:
@@ -28,7 +28,7 @@ class View:
         self.state = state
 
 
-class Transition(View):
+class Transition(LaneView):
     """The state under construction. Each module of the machine puts its new parts of the state into it."""
 
     def __init__(self, rules: LaneRules, state: LaneState, now: m.Now) -> None:

@@ -36,7 +36,7 @@ from gateway.lanes.machine.safety import read
 from gateway.lanes.machine.state.inputs import NEVER, InputReading
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.troubles import Trouble
-from gateway.lanes.machine.transition import AT_EACH_STEP, Due, Transition, View, look_again
+from gateway.lanes.machine.transition import AT_EACH_STEP, Due, LaneView, Transition, look_again
 from gateway.lanes.snapshots import LaneTrouble, Phase
 from gateway.site import Role
 from gateway.texts import Text, Words, text
@@ -73,7 +73,7 @@ class _Condition:
     until: float = _FOREVER
 
 
-def due(lane: View) -> Iterator[Due]:
+def due(lane: LaneView) -> Iterator[Due]:
     """Yield the record of troubles that have begun or are over, and when time alone begins or ends one."""
     conditions = tuple(_conditions(lane.rules, lane.state))
     known = {one.key for one in lane.state.troubles.present}

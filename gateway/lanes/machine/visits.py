@@ -16,7 +16,7 @@ from gateway.lanes.machine.rules import LEAVING_SECONDS, WAITED_SECONDS, LaneRul
 from gateway.lanes.machine.state.lane import LaneState
 from gateway.lanes.machine.state.plates import Votes
 from gateway.lanes.machine.state.visits import Leaving, Visit
-from gateway.lanes.machine.transition import Due, Transition, View, named
+from gateway.lanes.machine.transition import Due, LaneView, Transition, named
 from gateway.lanes.snapshots import Phase
 from gateway.texts import Text, Words, text
 
@@ -237,7 +237,7 @@ def closed_before_passing(lane: Transition) -> None:
     lane.rest()
 
 
-def due(lane: View) -> Iterator[Due]:
+def due(lane: LaneView) -> Iterator[Due]:
     """Yield the ends of an opening, of the wait at an open gate without a vehicle, and of the time to leave a loop."""
     since, phase = lane.state.visits.since, lane.state.visits.phase
     if phase is Phase.OPENING:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import structlog
 
-from gateway.domain.accounts import AccountRefused
+from gateway.domain.accounts import AccountChangeRefused
 from gateway.domain.errors import NotFoundError, StoreError
 from gateway.runtime.durable_files import sync_folder
 from gateway.store.engine.access_log import AccessLog
@@ -169,7 +169,7 @@ class Accounts:
         def job(connection: sqlite3.Connection) -> None:
             _known_role(connection, role)
             if connection.execute("SELECT 1 FROM account WHERE username = ?", (username,)).fetchone():
-                raise AccountRefused(text("refused.account_exists", who=username))
+                raise AccountChangeRefused(text("refused.account_exists", who=username))
             connection.execute(
                 "INSERT INTO account (username, password_hash, role, disabled, created_at) VALUES (?, ?, ?, 0, ?)",
                 (username, password_hash, role, now),
@@ -232,7 +232,7 @@ class Accounts:
             if row is None:
                 raise NotFoundError(text("refused.account_unknown", who=username))
             if not row[0]:
-                raise AccountRefused(text("refused.no_second_factor", who=username))
+                raise AccountChangeRefused(text("refused.no_second_factor", who=username))
             _put_codes(connection, username, hashes)
             self._log.account(connection, username)
 
@@ -311,7 +311,7 @@ class Accounts:
 
         def job(connection: sqlite3.Connection) -> None:
             if holders := _holders(connection, name):
-                raise AccountRefused(f"{', '.join(holders)} have the role '{name}'; give them another one first")
+                raise AccountChangeRefused(f"{', '.join(holders)} have the role '{name}'; give them another one first")
             if connection.execute("DELETE FROM role WHERE name = ?", (name,)).rowcount == 0:
                 raise NotFoundError(text("refused.role_unknown", role=name))
             self._log.role(connection, name)

@@ -6,7 +6,7 @@ import json
 import sqlite3
 from dataclasses import dataclass
 
-from gateway.domain.accounts import AccountRefused
+from gateway.domain.accounts import AccountChangeRefused
 from gateway.domain.errors import NotFoundError
 from gateway.store.engine.access_log import AccessLog
 from gateway.store.engine.database import Database
@@ -24,7 +24,7 @@ class ApiKey:
     expires_at: int | None
 
 
-class ApiKeys:
+class ApiKeyRecords:
     """The keys of all programs."""
 
     def __init__(self, *, database: Database, log: AccessLog) -> None:
@@ -49,7 +49,7 @@ class ApiKeys:
 
         def job(connection: sqlite3.Connection) -> None:
             if connection.execute("SELECT 1 FROM api_key WHERE name = ?", (name,)).fetchone():
-                raise AccountRefused(f"there is a key '{name}' already")
+                raise AccountChangeRefused(f"there is a key '{name}' already")
             connection.execute(
                 "INSERT INTO api_key (name, key_hash, permissions, created_at, expires_at) VALUES (?, ?, ?, ?, ?)",
                 (name, key_hash, json.dumps(sorted(permissions)), now, expires_at),

@@ -35,7 +35,7 @@ class Session:
     permissions: frozenset[str] = frozenset()
 
 
-class Sessions:
+class SessionRecords:
     """Signed-in sessions by their token."""
 
     def __init__(self, *, database: Database) -> None:

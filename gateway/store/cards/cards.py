@@ -24,9 +24,9 @@ from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.store.cards.index import CardIndex
 from gateway.store.cards.rows import (
     COLUMNS,
-    CardRecord,
     Notes,
     ReadyCard,
+    StoredCard,
     aliases_of,
     cards_of_aliases,
     put_note,
@@ -170,26 +170,26 @@ class Cards:
         """
         return await self._database.read(partial(cards_of_aliases, aliases=aliases)) if aliases else ()
 
-    async def get(self, card_id: int) -> CardRecord | None:
+    async def get(self, card_id: int) -> StoredCard | None:
         """Return one card with its aliases, or None."""
 
-        def query(connection: sqlite3.Connection) -> CardRecord | None:
+        def query(connection: sqlite3.Connection) -> StoredCard | None:
             row = connection.execute(f"SELECT {COLUMNS}, record FROM card WHERE id = ?", (card_id,)).fetchone()
-            return CardRecord(_whole(connection, row), row[7]) if row else None
+            return StoredCard(_whole(connection, row), row[7]) if row else None
 
         return await self._database.read(query) if is_id(card_id) else None
 
-    async def page(self, *, search: str = "", offset: int = 0, limit: int = 25) -> tuple[tuple[CardRecord, ...], int]:
+    async def page(self, *, search: str = "", offset: int = 0, limit: int = 25) -> tuple[tuple[StoredCard, ...], int]:
         """Return one page of matching cards by descending id, without their aliases, and how many match in all."""
 
-        def query(connection: sqlite3.Connection) -> tuple[tuple[CardRecord, ...], int]:
+        def query(connection: sqlite3.Connection) -> tuple[tuple[StoredCard, ...], int]:
             match = search_cards(search)
             (count,) = connection.execute(f"SELECT count(*) FROM card WHERE {match.sql}", match.values).fetchone()
             rows = connection.execute(
                 f"SELECT {COLUMNS}, record FROM card WHERE {match.sql} ORDER BY id DESC LIMIT ? OFFSET ?",
                 (*match.values, max(limit, 0), offset),
             ).fetchall()
-            return tuple(CardRecord(read_card(row[:7]), row[7]) for row in rows), int(count)
+            return tuple(StoredCard(read_card(row[:7]), row[7]) for row in rows), int(count)
 
         return await self._database.read(query)
 
@@ -206,27 +206,27 @@ class Cards:
 
         return await self._database.read(query)
 
-    async def of_ids(self, card_ids: Sequence[int]) -> tuple[CardRecord, ...]:
+    async def of_ids(self, card_ids: Sequence[int]) -> tuple[StoredCard, ...]:
         """Return those of these cards that exist, by descending id, without their aliases."""
         places = ", ".join("?" * len(card_ids))
 
-        def query(connection: sqlite3.Connection) -> tuple[CardRecord, ...]:
+        def query(connection: sqlite3.Connection) -> tuple[StoredCard, ...]:
             rows = connection.execute(
                 f"SELECT {COLUMNS}, record FROM card WHERE id IN ({places}) ORDER BY id DESC", tuple(card_ids)
             )
-            return tuple(CardRecord(read_card(row[:7]), row[7]) for row in rows)
+            return tuple(StoredCard(read_card(row[:7]), row[7]) for row in rows)
 
         return await self._database.read(query)
 
-    async def of_username(self, username: str) -> CardRecord | None:
+    async def of_username(self, username: str) -> StoredCard | None:
         """Return the card whose record has this username, in any case; of several the one with the lowest id."""
 
-        def query(connection: sqlite3.Connection) -> CardRecord | None:
+        def query(connection: sqlite3.Connection) -> StoredCard | None:
             match = having_username(username)
             rows = connection.execute(f"SELECT {COLUMNS}, record FROM card WHERE {match.sql} ORDER BY id", match.values)
             found = (row for row in rows if folded(username_of(row[7])) == folded(username))
             row = next(found, None)
-            return CardRecord(_whole(connection, row), row[7]) if row else None
+            return StoredCard(_whole(connection, row), row[7]) if row else None
 
         return await self._database.read(query)
 
@@ -276,7 +276,7 @@ class Cards:
         )
 
     async def apply(
-        self, *, put: Iterable[CardRecord | ReadyCard] = (), remove: Iterable[int] = (), now: int
+        self, *, put: Iterable[StoredCard | ReadyCard] = (), remove: Iterable[int] = (), now: int
     ) -> CardChanges:
         """Remove cards and add or replace others, in this order and in one commit.
 

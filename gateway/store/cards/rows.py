@@ -31,7 +31,7 @@ _Values = tuple[int, str, str, int | None, int | None, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class CardRecord:
+class StoredCard:
     """A card with central's record of it (`record`, JSON text) as it arrived, unknown fields included."""
 
     card: Card
@@ -62,7 +62,7 @@ _FACTS = TypeAdapter(_CardFacts)
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
-def ready(item: CardRecord) -> ReadyCard:
+def ready(item: StoredCard) -> ReadyCard:
     """Compute all values of a card's rows, before they are written. Pure."""
     card = item.card
     values = (

@@ -30,7 +30,7 @@ _CONNECTIONS = 2
 _OTHER_PROGRAM_SECONDS = 5.0
 
 
-class Connection(aiosqlite.Connection):
+class SqliteConnection(aiosqlite.Connection):
     """An aiosqlite connection that also runs jobs: functions of the sqlite3 connection.
 
     aiosqlite makes one hop to its thread per statement. Group commit needs a whole batch in one hop, and so does a read
@@ -87,8 +87,8 @@ class Connection(aiosqlite.Connection):
 class Connect(Protocol):
     """Factory of connections that are not open yet."""
 
-    def __call__(self, connector: Connector, *, name: str) -> Connection:
-        """Return a new connection; the arguments are those of `Connection`."""
+    def __call__(self, connector: Connector, *, name: str) -> SqliteConnection:
+        """Return a new connection; the arguments are those of `SqliteConnection`."""
         ...
 
 
@@ -117,8 +117,8 @@ class Readers:
         self._connect = connect
         self._without_writing = without_writing
         self._damaged = damaged
-        self._reading: tuple[Connection, ...] = ()
-        self._searching: tuple[Connection, ...] = ()
+        self._reading: tuple[SqliteConnection, ...] = ()
+        self._searching: tuple[SqliteConnection, ...] = ()
         self._not_aside = asyncio.Event()
         self._not_aside.set()
 
@@ -204,6 +204,6 @@ class Readers:
         return connection
 
 
-async def _close(*connections: Connection) -> None:
+async def _close(*connections: SqliteConnection) -> None:
     for connection in connections:
         await connection.close()

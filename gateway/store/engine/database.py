@@ -21,7 +21,7 @@ import structlog
 from gateway.domain.errors import StoreError
 from gateway.runtime.data_folder import takes_data
 from gateway.runtime.timings import Timings, UsualTime
-from gateway.store.engine.connection import Connect, Connection, Job, Readers
+from gateway.store.engine.connection import Connect, Job, Readers, SqliteConnection
 from gateway.store.engine.faults import DiskTakesNothing, fault_of, is_damage, is_own, refused
 from gateway.store.engine.migrations import Migration, refuse_newer
 from gateway.store.engine.opening import WAL_PAGES, Opening, note_reached
@@ -41,7 +41,7 @@ _SLOW_SECONDS = 0.5
 """Commits are slow from here on. On a worn card they take some tenths of a second, and a person at a button waits."""
 
 
-class Outcome:
+class JobResult:
     """Outcome of one job: its result or its error."""
 
     __slots__ = ("error", "result")
@@ -51,7 +51,7 @@ class Outcome:
         self.error = error
 
 
-def commit(connection: sqlite3.Connection, jobs: Sequence[Job[Any]]) -> list[Outcome]:
+def commit(connection: sqlite3.Connection, jobs: Sequence[Job[Any]]) -> list[JobResult]:
     """Run the jobs and commit them together; on return they are on disk.
 
     Of a job that fails by its own fault, only its own work is undone. Raises sqlite3.Error if the disk refuses; then
@@ -68,7 +68,7 @@ def commit(connection: sqlite3.Connection, jobs: Sequence[Job[Any]]) -> list[Out
     return outcomes
 
 
-def _run(connection: sqlite3.Connection, job: Job[Any]) -> Outcome:
+def _run(connection: sqlite3.Connection, job: Job[Any]) -> JobResult:
     connection.execute("SAVEPOINT job")
     try:
         result = job(connection)
@@ -78,12 +78,12 @@ def _run(connection: sqlite3.Connection, job: Job[Any]) -> Outcome:
         _undo(connection)
         mistake = StoreError(f"the statement was refused: {error}")
         mistake.__cause__ = error
-        return Outcome(error=mistake)
+        return JobResult(error=mistake)
     except Exception as error:  # noqa: BLE001 (the job's own error goes to whoever queued it; the batch goes on)
         _undo(connection)
-        return Outcome(error=error)
+        return JobResult(error=error)
     connection.execute("RELEASE job")
-    return Outcome(result=result)
+    return JobResult(result=result)
 
 
 def _undo(connection: sqlite3.Connection) -> None:
@@ -106,7 +106,7 @@ class _Waiting(Generic[T]):
         self.done = done
         self.then = then
 
-    def settle(self, outcome: Outcome) -> None:
+    def settle(self, outcome: JobResult) -> None:
         """Call `then` after success, and give the caller the outcome unless it was cancelled."""
         if outcome.error is None and self.then is not None:
             self.then()
@@ -137,7 +137,7 @@ class Database:
         after_salvage: str = "",
         mend: Callable[[sqlite3.Connection], str] | None = None,
         opened: Callable[[sqlite3.Connection], None] | None = None,
-        connect: Connect = Connection,
+        connect: Connect = SqliteConnection,
         boot: str = "",
     ) -> None:
         """Prepare a file.
@@ -167,7 +167,7 @@ class Database:
         self._room = asyncio.Semaphore(QUEUE)
         self._idle = asyncio.Event()
         self._idle.set()
-        self._writer: Connection | None = None
+        self._writer: SqliteConnection | None = None
         self._readers = Readers(
             path=path, connect=connect, without_writing=lambda: self._writer is None, damaged=self._note_damage
         )
@@ -320,7 +320,7 @@ class Database:
     def _not_open(self) -> StoreError:
         return StoreError(f"{self.path.name} is not open")
 
-    async def _opened_for_writing(self) -> Connection:
+    async def _opened_for_writing(self) -> SqliteConnection:
         connection = self._connect(self._opening.connect, name=f"write-{self.path.stem}")
         await connection.open()
         return connection
@@ -347,7 +347,7 @@ class Database:
         self._in_commit = 0
         self._idle.set()
 
-    async def _commit(self, jobs: Sequence[Job[Any]]) -> list[Outcome]:
+    async def _commit(self, jobs: Sequence[Job[Any]]) -> list[JobResult]:
         """Commit the jobs together. Never raises: each job has its outcome."""
         if self._writer is not None:
             loop = asyncio.get_running_loop()
@@ -357,9 +357,9 @@ class Database:
                 self._usual.took(loop.time() - began)
             return outcomes
         self.commits += 1
-        return [Outcome(error=StoreError(f"{self._failing}; nothing was recorded")) for _ in jobs]
+        return [JobResult(error=StoreError(f"{self._failing}; nothing was recorded")) for _ in jobs]
 
-    def _commit_in_thread(self, jobs: Sequence[Job[Any]], connection: sqlite3.Connection) -> list[Outcome]:
+    def _commit_in_thread(self, jobs: Sequence[Job[Any]], connection: sqlite3.Connection) -> list[JobResult]:
         self.commits += 1
         try:
             outcomes = commit(connection, jobs)
@@ -372,7 +372,7 @@ class Database:
             note_reached(connection, self.path)
         return outcomes
 
-    def _all_refused(self, jobs: int, error: Exception) -> list[Outcome]:
+    def _all_refused(self, jobs: int, error: Exception) -> list[JobResult]:
         self._doubt_file()
         if not self._failing:
             log.error("store_failing", file=self.path.name, error=str(error))
@@ -382,7 +382,7 @@ class Database:
         for refusal in refusals:
             refusal.__cause__ = error
         self._failing = fault_of(self.path, error)
-        return [Outcome(error=refusal) for refusal in refusals]
+        return [JobResult(error=refusal) for refusal in refusals]
 
     def _note_damage(self, said: str) -> None:
         self._doubt_file()

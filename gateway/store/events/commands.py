@@ -29,7 +29,7 @@ def put_command(connection: sqlite3.Connection, command: Command) -> None:
     )
 
 
-class Commands:
+class CommandRecords:
     """Every command ever recorded."""
 
     def __init__(self, *, database: Database) -> None:

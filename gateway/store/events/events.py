@@ -14,7 +14,7 @@ from gateway.domain.events import Event, RecordedEvent, Scalar
 from gateway.store.engine.database import Database, is_id
 from gateway.store.engine.query_cache import QueryCache
 from gateway.store.events.pages import EventFilter, EventPage, IdRanges, read_page, read_ranges
-from gateway.store.events.rows import COLUMNS, JSON_TEXT, JSON_TEXTS, RECORDED, Form, event_of
+from gateway.store.events.rows import COLUMNS, JSON_TEXT, JSON_TEXTS, RECORDED, EventForm, event_of
 from gateway.texts import to_json
 
 _PAGES_KEPT = 16
@@ -65,7 +65,7 @@ def _storable(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _PageOfEvents:
     """A page of the list: its filter, beginning and length."""
 
     wanted: EventFilter
@@ -73,7 +73,7 @@ class _Place:
     offset: int
     limit: int
 
-    def read(self, connection: sqlite3.Connection, *, form: Form[E], passing: IdRanges | None) -> EventPage[E]:
+    def read(self, connection: sqlite3.Connection, *, form: EventForm[E], passing: IdRanges | None) -> EventPage[E]:
         return read_page(
             connection, self.wanted, passing, before=self.before, offset=self.offset, limit=self.limit, form=form
         )
@@ -84,10 +84,10 @@ class Events:
 
     def __init__(self, *, database: Database) -> None:
         self._database = database
-        self._pages: QueryCache[_Place, EventPage[tuple[RecordedEvent, ...]]] = QueryCache(
+        self._pages: QueryCache[_PageOfEvents, EventPage[tuple[RecordedEvent, ...]]] = QueryCache(
             database=database, most=_PAGES_KEPT
         )
-        self._json_pages: QueryCache[_Place, EventPage[tuple[bytes, ...]]] = QueryCache(
+        self._json_pages: QueryCache[_PageOfEvents, EventPage[tuple[bytes, ...]]] = QueryCache(
             database=database, most=_PAGES_KEPT
         )
         self._ranges: QueryCache[EventFilter, IdRanges] = QueryCache(database=database, most=_PAGES_KEPT)
@@ -188,15 +188,17 @@ class Events:
 
         Raises StoreError if a number of the filter does not fit into 64 bits.
         """
-        return await self._page(self._pages, RECORDED, _Place(wanted, before, offset, max(limit, 0)))
+        return await self._page(self._pages, RECORDED, _PageOfEvents(wanted, before, offset, max(limit, 0)))
 
     async def json_page(
         self, wanted: EventFilter, *, before: int = 0, offset: int = 0, limit: int = 25
     ) -> EventPage[tuple[bytes, ...]]:
         """Return the page that `page` returns as JSON text of its records with commas between them, in parts."""
-        return await self._page(self._json_pages, JSON_TEXTS, _Place(wanted, before, offset, max(limit, 0)))
+        return await self._page(self._json_pages, JSON_TEXTS, _PageOfEvents(wanted, before, offset, max(limit, 0)))
 
-    async def _page(self, kept: QueryCache[_Place, EventPage[E]], form: Form[E], place: _Place) -> EventPage[E]:
+    async def _page(
+        self, kept: QueryCache[_PageOfEvents, EventPage[E]], form: EventForm[E], place: _PageOfEvents
+    ) -> EventPage[E]:
         generation = self._database.generation
         if (same := kept.known(place)) is not None:
             return same

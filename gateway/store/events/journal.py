@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from gateway.domain.announcements import Places
+from gateway.domain.announcements import PlaceNames
 from gateway.domain.commands import Command
 from gateway.domain.events import Event, Severity
 from gateway.domain.passages import CameraEvent, Moment, Passage
@@ -32,7 +32,7 @@ _MOST_SETTINGS = 64
 _SPANS = (12, 17)
 _HIGHEST = 2**63 - 1
 _UNKNOWN = ClockOffset(boot_id="", micros=0, trusted=False)
-_NOWHERE = Places()
+_NOWHERE = PlaceNames()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class Journal:
         site_name: str,
         sends: bool,
         offset: Callable[[], ClockOffset] | None = None,
-        places: Places = _NOWHERE,
+        places: PlaceNames = _NOWHERE,
         announced: Callable[[], None] | None = None,
         now: Callable[[], int] | None = None,
     ) -> None:
@@ -155,7 +155,7 @@ class Journal:
         self._site_name = site_name
         self._sends = sends
 
-    def rename(self, *, site_name: str, places: Places) -> None:
+    def rename(self, *, site_name: str, places: PlaceNames) -> None:
         """Use these names for records from now on."""
         self._site_name, self._places = site_name, places
 

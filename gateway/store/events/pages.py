@@ -20,7 +20,7 @@ from functools import cache
 from typing import Any, Generic, TypeVar
 
 from gateway.store.engine.text_search import search_in
-from gateway.store.events.rows import RECORDED, Form, Row
+from gateway.store.events.rows import RECORDED, EventForm, Row
 
 COARSE, FINE = 17, 12
 _ANY = -1
@@ -245,7 +245,7 @@ def read_page(
     before: int,
     offset: int,
     limit: int,
-    form: Form[E] = RECORDED,  # type: ignore[assignment]  # mypy takes it for the default of every E
+    form: EventForm[E] = RECORDED,  # type: ignore[assignment]  # mypy takes it for the default of every E
     monotonic: Callable[[], float] = time.monotonic,
 ) -> EventPage[E]:
     """Return a page of events by descending id, from below `before` (0: the newest) on, skipping `offset` of them.
@@ -272,7 +272,9 @@ def read_page(
     )
 
 
-def _of_all(connection: sqlite3.Connection, form: Form[E], *, before: int, offset: int, limit: int) -> EventPage[E]:
+def _of_all(
+    connection: sqlite3.Connection, form: EventForm[E], *, before: int, offset: int, limit: int
+) -> EventPage[E]:
     sql = _whole(form.sql, is_deep=offset > 0)
     place = {"before": before or _HIGHEST, "offset": offset, "limit": limit + 1}
     count, *row = connection.execute(sql, place).fetchone()
@@ -288,7 +290,7 @@ def _filtered(
     connection: sqlite3.Connection,
     wanted: EventFilter,
     ranges: tuple[IdRange, ...],
-    form: Form[E],
+    form: EventForm[E],
     *,
     before: int,
     offset: int,
@@ -306,14 +308,14 @@ def _filtered(
     return _page(form, row, limit, count)
 
 
-def _page(form: Form[E], row: Row, limit: int, count: int) -> EventPage[E]:
+def _page(form: EventForm[E], row: Row, limit: int, count: int) -> EventPage[E]:
     """Make a page of a row that was fetched with one event more than `limit`, to see whether there are more."""
     ids, events = form.of_row(row, limit)
     last = ids[min(limit, len(ids)) - 1] if ids and limit else None
     return EventPage(events=events, last=last, count=count, next_cursor=last if len(ids) > limit else None)
 
 
-def _of_ids(connection: sqlite3.Connection, form: Form[E], ids: str, values: Values) -> Row:
+def _of_ids(connection: sqlite3.Connection, form: EventForm[E], ids: str, values: Values) -> Row:
     """Fetch the events of these ids, newest first. `ids`: SQL, with `values` for its parameters."""
     row: Row = connection.execute(
         f"SELECT {form.sql} FROM (SELECT * FROM event WHERE id IN ({ids}) ORDER BY id DESC LIMIT {_HIGHEST})", values
@@ -378,7 +380,7 @@ def _searched(
     connection: sqlite3.Connection,
     wanted: EventFilter,
     ranges: tuple[IdRange, ...],
-    form: Form[E],
+    form: EventForm[E],
     *,
     before: int,
     offset: int,

@@ -37,7 +37,7 @@ E = TypeVar("E")
 
 
 @dataclass(frozen=True, slots=True)
-class Form(Generic[E]):
+class EventForm(Generic[E]):
     """Form in which events are read.
 
     Attributes:
@@ -98,11 +98,11 @@ def _parts(lines: str | None, limit: int) -> tuple[bytes, ...]:
     return (*parts, ",".join(part).encode())
 
 
-RECORDED: Form[tuple[RecordedEvent, ...]] = Form(
+RECORDED: EventForm[tuple[RecordedEvent, ...]] = EventForm(
     f"json_group_array(id), json_group_array(json_array({COLUMNS}))", _objects
 )
 """Events as objects."""
-JSON_TEXTS: Form[tuple[bytes, ...]] = Form(f"json_group_array(id), group_concat({_RECORD}, char(10))", _parts)
+JSON_TEXTS: EventForm[tuple[bytes, ...]] = EventForm(f"json_group_array(id), group_concat({_RECORD}, char(10))", _parts)
 """Events as JSON text of the interface's `EventRecord`s, in parts to be joined with commas."""
 JSON_TEXT = _RECORD
 """SQL for one event as JSON text of the interface's `EventRecord`."""

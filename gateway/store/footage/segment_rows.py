@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivers.rtsp.frames import Entry
-from gateway.domain.footage import Edge, GapReason, Place
+from gateway.domain.footage import ChainPlace, Edge, GapReason
 
 COLUMNS = (
     "id, camera_id, path, started_at, duration, size, clock_trusted, gap, codec, width, height, frames, sha256, number,"
@@ -46,7 +46,7 @@ class Segment:
     height: int
     frames: int = 0
     sha256: str = ""
-    place: Place | None = None
+    place: ChainPlace | None = None
     boot_id: str = ""
     monotonic: int = 0
     breaks: int = 0
@@ -81,7 +81,7 @@ def segment_of(row: tuple[Any, ...]) -> Segment:
         height=row[10],
         frames=row[11],
         sha256=sha256.hex() if sha256 else "",
-        place=None if number is None else Place(number=number, previous=previous.hex()),
+        place=None if number is None else ChainPlace(number=number, previous=previous.hex()),
         boot_id=row[15],
         monotonic=row[16],
         breaks=row[17],

@@ -29,7 +29,7 @@ _MADE_OF_FOOTAGE = ("camera_event", "create")
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class OutboxDelivery:
     """An outbox row that central accepted.
 
     Attributes:
@@ -45,7 +45,7 @@ class Delivery:
 
 def deliver(
     connection: sqlite3.Connection,
-    deliveries: Sequence[Delivery],
+    deliveries: Sequence[OutboxDelivery],
     *,
     recent: RecentWrites,
     now: int,
@@ -68,7 +68,7 @@ def deliver(
         )
         for kind in {row.kind for row in rows} & RECORD_KINDS.keys()
     }
-    known, footage = [], list[Delivery]()
+    known, footage = [], list[OutboxDelivery]()
     for delivery in _with_ids_of_their_own(connection, deliveries, there, Stamp(now, trusted=trusted)):
         row = delivery.row
         if row.id not in there:
@@ -94,7 +94,7 @@ def _among(connection: sqlite3.Connection, query: str, numbers: Sequence[int]) -
     return set(json.loads(found))
 
 
-def _settle_together(connection: sqlite3.Connection, deliveries: Sequence[Delivery]) -> None:
+def _settle_together(connection: sqlite3.Connection, deliveries: Sequence[OutboxDelivery]) -> None:
     """Complete many new camera events, most of a backlog, with few statements. No other rows of them may wait."""
     given = {item.row.record_id: item.central_id for item in deliveries if item.central_id is not None}
     records = {item.row.record_id: item.record for item in deliveries if item.record is not None}
@@ -105,8 +105,8 @@ def _settle_together(connection: sqlite3.Connection, deliveries: Sequence[Delive
 
 
 def _with_ids_of_their_own(
-    connection: sqlite3.Connection, deliveries: Sequence[Delivery], there: set[int], at: Stamp
-) -> Sequence[Delivery]:
+    connection: sqlite3.Connection, deliveries: Sequence[OutboxDelivery], there: set[int], at: Stamp
+) -> Sequence[OutboxDelivery]:
     """Let only the last record keep an id that central gave to several; return the deliveries without the other ids.
 
     Records that had such an id before lose it too.
@@ -169,7 +169,7 @@ def take_id_from(
     insert_event(connection, event)
 
 
-def _settle(connection: sqlite3.Connection, delivery: Delivery, *, alone: bool, now: int) -> int:
+def _settle(connection: sqlite3.Connection, delivery: OutboxDelivery, *, alone: bool, now: int) -> int:
     """Update the record of a delivered row; return its id at the site. `alone`: no other row of the record waits."""
     row, record = delivery.row, delivery.record
     operation = WRITES.get((row.kind, row.action))

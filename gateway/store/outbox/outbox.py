@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from gateway.domain.writes import WRITES, Effect, JsonObject, takes_away
 from gateway.store.engine.database import Database
-from gateway.store.outbox.deliveries import Delivery, RecentWrites, deliver
+from gateway.store.outbox.deliveries import OutboxDelivery, RecentWrites, deliver
 from gateway.store.outbox.pending_writes import amend_create
 from gateway.store.outbox.record_kinds import RECORD_KINDS
 from gateway.store.outbox.rows import (
@@ -201,7 +201,7 @@ class Outbox:
         (known,) = await self._database.write(
             partial(
                 deliver,
-                deliveries=(Delivery(row, central_id, record),),
+                deliveries=(OutboxDelivery(row, central_id, record),),
                 recent=self._recent,
                 now=now,
                 trusted=trusted,
@@ -209,7 +209,9 @@ class Outbox:
         )
         return known
 
-    async def delivered_together(self, deliveries: Sequence[Delivery], *, now: int, trusted: bool = False) -> None:
+    async def delivered_together(
+        self, deliveries: Sequence[OutboxDelivery], *, now: int, trusted: bool = False
+    ) -> None:
         """Record the deliveries of many rows of different records in one commit."""
         await self._database.write(
             partial(deliver, deliveries=deliveries, recent=self._recent, now=now, trusted=trusted)

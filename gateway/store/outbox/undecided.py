@@ -42,7 +42,7 @@ MOST_TOGETHER = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class WaitReason:
     """A reason why rows wait.
 
     Attributes:
@@ -88,19 +88,19 @@ class RefusedRows:
         """Return one row, parked or waiting."""
         return await self._database.read(lambda connection: row_of(connection, row_id))
 
-    async def reasons(self) -> tuple[Reason, ...]:
+    async def reasons(self) -> tuple[WaitReason, ...]:
         """Return the reasons why rows that are not parked still wait, the most frequent first; at most 20.
 
         This reads the whole outbox, so it is only for a person's request.
         """
 
-        def query(connection: sqlite3.Connection) -> tuple[Reason, ...]:
+        def query(connection: sqlite3.Connection) -> tuple[WaitReason, ...]:
             rows = connection.execute(
                 "SELECT kind, action, error, count(*), min(created_at) FROM outbox WHERE parked = 0"
                 " GROUP BY kind, action, error ORDER BY count(*) DESC, min(id) LIMIT ?",
                 (_MOST_REASONS,),
             )
-            return tuple(Reason(*row) for row in rows)
+            return tuple(WaitReason(*row) for row in rows)
 
         return await self._database.read(query)
 

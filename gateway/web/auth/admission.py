@@ -14,9 +14,9 @@ from drivers.listening.http import PROVED
 from gateway.runtime.unix_sockets import is_own_process, peer_user
 from gateway.texts import text
 from gateway.web.auth.api_keys import ApiKeys, bearer
-from gateway.web.auth.callers import NOBODY, Caller, Carrier, from_foreign_page
+from gateway.web.auth.callers import NOBODY, Caller, SessionCarrier, from_foreign_page
 from gateway.web.auth.sessions import Sessions
-from gateway.web.auth.view_tokens import TOKEN, View
+from gateway.web.auth.view_tokens import TOKEN, TokenView
 from gateway.web.auth.viewers import Viewers
 from gateway.web.families import Route
 from gateway.web.http.addresses import refuse_foreign_host
@@ -24,7 +24,7 @@ from gateway.web.http.bodies import path_id
 from gateway.web.http.errors import (
     KEYED,
     TEXTS,
-    Refusal,
+    ErrorAnswer,
     RequestRefused,
     as_json,
     authentication_required,
@@ -62,7 +62,7 @@ class Admission:
         async def handler(request: web.Request) -> web.StreamResponse:
             request[_OPERATION] = operation
             caller = await self._caller(request, operation)
-            if caller.carrier is Carrier.COOKIE and operation.method != "GET" and from_foreign_page(request):
+            if caller.carrier is SessionCarrier.COOKIE and operation.method != "GET" and from_foreign_page(request):
                 if operation.rule.session:
                     raise RequestRefused(403, text("refused.foreign_page"))
                 caller = NOBODY
@@ -98,7 +98,10 @@ class Admission:
             if group := rule.missing(key.permissions):
                 raise RequestRefused(403, f"permission denied: this needs {' or '.join(group)}")
             caller = Caller(
-                username=f"key:{key.name}", permissions=key.permissions, token=bearer(request), carrier=Carrier.KEY
+                username=f"key:{key.name}",
+                permissions=key.permissions,
+                token=bearer(request),
+                carrier=SessionCarrier.KEY,
             )
             return await route.handler(request, caller)
 
@@ -114,7 +117,7 @@ class Admission:
         token = None if operation.view is None else request.query.get(TOKEN)
         if operation.view is None or token is None:
             return await self.sessions.caller(request)
-        caller = await self.viewers.caller(token, View(operation.view, path_id(request)), operation.rule)
+        caller = await self.viewers.caller(token, TokenView(operation.view, path_id(request)), operation.rule)
         if not caller.signed_in:
             raise RequestRefused(403, text("refused.address_expired"))
         return caller
@@ -142,7 +145,7 @@ async def errors_as_envelopes(request: web.Request, handler: RawHandler) -> web.
     path = operation.path if operation is not None and secret else request.path
     if isinstance(caught, ConnectionError) and _has_left(request):
         log.debug("caller_left", method=request.method, path=path)
-        refusal = Refusal(400, text("refused.caller_left"))
+        refusal = ErrorAnswer(400, text("refused.caller_left"))
     else:
         refusal = refusal_of(caught, method=request.method, path=path)
     if request.writer.output_size and request.transport is not None:
@@ -187,7 +190,7 @@ def local_caller(request: web.Request) -> Caller | None:
     return Caller(
         username=f"local:{_name_of(peer_user(end))}",
         permissions=frozenset({EVERYTHING}),
-        carrier=Carrier.LOCAL,
+        carrier=SessionCarrier.LOCAL,
         role="local",
     )
 

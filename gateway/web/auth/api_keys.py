@@ -13,7 +13,7 @@ from aiohttp import web
 from gateway.domain.errors import StoreError
 from gateway.runtime.clock import Clock
 from gateway.store import ApiKey
-from gateway.store.accounts.api_keys import ApiKeys as StoredKeys
+from gateway.store.accounts.api_keys import ApiKeyRecords as StoredKeys
 
 log = structlog.get_logger(__name__)
 

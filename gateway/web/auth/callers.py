@@ -13,7 +13,7 @@ from gateway.web.operation import Rule
 COOKIE = "session"
 
 
-class Carrier(Enum):
+class SessionCarrier(Enum):
     """Carriers of a session in a request."""
 
     NONE = "none"
@@ -38,7 +38,7 @@ class Caller:
     username: str = ""
     permissions: frozenset[str] = frozenset()
     token: str = field(default="", repr=False)
-    carrier: Carrier = Carrier.NONE
+    carrier: SessionCarrier = SessionCarrier.NONE
     role: str = ""
     central: bool = False
     mfa_pending: bool = False
@@ -46,7 +46,7 @@ class Caller:
     @property
     def signed_in(self) -> bool:
         """True with a session, a key, or on the local socket."""
-        return self.carrier is not Carrier.NONE
+        return self.carrier is not SessionCarrier.NONE
 
     def may(self, rule: Rule) -> bool:
         """Return whether the rule lets this caller in."""
@@ -58,16 +58,16 @@ class Caller:
 NOBODY = Caller()
 
 
-def carried(request: web.Request) -> tuple[Carrier, str]:
+def carried(request: web.Request) -> tuple[SessionCarrier, str]:
     """Return the first carrier in the request and its token; any further carrier is ignored."""
     if (token := request.headers.get("SessionID")) is not None:
-        return Carrier.SESSION_ID, token.strip()
+        return SessionCarrier.SESSION_ID, token.strip()
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":
-        return Carrier.BEARER, token.strip()
+        return SessionCarrier.BEARER, token.strip()
     if (token := request.cookies.get(COOKIE)) is not None:
-        return Carrier.COOKIE, token
-    return Carrier.NONE, ""
+        return SessionCarrier.COOKIE, token
+    return SessionCarrier.NONE, ""
 
 
 def from_foreign_page(request: web.Request) -> bool:

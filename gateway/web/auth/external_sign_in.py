@@ -17,7 +17,7 @@ from aiohttp import web
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
-from gateway.domain.relaying import NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
+from gateway.domain.relaying import AnswerOfCentral, NotRelayed, RelayedRequest, RelayRefusal
 from gateway.domain.writes import JsonObject
 from gateway.texts import text
 from gateway.web.auth.callers import COOKIE, Caller, from_foreign_page, set_session_cookie
@@ -68,7 +68,7 @@ class ExternalSignIn:
         except NotRelayed as error:
             raise refused(error) from error
 
-    async def _passed_on(self, request: web.Request, answer: RelayedAnswer) -> web.StreamResponse:
+    async def _passed_on(self, request: web.Request, answer: AnswerOfCentral) -> web.StreamResponse:
         body = await _whole(answer)
         token, others = _cookies(answer)
         told = _object(body)
@@ -121,7 +121,7 @@ async def _pieces(body: bytes) -> AsyncIterator[bytes]:
     yield body
 
 
-async def _whole(answer: RelayedAnswer) -> bytes:
+async def _whole(answer: AnswerOfCentral) -> bytes:
     body = bytearray()
     async for chunk in answer.body:
         body += chunk
@@ -138,7 +138,7 @@ def _object(body: bytes) -> JsonObject:
         return {}
 
 
-def _cookies(answer: RelayedAnswer) -> tuple[str, list[Morsel[str]]]:
+def _cookies(answer: AnswerOfCentral) -> tuple[str, list[Morsel[str]]]:
     """Return the session token in central's cookies ("" for none), and its other cookies, with their domain removed."""
     session, others = "", []
     for name, value in answer.headers:

@@ -24,7 +24,7 @@ _RECOVERY_LENGTH = 16
 _MEMORY = 1024
 
 
-class Proof(Enum):
+class CodeProof(Enum):
     """Results of checking a code."""
 
     NONE = "none"
@@ -45,7 +45,7 @@ class SecondFactor:
         """True while this machine's clock is not synchronised: right codes of an authenticator may then be refused."""
         return not self._clock.wall().trusted
 
-    async def proves(self, account: StoredAccount, code: str) -> Proof:
+    async def proves(self, account: StoredAccount, code: str) -> CodeProof:
         """Check a code: an authenticator's current code, or an unused recovery code.
 
         Raises StoreError if a recovery code cannot be marked as used.
@@ -53,9 +53,9 @@ class SecondFactor:
         text = "".join(code.split()).replace("-", "").lower()
         if len(text) == _RECOVERY_LENGTH:
             used = await self._accounts.use_recovery_code(account.username, recovery_hash(text))
-            return Proof.RECOVERY_CODE if used else Proof.NONE
+            return CodeProof.RECOVERY_CODE if used else CodeProof.NONE
         step = step_of(account.totp_secret, text, at=self._clock.wall().micros // 1_000_000)
-        return Proof.CODE if step is not None and await self._first_use(account, step) else Proof.NONE
+        return CodeProof.CODE if step is not None and await self._first_use(account, step) else CodeProof.NONE
 
     async def _first_use(self, account: StoredAccount, step: int) -> bool:
         key = (account.username, account.totp_secret)

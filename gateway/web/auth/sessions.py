@@ -16,9 +16,9 @@ from aiohttp import web
 from gateway.domain.errors import StoreError
 from gateway.runtime.clock import Clock
 from gateway.store import Session
-from gateway.store.accounts.sessions import Sessions as StoredSessions
+from gateway.store.accounts.sessions import SessionRecords as StoredSessions
 from gateway.web.auth.accounts import Roster
-from gateway.web.auth.callers import NOBODY, Caller, Carrier, carried
+from gateway.web.auth.callers import NOBODY, Caller, SessionCarrier, carried
 from gateway.web.auth.central_sign_in import CentralAccounts
 
 log = structlog.get_logger(__name__)
@@ -193,7 +193,7 @@ class Sessions:
         if not await self._kept.add(token, session, proven=proven):
             return None
         self._use(token, now)
-        caller = self._caller_of(session, token, Carrier.SESSION_ID)
+        caller = self._caller_of(session, token, SessionCarrier.SESSION_ID)
         return caller if caller.signed_in else None
 
     async def complete(self, caller: Caller) -> None:
@@ -210,15 +210,15 @@ class Sessions:
     async def caller(self, request: web.Request) -> Caller:
         """Return the caller of a request; NOBODY without a live session. Only the first carrier (`carried`) counts."""
         carrier, token = carried(request)
-        if carrier is Carrier.NONE or not token.isascii() or not 0 < len(token) <= _LONGEST_TOKEN:
+        if carrier is SessionCarrier.NONE or not token.isascii() or not 0 < len(token) <= _LONGEST_TOKEN:
             return NOBODY
         return await self._live(token, carrier)
 
     async def refreshed(self, caller: Caller) -> Caller:
         """Return the caller as of now, and note the session's use; NOBODY once the session is over."""
-        return caller if caller.carrier is Carrier.LOCAL else await self._live(caller.token, caller.carrier)
+        return caller if caller.carrier is SessionCarrier.LOCAL else await self._live(caller.token, caller.carrier)
 
-    async def _live(self, token: str, carrier: Carrier) -> Caller:
+    async def _live(self, token: str, carrier: SessionCarrier) -> Caller:
         session = await self._kept.get(token)
         now = self._now()
         if session is None or self._is_over(session, now):
@@ -272,7 +272,7 @@ class Sessions:
         # A session that expires later than any may was begun before a restart at which the clock was set back.
         return not 0 < session.expires_at - now <= self._longest
 
-    def _caller_of(self, session: Session, token: str, carrier: Carrier) -> Caller:
+    def _caller_of(self, session: Session, token: str, carrier: SessionCarrier) -> Caller:
         """Return the session's caller with its present permissions; NOBODY if its account is gone or disabled."""
         role, permissions = session.role, session.permissions
         if not session.central:

@@ -35,7 +35,7 @@ from gateway.texts import Text, text
 from gateway.web.auth.accounts import Roster
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.central_sign_in import CentralSignIn
-from gateway.web.auth.second_factor import Proof, SecondFactor, recovery_hash
+from gateway.web.auth.second_factor import CodeProof, SecondFactor, recovery_hash
 from gateway.web.auth.sessions import CentralSessions, Sessions
 from gateway.web.http.errors import RequestRefused
 
@@ -219,9 +219,9 @@ class SignIn:
 
     async def _proves_here(self, account: StoredAccount, code: str) -> bool:
         proof = await self._second_factor.proves(account, code)
-        if proof is Proof.RECOVERY_CODE:
+        if proof is CodeProof.RECOVERY_CODE:
             await self._record(EventKind.ACCOUNT_CHANGED, text("event.recovery_code_used", who=account.username))
-        return proof is not Proof.NONE
+        return proof is not CodeProof.NONE
 
     def _hold_off(self, what: str, *throttles: tuple[Throttle, Hashable]) -> None:
         now = self._clock.monotonic()

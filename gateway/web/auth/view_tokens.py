@@ -27,7 +27,7 @@ _PROOF_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class TokenView:
     """The footage that a token opens: its kind, and the id of its camera or camera event."""
 
     kind: ViewKind
@@ -53,7 +53,7 @@ class ViewTokens:
         self._key = secrets.token_bytes(32)
         self._callers: OrderedDict[bytes, Caller] = OrderedDict()
 
-    def issue(self, view: View, caller: Caller) -> Issued:
+    def issue(self, view: TokenView, caller: Caller) -> Issued:
         """Return a token for the caller, valid for LIFE_SECONDS of its kind or up to a twelfth less.
 
         The token changes only once in a twelfth of that life, so that records with addresses do not change at every
@@ -65,7 +65,7 @@ class ViewTokens:
         text = _text(body + self._proof(body))
         return Issued(text, seconds=until - now)
 
-    def issued_to(self, token: str, view: View) -> Caller | None:
+    def issued_to(self, token: str, view: TokenView) -> Caller | None:
         """Return the caller for whom the token was issued; None when it is forged, for another view, or expired."""
         try:
             raw = base64.b64decode(token.encode("ascii") + b"=" * (-len(token) % 4), altchars=b"-_", validate=True)

@@ -20,9 +20,9 @@ from gateway.runtime.clock import Clock
 from gateway.store.accounts.remembered_accounts import RememberedAccounts
 from gateway.web.auth.accounts import Roster
 from gateway.web.auth.api_keys import ApiKeys
-from gateway.web.auth.callers import NOBODY, Caller, Carrier
+from gateway.web.auth.callers import NOBODY, Caller, SessionCarrier
 from gateway.web.auth.sessions import Sessions
-from gateway.web.auth.view_tokens import TOKEN, Issued, View, ViewTokens
+from gateway.web.auth.view_tokens import TOKEN, Issued, TokenView, ViewTokens
 from gateway.web.http.addresses import public_origin
 from gateway.web.operation import EVERYTHING, VIEW_CAMERAS, Rule
 
@@ -36,7 +36,7 @@ CHECK_SECONDS = 5.0
 
 def maker_of(caller: Caller) -> Maker:
     """Return whose right a link of this caller has."""
-    if caller.carrier is Carrier.LOCAL:
+    if caller.carrier is SessionCarrier.LOCAL:
         return Maker.LOCAL
     return Maker.CENTRAL if caller.central else Maker.SITE
 
@@ -84,30 +84,30 @@ class Viewers:
     sessions: Sessions
     keys: ApiKeys
 
-    def address(self, request: web.Request, path: str, view: View, caller: Caller) -> str:
+    def address(self, request: web.Request, path: str, view: TokenView, caller: Caller) -> str:
         """Return the absolute address of `path` with a token for the caller."""
         return f"{public_origin(request)}{path}?{TOKEN}={self.tokens.issue(view, caller).text}"
 
-    def token(self, view: View, caller: Caller) -> Issued:
+    def token(self, view: TokenView, caller: Caller) -> Issued:
         """Return a token for the caller, without an address."""
         return self.tokens.issue(view, caller)
 
-    async def caller(self, token: str, view: View, rule: Rule) -> Caller:
+    async def caller(self, token: str, view: TokenView, rule: Rule) -> Caller:
         """Return the caller for whom the token was issued, with present permissions and the carrier ADDRESS.
 
         NOBODY when the token is not valid for this view, or the caller's session, key or permission is gone.
         """
         now = await self.asker(token, view, rule)
-        return replace(now, carrier=Carrier.ADDRESS) if now.signed_in else NOBODY
+        return replace(now, carrier=SessionCarrier.ADDRESS) if now.signed_in else NOBODY
 
-    async def asker(self, token: str, view: View, rule: Rule) -> Caller:
+    async def asker(self, token: str, view: TokenView, rule: Rule) -> Caller:
         """Return the same as `caller`, but with the carrier by which the token was asked for."""
         asker = self.tokens.issued_to(token, view)
         return NOBODY if asker is None else await self.now(asker, rule)
 
     async def now(self, asker: Caller, rule: Rule) -> Caller:
         """Return this caller with present permissions; NOBODY when the session, key or permission is gone."""
-        now = await (self._by_key(asker) if asker.carrier is Carrier.KEY else self.sessions.refreshed(asker))
+        now = await (self._by_key(asker) if asker.carrier is SessionCarrier.KEY else self.sessions.refreshed(asker))
         return now if now.may(rule) else NOBODY
 
     async def _by_key(self, asker: Caller) -> Caller:

@@ -83,7 +83,7 @@ class RequestRefused(GatewayError):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ErrorAnswer:
     """The answer to a client for an error."""
 
     status: int
@@ -106,26 +106,26 @@ def permission_missing(group: tuple[str, ...]) -> RequestRefused:
     return RequestRefused(500, text("refused.permission_missing", permissions=" or ".join(group)))
 
 
-def refusal_of(error: Exception, *, method: str, path: str) -> Refusal:
+def refusal_of(error: Exception, *, method: str, path: str) -> ErrorAnswer:
     """Map `error` to a refusal. An unexpected error is logged under the reference that the client gets."""
     match error:
         case RequestRefused():
-            return Refusal(error.status, error.words, error.headers)
+            return ErrorAnswer(error.status, error.words, error.headers)
         case CentralRefused() if 400 <= error.status < 600:
-            return Refusal(error.status, error.said or str(error))
+            return ErrorAnswer(error.status, error.said or str(error))
         case GatewayError():
             status = next((status for kind, status in _BY_KIND if isinstance(error, kind)), None)
             if status is not None:
                 again = {"Retry-After": str(error.retry_after)} if isinstance(error, CameraUnavailable) else {}
-                return Refusal(status, error.words, again)
+                return ErrorAnswer(status, error.words, again)
         case web.HTTPException():
             allowed = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
-            return Refusal(error.status, _BY_STATUS.get(error.status, error.reason.lower()), allowed)
+            return ErrorAnswer(error.status, _BY_STATUS.get(error.status, error.reason.lower()), allowed)
         case TimeoutError():
-            return Refusal(504, text("refused.answer_late"))
+            return ErrorAnswer(504, text("refused.answer_late"))
     reference = secrets.token_hex(4)
     log.error("request_failed", reference=reference, method=method, path=path, exc_info=error)
-    return Refusal(500, text("refused.unexpected", reference=reference))
+    return ErrorAnswer(500, text("refused.unexpected", reference=reference))
 
 
 def success(**fields: object) -> web.Response:

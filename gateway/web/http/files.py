@@ -41,17 +41,17 @@ _PLAYED = "sandbox allow-same-origin; default-src 'none'; media-src 'self'; fram
 
 def as_file(path: Path, media_type: str) -> web.FileResponse:
     """Serve a file that may be replaced: a cache must revalidate it by its ETag."""
-    return _File(path, headers={"Content-Type": media_type, "Cache-Control": "private, no-cache"})
+    return _TaggedFile(path, headers={"Content-Type": media_type, "Cache-Control": "private, no-cache"})
 
 
 def as_lasting_file(path: Path, media_type: str) -> web.FileResponse:
     """Serve a file that never changes under its address: a cache may keep it for a week without revalidation."""
-    return _File(path, headers={"Content-Type": media_type, "Cache-Control": LASTING})
+    return _TaggedFile(path, headers={"Content-Type": media_type, "Cache-Control": LASTING})
 
 
 def as_guarded_file(path: Path, media_type: str, *, disposition: str) -> web.FileResponse:
     """Serve a file of unknown origin: no cache keeps it, and its policy forbids scripts when a browser shows it."""
-    return _File(
+    return _TaggedFile(
         path,
         headers={
             "Content-Type": media_type,
@@ -109,7 +109,7 @@ def takes_gzip(request: web.Request) -> bool:
     return False
 
 
-class _File(web.FileResponse):
+class _TaggedFile(web.FileResponse):
     """A file that supports If-Range with an ETag (RFC 9110, 13.1.5); aiohttp supports it with dates only."""
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
@@ -155,10 +155,10 @@ def as_part(request: web.Request, part: OpenPart) -> web.StreamResponse:
     headers = {"Content-Type": SEGMENT, "Cache-Control": LASTING, "Content-Length": str(part.length)}
     if request.method != "GET":
         return web.Response(headers=headers)
-    return _Part(FileIO(os.dup(part.file.fileno())), offset=part.offset, size=part.length, headers=headers)
+    return _OpenedPart(FileIO(os.dup(part.file.fileno())), offset=part.offset, size=part.length, headers=headers)
 
 
-class _Part(web.StreamResponse):
+class _OpenedPart(web.StreamResponse):
     """A part of a segment, from a file of its own, which it closes."""
 
     def __init__(self, file: FileIO, *, offset: int, size: int, headers: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from gateway.recording import CameraSnapshot
 from gateway.runtime.clock import iso_utc
 from gateway.texts import text
 from gateway.web.auth.callers import Caller
-from gateway.web.auth.view_tokens import TOKEN, View
+from gateway.web.auth.view_tokens import TOKEN, TokenView
 from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
 from gateway.web.http.addresses import public_origin
@@ -121,7 +121,7 @@ class LegacyVideo(Family):
             raise NotFoundError(text("refused.camera_unknown", camera=str(camera_id)))
         newest = await self.context.store.segments.latest(camera_id)
         kind = ViewKind.LIVE if by_hls else ViewKind.WATCH
-        token = self.context.auth.viewers.token(View(kind, camera_id), caller)
+        token = self.context.auth.viewers.token(TokenView(kind, camera_id), caller)
         path = f"{LIVE_PREFIX}{camera_id}/master.m3u8" if by_hls else f"{PREFIX}{camera_id}"
         if not by_hls:
             await self.context.recording.viewing.expect(camera_id)

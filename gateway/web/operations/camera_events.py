@@ -22,7 +22,7 @@ from gateway.store import LONGEST_PIN, CameraEventFilter, Entry
 from gateway.texts import Words, text
 from gateway.web.answers import Answer, CursorListed
 from gateway.web.auth.callers import Caller
-from gateway.web.auth.view_tokens import View
+from gateway.web.auth.view_tokens import TokenView
 from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, ById, Cursored, Id, Name, SentChange, Text, WriteBody
@@ -361,7 +361,7 @@ class CameraEventsFamily(Family):
 
     def _address(self, request: web.Request, caller: Caller, known: CameraEvent) -> Callable[[str], str]:
         """Return a function that makes an address with a token from a path of this camera event's footage."""
-        view = View(ViewKind.RECORDED, known.id)
+        view = TokenView(ViewKind.RECORDED, known.id)
         return lambda path: self.context.auth.viewers.address(request, path, view, caller)
 
     async def _standings(

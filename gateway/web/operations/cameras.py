@@ -18,14 +18,14 @@ from gateway.domain.writes import CAMERA_UPDATE as WRITE_UPDATE
 from gateway.domain.writes import WaitingWrite
 from gateway.recording import CameraSnapshot
 from gateway.recording.live_hls import TooFarAhead
-from gateway.recording.playlists import Reload
+from gateway.recording.playlists import PlaylistReload
 from gateway.runtime.clock import iso_utc
 from gateway.site import Camera
 from gateway.store import KnownRecord
 from gateway.texts import text
 from gateway.web.answers import Answer, Listed, Status
 from gateway.web.auth.callers import Caller
-from gateway.web.auth.view_tokens import View
+from gateway.web.auth.view_tokens import TokenView
 from gateway.web.families import Family, operation
 from gateway.web.http.bodies import Body, ById, Id, Line, Number, SentChange, ShortName, Word, WriteBody, Yes
 from gateway.web.http.errors import RequestRefused, success, success_listed
@@ -257,7 +257,7 @@ class Cameras(Family):
                 raise RequestRefused(400, "_HLS_part needs _HLS_msn beside it")
             return await self.context.recording.live.playlist(camera_id)
         try:
-            return await self.context.recording.live.playlist(camera_id, Reload(wanted.number, wanted.part))
+            return await self.context.recording.live.playlist(camera_id, PlaylistReload(wanted.number, wanted.part))
         except TooFarAhead as error:
             raise RequestRefused(400, str(error)) from error
 
@@ -276,7 +276,7 @@ class Cameras(Family):
         snapshot = self._snapshot(known.id)
         if snapshot is None:
             return camera_record(known, None, waiting=waiting)
-        watch, live = View(ViewKind.WATCH, known.id), View(ViewKind.LIVE, known.id)
+        watch, live = TokenView(ViewKind.WATCH, known.id), TokenView(ViewKind.LIVE, known.id)
         return camera_record(
             known,
             snapshot,

@@ -31,12 +31,12 @@ from gateway.domain.writes import (
     CARD_UPDATE,
     JsonObject,
     WaitingWrite,
-    Written,
+    WriteResult,
 )
 from gateway.runtime.clock import iso_utc
 from gateway.site import Site
 from gateway.site.reader_numbers import doubts_of_number
-from gateway.store import CardRecord, Entry
+from gateway.store import Entry, StoredCard
 from gateway.store.cards.cards import Cards
 from gateway.texts import text
 from gateway.web.answers import CardAnswer, CardsAnswer
@@ -243,7 +243,7 @@ async def card_rows(cards: Cards, search: str) -> AsyncIterator[list[list[Cell]]
             yield [_row(item) for item in await cards.of_ids(ids[start : start + _STRETCH])]
 
 
-def _row(item: CardRecord) -> list[Cell]:
+def _row(item: StoredCard) -> list[Cell]:
     card, record = item.card, json.loads(item.record)
     stated: list[Cell] = [card.card_id, card.number, card.status.value, card.holder, card.valid_from, card.valid_until]
     return stated + [_cell(record.get(name)) for name in _NAMES]
@@ -423,7 +423,7 @@ class CardsFamily(Family):
             log.warning("card_change_not_recorded", error=str(error))  # the change itself stands
 
     @asynccontextmanager
-    async def _turn(self, request: web.Request, card_id: int) -> AsyncIterator[CardRecord]:
+    async def _turn(self, request: web.Request, card_id: int) -> AsyncIterator[StoredCard]:
         """Change a card while nobody else does. Raises RequestRefused (412) if it is not as the caller saw it."""
         number = await self.context.store.pending_writes.site_id(KIND, card_id)
         async with self._turns.setdefault(number, asyncio.Lock()):
@@ -431,19 +431,19 @@ class CardsFamily(Family):
             refuse_changed(request, str(card_record(known, ())["etag"]))
             yield known
 
-    async def _known(self, card_id: int) -> CardRecord:
+    async def _known(self, card_id: int) -> StoredCard:
         known = await self.context.store.cards.get(await self.context.store.pending_writes.site_id(KIND, card_id))
         if known is None:
             raise NotFoundError(text("refused.card_unknown", card=str(card_id)))
         return known
 
-    async def _written(self, written: Written) -> web.StreamResponse:
+    async def _written(self, written: WriteResult) -> web.StreamResponse:
         known = None if written.record_id is None else await self.context.store.cards.get(written.record_id)
         if known is not None:
             return await self._answer(known)
         return success(access_card=_without_secrets({"id": None, **written.record}), warnings=())
 
-    async def _answer(self, known: CardRecord) -> web.StreamResponse:
+    async def _answer(self, known: StoredCard) -> web.StreamResponse:
         number = known.card.card_id
         waiting = await self.context.store.pending_writes.waiting(KIND, number)
         in_doubt = bool(await self.context.store.pending_writes.in_doubt(KIND, (number,)))
@@ -462,7 +462,7 @@ class CardsFamily(Family):
         return (f"one reading means this card and card {', '.join(others)} too, so it opens for neither",)
 
 
-def card_record(known: CardRecord, waiting: Sequence[WaitingWrite], *, in_doubt: bool = False) -> Record:
+def card_record(known: StoredCard, waiting: Sequence[WaitingWrite], *, in_doubt: bool = False) -> Record:
     """Return a card as a record of the interface, without its PIN. `in_doubt`: central may have lost it."""
     record = json.loads(known.record)
     shown: Record = _without_secrets(record if isinstance(record, dict) else {})

@@ -10,7 +10,7 @@ from pydantic import Field
 from gateway.domain.accounts import LONGEST_PASSWORD
 from gateway.texts import text
 from gateway.web.answers import Answer, LoginAnswer
-from gateway.web.auth.callers import COOKIE, Caller, Carrier, from_foreign_page, set_session_cookie
+from gateway.web.auth.callers import COOKIE, Caller, SessionCarrier, from_foreign_page, set_session_cookie
 from gateway.web.families import Family, operation
 from gateway.web.http.addresses import address_of
 from gateway.web.http.bodies import Body
@@ -78,7 +78,7 @@ class Auth(Family):
         "GET", "/v1/auth/logout", HALF_SIGNED_IN, "user", purpose="End the session", answer=LogoutAnswer, refuses=(403,)
     )
     async def _logout(self, request: web.Request, caller: Caller) -> web.StreamResponse:
-        if caller.carrier is Carrier.COOKIE and from_foreign_page(request):
+        if caller.carrier is SessionCarrier.COOKIE and from_foreign_page(request):
             raise RequestRefused(403, text("refused.foreign_sign_out"))
         await self.context.auth.sessions.sign_out(caller)
         response = success(user=None, error=None)

@@ -30,7 +30,7 @@ from gateway.domain.viewing import NotShown, ViewRefusal
 from gateway.texts import text
 from gateway.web.auth.api_keys import bearer
 from gateway.web.auth.callers import NOBODY, Caller
-from gateway.web.auth.view_tokens import TOKEN, View
+from gateway.web.auth.view_tokens import TOKEN, TokenView
 from gateway.web.context import InterfaceContext
 from gateway.web.families import Family, operation
 from gateway.web.http.addresses import address_of
@@ -156,7 +156,7 @@ class Whep(Family):
         """
         if caller.may(VIEW_CAMERAS):
             return caller
-        view = View(ViewKind.WATCH, camera_id)
+        view = TokenView(ViewKind.WATCH, camera_id)
         for token in (request.query.get(TOKEN), bearer(request)):
             asker = await self.context.auth.viewers.asker(token, view, VIEW_CAMERAS) if token else NOBODY
             if asker.signed_in:

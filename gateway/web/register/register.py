@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import structlog
 
-from gateway.domain.accounts import AccountRefused, checked_name, checked_permissions
+from gateway.domain.accounts import AccountChangeRefused, checked_name, checked_permissions
 from gateway.domain.errors import NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import Clock
 from gateway.store import Entry
 from gateway.store.accounts.accounts import Accounts
-from gateway.store.accounts.api_keys import ApiKeys
+from gateway.store.accounts.api_keys import ApiKeyRecords
 from gateway.store.accounts.remembered_accounts import RememberedAccounts
-from gateway.store.accounts.sessions import Sessions
+from gateway.store.accounts.sessions import SessionRecords
 from gateway.store.events.journal import Journal
 from gateway.texts import Text, text
 from gateway.web.register.changes import (
@@ -65,10 +65,10 @@ class Register:
     """
 
     accounts: Accounts
-    api_keys: ApiKeys
+    api_keys: ApiKeyRecords
     journal: Journal
     remembered_accounts: RememberedAccounts
-    sessions: Sessions
+    sessions: SessionRecords
     clock: Clock
     changed: Changed = _no_gateway
 
@@ -83,7 +83,7 @@ class Register:
                 await self.changed(usernames)
                 await self._note(text("event.account_changed", who=by, said=said) if by else said)
             return await self._look()
-        except (AccountRefused, NotFoundError, StoreError) as error:
+        except (AccountChangeRefused, NotFoundError, StoreError) as error:
             return Answer(error=str(error))
 
     async def _make(self, change: Change) -> tuple[Text | None, tuple[str, ...]]:

@@ -17,7 +17,7 @@ from typing import Protocol
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
-from gateway.domain.relaying import Headers, NotRelayed, RelayedAnswer, RelayedRequest, RelayRefusal
+from gateway.domain.relaying import AnswerOfCentral, Headers, NotRelayed, RelayedRequest, RelayRefusal
 from gateway.texts import text
 from gateway.web.auth.callers import Caller
 from gateway.web.auth.sessions import CentralSessions
@@ -114,7 +114,7 @@ class Relay(Protocol):
         """Return whether central is known not to answer. Never waits."""
         ...
 
-    def answer(self, asked: RelayedRequest) -> AbstractAsyncContextManager[RelayedAnswer]:
+    def answer(self, asked: RelayedRequest) -> AbstractAsyncContextManager[AnswerOfCentral]:
         """Send a request; the context yields central's answer, whose body must be read inside it. Raises NotRelayed."""
         ...
 
@@ -171,7 +171,7 @@ class Relayed:
             length=length if carries else None,
         )
 
-    async def _start(self, answer: RelayedAnswer, caller: Caller) -> bytes:
+    async def _start(self, answer: AnswerOfCentral, caller: Caller) -> bytes:
         """Return the beginning of an error answer's body, b"" for other answers, after a check for an ended session.
 
         Raises RequestRefused when central has ended the caller's session.
@@ -189,7 +189,7 @@ class Relayed:
         return bytes(start)
 
 
-async def _passed_on(request: web.Request, answer: RelayedAnswer, start: bytes) -> web.StreamResponse:
+async def _passed_on(request: web.Request, answer: AnswerOfCentral, start: bytes) -> web.StreamResponse:
     """Pass on the answer as it arrives. If it breaks off, cut the connection, so that the client notices."""
     response = web.StreamResponse(status=answer.status, headers=_FROM_CENTRAL)
     for name, value in passed_headers(answer):
@@ -212,7 +212,7 @@ async def _passed_on(request: web.Request, answer: RelayedAnswer, start: bytes) 
     return response
 
 
-def passed_headers(answer: RelayedAnswer) -> Iterator[tuple[str, str]]:
+def passed_headers(answer: AnswerOfCentral) -> Iterator[tuple[str, str]]:
     """Yield the headers of central's answer that are passed on to the caller."""
     for name, value in answer.headers:
         if name.lower() in _ANSWERED and _VALUE.fullmatch(value):
@@ -258,7 +258,7 @@ async def _body(request: web.Request) -> AsyncIterator[bytes]:
         yield chunk
 
 
-def _refuse_page(operation: Operation, answer: RelayedAnswer) -> None:
+def _refuse_page(operation: Operation, answer: AnswerOfCentral) -> None:
     """Raise RequestRefused for an answer that is not central's, unless the operation may answer with a page.
 
     A captive portal, or a proxy in front of central, answers with a page of its own or redirects to one.

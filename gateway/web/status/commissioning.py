@@ -17,7 +17,7 @@ from gateway.domain.errors import NotFoundError, StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.writes import JsonObject
 from gateway.lanes import LaneSnapshot
-from gateway.lanes.commissioning import Commissioning, Outcome
+from gateway.lanes.commissioning import Commissioning, StepOutcome
 from gateway.proof_package import SiteKey
 from gateway.runtime.clock import iso_utc
 from gateway.runtime.durable_files import write_durably
@@ -72,7 +72,7 @@ class StepShown(AnswerPart):
     title: str
     todo: str
     by_person: bool
-    outcome: Outcome
+    outcome: StepOutcome
     seen: str
     by: str
     said: JsonObject
@@ -138,7 +138,7 @@ class StatusCommissioning(Family):
         lane = self._lane(wanted.lane_id)
         begun = self._of(lane)
         begun.steps.take(self.context.lanes.incident(lane.lane_id))
-        waiting = [str(step.title) for step, result in begun.steps.results if result.outcome is Outcome.WAITING]
+        waiting = [str(step.title) for step, result in begun.steps.results if result.outcome is StepOutcome.WAITING]
         if waiting:
             raise RequestRefused(409, text("refused.steps_waiting", why="; ".join(waiting)))
         stamp = self.context.clock.wall()
@@ -155,7 +155,7 @@ class StatusCommissioning(Family):
             "note": wanted.note.strip(),
             "steps": [step.model_dump(mode="json", exclude={"said"}) for step in _steps(begun.steps)],
         }
-        failed = sum(result.outcome is Outcome.FAILED for _, result in begun.steps.results)
+        failed = sum(result.outcome is StepOutcome.FAILED for _, result in begun.steps.results)
         name = f"{lane.lane_id}_{iso_utc(stamp.micros).replace(':', '-')}.json"
         await asyncio.to_thread(self._keep, name, record)
         count = len(begun.steps.results)

@@ -17,7 +17,7 @@ from drivers.plate_text import plain_plate
 from gateway.domain.errors import NotFoundError
 from gateway.domain.events import EventKind, RecordedEvent, Severity, without_formula
 from gateway.runtime.clock import iso_utc
-from gateway.store import CardRecord, EventFilter
+from gateway.store import EventFilter, StoredCard
 from gateway.texts import text
 from gateway.web.answers import Answer
 from gateway.web.auth.callers import Caller
@@ -114,7 +114,7 @@ class EventHistory(Family):
         """Return the filter. For callers who may not see cards, only the event's own text identifies its subject."""
         who = None
         if asked.of and asked.search.strip():
-            known: tuple[CardRecord, ...] = ()
+            known: tuple[StoredCard, ...] = ()
             if caller.may(VIEW_CARDS):
                 known, _count = await self.context.store.cards.page(search=asked.search, limit=_MOST_CARDS)
             who = _Subject.of(asked.of, asked.search, known)
@@ -198,7 +198,7 @@ class _Subject:
     card_ids: frozenset[int]
 
     @classmethod
-    def of(cls, about: _About, search: str, known: Collection[CardRecord]) -> _Subject:
+    def of(cls, about: _About, search: str, known: Collection[StoredCard]) -> _Subject:
         """Return the subject of a search, with those of the `known` cards whose own field for it matches."""
         text = _compared(about, search)
         found = (one.card.card_id for one in known if text in _compared(about, _field(about, one)))
@@ -231,7 +231,7 @@ def _compared(about: _About, text: str) -> str:
     return plain_plate(text) if about == "plate" else text.strip().casefold()
 
 
-def _field(about: _About, known: CardRecord) -> str:
+def _field(about: _About, known: StoredCard) -> str:
     if about == "card":
         return known.card.number
     record = json.loads(known.record)

@@ -58,14 +58,14 @@ _WHOLE = {name: TypeAdapter(hint) for name, hint in _HINTS.items() if name not i
 
 
 @dataclass(frozen=True, slots=True)
-class Viewer:
+class PageViewer:
     """A caller as every look needs it: what they may see, and the account as JSON."""
 
     permissions: UserState
     json: bytes
 
     @classmethod
-    def of(cls, caller: Caller) -> Viewer:
+    def of(cls, caller: Caller) -> PageViewer:
         """Return the caller as a viewer."""
         user = user_state(caller)
         return cls(replace(user, username="", role="", central=False), b'"user":' + _USER.dump_json(user))
@@ -137,7 +137,7 @@ _TEXTS = TypeAdapter(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class PageSnapshot:
     """A snapshot.
 
     Attributes:
@@ -151,18 +151,18 @@ class Look:
     ahead: int
     _shown: dict[UserState, SnapshotJson] = field(default_factory=dict, compare=False, repr=False)
 
-    def shown_to(self, viewer: Viewer) -> Shown:
+    def shown_to(self, viewer: PageViewer) -> ShownSnapshot:
         """Return the parts that the viewer may see, as JSON, which viewers with the same permissions share."""
         site = self._shown.get(viewer.permissions)
         if site is None:
             made = SnapshotJson.of(self.snapshot.visible_to(viewer.permissions))
             others = {name: value for name, value in made.whole.items() if name != "user"}
             site = self._shown[viewer.permissions] = SnapshotJson(others, made.rows)
-        return Shown(site, viewer.json)
+        return ShownSnapshot(site, viewer.json)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownSnapshot:
     """A caller's snapshot as JSON: the site, shared with other callers, and the caller's own account."""
 
     site: SnapshotJson
@@ -172,7 +172,7 @@ class Shown:
         """Return the whole snapshot, as a JSON object without its braces."""
         return b"%b,%b" % (self.site.all(), self.user)
 
-    def since(self, before: Shown) -> bytes:
+    def since(self, before: ShownSnapshot) -> bytes:
         """Return the fields that differ from `before`, as a JSON object without its braces; b"" if none does."""
         site = self.site.since(before.site)
         if self.user == before.user:
@@ -192,10 +192,10 @@ class Watch:
         self._wall_times = WallTimes(context.clock)
         self._lock = asyncio.Lock()
         self._turn = asyncio.Lock()
-        self._last: Look | None = None
+        self._last: PageSnapshot | None = None
         self._last_at = float("-inf")
 
-    async def look(self) -> Look:
+    async def look(self) -> PageSnapshot:
         """Return a snapshot that includes the last change, and is at most 2 s old for values that change silently.
 
         A new snapshot is taken at most every 0.25 s; a call that comes sooner waits.
@@ -207,11 +207,11 @@ class Watch:
             if age < SHORTEST_SECONDS:
                 await asyncio.sleep(SHORTEST_SECONDS - age)
             version = self._context.store.changes.version
-            self._last = Look(version=version, snapshot=await self._take(), ahead=self._wall_times.ahead())
+            self._last = PageSnapshot(version=version, snapshot=await self._take(), ahead=self._wall_times.ahead())
             self._last_at = self._context.clock.monotonic()
             return self._last
 
-    async def after(self, look: Look) -> Look:
+    async def after(self, look: PageSnapshot) -> PageSnapshot:
         """Wait for a change after `look`, at most 2 s, and return the next snapshot.
 
         One page waits for all of them: the others wait for their turn, and find its snapshot. It is taken a moment
@@ -308,11 +308,13 @@ class Live(Family):
         look = await self._watch.look()
         shown = b'{"success":true,"snapshot":{"now":%b,%b}}' % (
             self._moment(look),
-            look.shown_to(Viewer.of(caller)).all(),
+            look.shown_to(PageViewer.of(caller)).all(),
         )
         return web.Response(body=shown, content_type="application/json")
 
-    async def _until_end(self, request: web.Request, response: web.StreamResponse, look: Look, caller: Caller) -> None:
+    async def _until_end(
+        self, request: web.Request, response: web.StreamResponse, look: PageSnapshot, caller: Caller
+    ) -> None:
         try:
             await self._follow(request, response, look, caller)
         except (TimeoutError, ConnectionError):
@@ -323,10 +325,12 @@ class Live(Family):
             log.exception("live_stream_failed")
             _drop(request)
 
-    async def _follow(self, request: web.Request, response: web.StreamResponse, look: Look, caller: Caller) -> None:
+    async def _follow(
+        self, request: web.Request, response: web.StreamResponse, look: PageSnapshot, caller: Caller
+    ) -> None:
         """Send changes until the client leaves, the session ends, or the gateway stops."""
-        sent: Shown | None = None
-        viewer = Viewer.of(caller)
+        sent: ShownSnapshot | None = None
+        viewer = PageViewer.of(caller)
         checked = wrote = self.context.clock.monotonic()
         await _write(response, b"retry: 1000\n\n")
         while not self._closing and not _gone(request):
@@ -343,13 +347,13 @@ class Live(Family):
                 wrote = now
             if now - checked >= CHECK_SECONDS:
                 caller = await self.context.auth.sessions.refreshed(caller)
-                viewer, checked = Viewer.of(caller), now
+                viewer, checked = PageViewer.of(caller), now
                 if not caller.signed_in:
                     await _write(response, _SIGNED_OUT)
                     return
             look = await self._watch.after(look)
 
-    def _moment(self, look: Look) -> bytes:
+    def _moment(self, look: PageSnapshot) -> bytes:
         """Return the present time as the clock was set at the look, so that ages are right when it is set."""
         return json.dumps(iso_utc(int(self.context.clock.monotonic() * 1_000_000) + look.ahead)).encode()
 

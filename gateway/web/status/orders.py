@@ -15,7 +15,7 @@ from gateway.domain.errors import NotFoundError
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.machine.state.orders import Order, OrderKind
 from gateway.lanes.snapshots import LaneSnapshot
-from gateway.problems.problem import Part
+from gateway.problems.problem import SitePart
 from gateway.texts import text
 from gateway.web.answers import Answer, AnswerPart
 from gateway.web.auth.callers import Caller
@@ -177,7 +177,7 @@ class ProblemNamed(Body):
     """A problem, identified as in the list of problems. For `silent_hours`, nobody is called for it."""
 
     kind: ProblemKind
-    part: Part
+    part: SitePart
     id: Annotated[str, Field(strict=True, max_length=200)] = ""
     subject: Annotated[str, Field(strict=True, max_length=1000)] = ""
     silent_hours: Annotated[float, Field(ge=0, le=168)] = 0.0
@@ -187,7 +187,7 @@ class ProblemKey(AnswerPart):
     """The identity of a problem in the list of problems."""
 
     kind: ProblemKind
-    part: Part
+    part: SitePart
     id: str
     subject: str
 

@@ -76,7 +76,7 @@ class EditsWanted(Body):
     edits: Annotated[tuple[EditWanted, ...], Field(max_length=200, fail_fast=True)] = ()
 
 
-class Decision(Body):
+class TrialDecision(Body):
     """A person's decision on the change that is on trial: keep it, or revert it."""
 
     keep: Yes
@@ -212,7 +212,7 @@ class StatusSettings(Family):
         return AppliedAnswer(settings=applied)
 
     @operation("POST", "/status/settings/decide", ADMINISTRATORS, "settings")
-    async def _decide(self, wanted: Decision, caller: Caller) -> DecidedAnswer:
+    async def _decide(self, wanted: TrialDecision, caller: Caller) -> DecidedAnswer:
         by = f"user:{caller.username}"
         if not (self._file.confirm(by=by) if wanted.keep else self._file.take_back(by=by)):
             raise RequestRefused(409, text("refused.no_change_waits"))

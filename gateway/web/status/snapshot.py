@@ -21,7 +21,7 @@ from gateway.domain.printed import enrolment
 from gateway.domain.server_lines import BrokerStatus, CentralStatus, FleetStatus
 from gateway.domain.wall_time import WallMicros
 from gateway.lanes.snapshots import AreaSnapshot, DeviceSnapshot, LaneSnapshot
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Problem, SitePart
 from gateway.recording import CameraSnapshot, Recording
 from gateway.recording.forecast import StorageForecast
 from gateway.runtime.clock import iso_utc
@@ -323,10 +323,10 @@ def _passed_back(event: RecordedEvent) -> int | None:
     return card_id if data.get("reason") == "anti_passback" and isinstance(card_id, int) else None
 
 
-def _may_see(user: UserState, part: Part) -> bool:
-    if part in {Part.LANE, Part.LINE, Part.DEVICE}:
+def _may_see(user: UserState, part: SitePart) -> bool:
+    if part in {SitePart.LANE, SitePart.LINE, SitePart.DEVICE}:
         return user.view_devices
-    return user.view_cameras if part is Part.CAMERA else True
+    return user.view_cameras if part is SitePart.CAMERA else True
 
 
 def visible_events(events: tuple[EventState, ...], user: UserState) -> tuple[EventState, ...]:

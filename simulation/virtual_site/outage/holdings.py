@@ -9,7 +9,7 @@ from gateway.domain.events import EventKind
 from gateway.domain.passages import CameraEvent
 from gateway.domain.writes import JsonObject
 from gateway.runtime.clock import iso_utc
-from gateway.store import Connect, Connection, EventFilter, Store
+from gateway.store import Connect, EventFilter, SqliteConnection, Store
 from gateway.store.events.parking_entries import EntryFilter
 from simulation.virtual_site.outage.reconcile import SiteHolds
 
@@ -19,7 +19,7 @@ _OF_AN_END = ("exit_at", "exit_device_id", "exit_lane")
 _BEFORE_ALL = 2**40  # wall microseconds before any entry, so that none is shown as timed out
 
 
-async def site_holds(folder: Path, *, connect: Connect = Connection) -> SiteHolds:
+async def site_holds(folder: Path, *, connect: Connect = SqliteConnection) -> SiteHolds:
     """Return the records in a data folder that no gateway uses at the moment. Raises StoreError."""
     store = Store(folder=folder, site_name="", sends=True, connect=connect)
     await store.open()

@@ -10,7 +10,7 @@ import pytest
 from waiting import until
 
 from drivers.bus.bus import Bus
-from drivers.bus.transactions import Answer, Exchange, Priority, UnitRests
+from drivers.bus.transactions import Exchange, Priority, TimedAnswer, UnitRests
 from drivers.bus.wire import Direction
 from drivers.contract import DeadlinePassed, LineDown, LinkError, NotPermitted, ProtocolViolation
 from drivers.link import LinkSpec
@@ -247,7 +247,7 @@ async def test_polls_wait_while_a_line_that_hung_up_behind_an_answer_is_opened_a
             for writer in tuple(peer.writers):
                 writer.close()
             await until(lambda: polled and polled[0].done())
-    assert isinstance(polled[0].result(), Answer if has_answered else LineDown)
+    assert isinstance(polled[0].result(), TimedAnswer if has_answered else LineDown)
     assert isinstance(commanded[0].result(), LineDown)
     assert "1 open" not in peer.heard
 

@@ -9,12 +9,12 @@ from faulty_line import Fault
 
 from drivers.contract import GateMoved, GatePosition
 from drivers.hikvision.barrier import HikvisionBarrier
-from drivers.http_session import Account
+from drivers.http_session import DeviceAccount
 from drivers.link import LinkSpec
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.hikvision_barrier import HikvisionBarrierFarEnd
 
-ACCOUNT = Account("gateway", "correct-horse-battery")
+ACCOUNT = DeviceAccount("gateway", "correct-horse-battery")
 
 
 class TestHikvisionBarrier(Conformance):

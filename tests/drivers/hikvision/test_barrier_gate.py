@@ -20,13 +20,13 @@ from drivers.contract import (
     NotPermitted,
 )
 from drivers.hikvision.barrier import HikvisionBarrier
-from drivers.hikvision.isapi import Control
-from drivers.http_session import Account
+from drivers.hikvision.isapi import BarrierControl
+from drivers.http_session import DeviceAccount
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.hikvision_barrier import HikvisionBarrierFarEnd
 
 PASSWORD = "correct-horse-battery"
-ACCOUNT = Account("gateway", PASSWORD)
+ACCOUNT = DeviceAccount("gateway", PASSWORD)
 
 
 def nothing():
@@ -72,7 +72,7 @@ async def test_opens_and_closes_and_says_where_it_stands(field, listener):
         await listener.until(lambda: listener.positions()[-1] is GatePosition.OPEN)
         await site.gate.close(deadline=soon(), forbidden=nothing)
         await listener.until(lambda: listener.positions()[-1] is GatePosition.CLOSED)
-    assert site.far_end.obeyed == [Control.OPEN, Control.CLOSE]
+    assert site.far_end.obeyed == [BarrierControl.OPEN, BarrierControl.CLOSE]
     assert len(listener.of(DeviceConnected)) == 1
 
 
@@ -109,7 +109,7 @@ async def test_line_that_breaks_after_the_command_is_not_commanded_again(field):
         assert not isinstance(raised.value, LineDown)  # the barrier may have obeyed
         site.far_end.hanging_up = False
         await site.gate.close(deadline=soon(), forbidden=nothing)  # a second open would come before it
-        assert site.far_end.obeyed == [Control.OPEN, Control.CLOSE]
+        assert site.far_end.obeyed == [BarrierControl.OPEN, BarrierControl.CLOSE]
 
 
 async def test_changed_challenge_costs_a_round_and_no_second_effect(field):
@@ -118,7 +118,7 @@ async def test_changed_challenge_costs_a_round_and_no_second_effect(field):
         before = site.far_end.guard.turned_down
         await site.gate.open(deadline=soon())
         assert site.far_end.guard.turned_down > before
-        assert site.far_end.obeyed == [Control.OPEN]
+        assert site.far_end.obeyed == [BarrierControl.OPEN]
 
 
 async def test_what_forbids_a_close_is_asked_before_each_attempt(field):
@@ -129,7 +129,7 @@ async def test_what_forbids_a_close_is_asked_before_each_attempt(field):
             await site.gate.close(deadline=soon(), forbidden=lambda: next(answers))
         assert site.far_end.obeyed == []
         await site.gate.close(deadline=soon(), forbidden=nothing)
-        assert site.far_end.obeyed == [Control.CLOSE]
+        assert site.far_end.obeyed == [BarrierControl.CLOSE]
 
 
 @pytest.mark.parametrize("order", ["open", "close"])
@@ -218,7 +218,7 @@ async def test_wrong_password_is_said_and_shown_nowhere(running, listener, caplo
     caplog.set_level(logging.DEBUG)
     far_end = HikvisionBarrierFarEnd(barrier=Barrier(), account=ACCOUNT)
     async with far_end.serve() as port:
-        gate = gate_at(port, Account("gateway", "incorrect-horse"))
+        gate = gate_at(port, DeviceAccount("gateway", "incorrect-horse"))
         with pytest.raises(DeviceFault, match="password"):
             await gate.open(deadline=soon())
         async with running(gate.run(listener)):

@@ -3,11 +3,11 @@
 import pytest
 
 from drivers.contract import DeviceFault, GatePosition, ProtocolViolation
-from drivers.hikvision.isapi import Control, check_answer, control_body, control_path, read_position, status_path
+from drivers.hikvision.isapi import BarrierControl, check_answer, control_body, control_path, read_position, status_path
 from drivers.xml_texts import read_xml
 
 
-@pytest.mark.parametrize("control", Control)
+@pytest.mark.parametrize("control", BarrierControl)
 def test_command_is_one_document(control):
     assert read_xml(control_body(control)).first["ctrlMode"] == control.value
 

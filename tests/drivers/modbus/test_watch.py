@@ -18,7 +18,7 @@ from drivers.contract import (
     PointState,
     PollMissed,
 )
-from drivers.gates.polls import LOST_AFTER_SECONDS, Watch, limit_position
+from drivers.gates.polls import LOST_AFTER_SECONDS, PollWatch, limit_position
 from drivers.modbus.frames import Table
 from drivers.modbus.polled_unit import points_of, position_of
 
@@ -73,7 +73,7 @@ def test_what_was_not_read_is_unknown(relay_profile):
 
 
 def test_connected_once_then_changes_and_refreshes():
-    watch = Watch(device_id=7, started_at=0.0)
+    watch = PollWatch(device_id=7, started_at=0.0)
     first = watch.answered(P.CLOSED, {"loop": OFF}, at=0.1)
     assert first == (
         DeviceConnected(7, 0.1),
@@ -86,7 +86,7 @@ def test_connected_once_then_changes_and_refreshes():
 
 
 def test_lost_after_three_failures():
-    watch = Watch(device_id=7, started_at=0.0)
+    watch = PollWatch(device_id=7, started_at=0.0)
     watch.answered(P.CLOSED, {"loop": OFF}, at=0.1)
     assert watch.missed("silent", at=0.2, asked=True) == (PollMissed(7, 1, 0.2),)
     assert watch.missed("silent", at=0.3, asked=True) == (PollMissed(7, 2, 0.3),)
@@ -98,7 +98,7 @@ def test_lost_after_three_failures():
 
 
 def test_polls_that_were_not_sent_count_by_time_alone():
-    watch = Watch(device_id=7, started_at=0.0)
+    watch = PollWatch(device_id=7, started_at=0.0)
     watch.answered(P.OPEN, {}, at=1.0)
     for tenth in range(11, 30):
         assert watch.missed("rests", at=tenth / 10, asked=False) == ()
@@ -106,7 +106,7 @@ def test_polls_that_were_not_sent_count_by_time_alone():
 
 
 def test_a_poll_that_was_sent_gives_the_reason_and_a_lost_device_gets_a_newer_one():
-    watch = Watch(device_id=7, started_at=0.0)
+    watch = PollWatch(device_id=7, started_at=0.0)
     watch.answered(P.OPEN, {}, at=1.0)
     watch.missed("silent", at=1.5, asked=True)
     assert watch.missed("rests", at=3.0, asked=False) == (DeviceLost(7, "silent", 3.0),)
@@ -118,7 +118,7 @@ def test_a_poll_that_was_sent_gives_the_reason_and_a_lost_device_gets_a_newer_on
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.floats(0.05, 0.8)), max_size=60))
 def test_loss_and_recovery_always_alternate(polls):
-    watch = Watch(device_id=7, started_at=0.0)
+    watch = PollWatch(device_id=7, started_at=0.0)
     reports, now, heard_at = [], 0.0, 0.0
     for answered, asked, pause in polls:
         now += pause

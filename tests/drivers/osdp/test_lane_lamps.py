@@ -13,7 +13,7 @@ from osdp import Command, CommandLEDColor
 from waiting import until
 
 from gateway.domain.credentials import Card, h10301_alias, h10301_bits
-from gateway.store import CardRecord
+from gateway.store import StoredCard
 from simulation.far_ends.barrier import Barrier, Wish
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import relay_module
@@ -57,7 +57,7 @@ closing = {{ device = 101, point = "closing_loop" }}
 async def know_card(folder):
     folder.mkdir()
     async with opened_store(folder) as store:
-        await store.cards.apply(put=[CardRecord(Card(1, "3456", aliases=(h10301_alias(12, 3456),)), "{}")], now=0)
+        await store.cards.apply(put=[StoredCard(Card(1, "3456", aliases=(h10301_alias(12, 3456),)), "{}")], now=0)
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from osdp import Capability
 from pydantic import ValidationError
 
 from drivers.contract import Feedback, ProtocolViolation
-from drivers.osdp.channel import CRYPTOGRAM, Reply, ReplyFrames, reply_of, why_absent
+from drivers.osdp.channel import CRYPTOGRAM, OsdpReply, ReplyFrames, reply_of, why_absent
 from drivers.osdp.messages import CardRead, Connected, KeysTyped, ReaderSetup, Setup, happening_of
 from drivers.osdp.panel import bit_card, orders, text_card, typed_keys
 
@@ -29,10 +29,10 @@ IDENTITY = bytes.fromhex("538114000445bebafe0101afbeaddeaddead89fa")
 
 
 def test_heads_of_replies():
-    assert reply_of(ACK) == Reply(5, 0x40, ACK)
-    assert reply_of(CRYPTOGRAM_OF_5) == Reply(5, CRYPTOGRAM, CRYPTOGRAM_OF_5)
-    assert reply_of(IDENTITY) == Reply(1, 0x45, IDENTITY)
-    assert reply_of(bytes.fromhex("53 85 07 00 00 40 e1")) == Reply(5, 0x40, bytes.fromhex("53 85 07 00 00 40 e1"))
+    assert reply_of(ACK) == OsdpReply(5, 0x40, ACK)
+    assert reply_of(CRYPTOGRAM_OF_5) == OsdpReply(5, CRYPTOGRAM, CRYPTOGRAM_OF_5)
+    assert reply_of(IDENTITY) == OsdpReply(1, 0x45, IDENTITY)
+    assert reply_of(bytes.fromhex("53 85 07 00 00 40 e1")) == OsdpReply(5, 0x40, bytes.fromhex("53 85 07 00 00 40 e1"))
     assert reply_of(POLL[1:]) is None
     assert reply_of(b"") is None
 

@@ -12,7 +12,7 @@ from drivers.contract import ProtocolViolation
 from drivers.plates.axis import AXIS
 from drivers.plates.dahua import DAHUA
 from drivers.plates.hikvision import HIKVISION
-from drivers.plates.multipart import Part, PartSplitter
+from drivers.plates.multipart import BodyPart, PartSplitter
 from drivers.plates.plate_recognizer import plate_recognizer
 from drivers.plates.readings import PlateReading, UnreadPlate
 from simulation.far_ends.plate_stream import (
@@ -31,11 +31,11 @@ def capture(name):
 
 
 def xml(body):
-    return Part("application/xml", body)
+    return BodyPart("application/xml", body)
 
 
 def js(body):
-    return Part("application/json", body if isinstance(body, bytes) else json.dumps(body).encode())
+    return BodyPart("application/json", body if isinstance(body, bytes) else json.dumps(body).encode())
 
 
 def all_of(dialect, name):
@@ -71,7 +71,7 @@ def test_message_that_nothing_tells_apart_has_no_occurrence():
     )
     assert HIKVISION.read(xml(body))[0].occurrence == ""
     text = b"Events[0].Code=TrafficJunction\r\nEvents[0].TrafficCar.PlateNumber=AB12\r\n"
-    assert DAHUA.read(Part("text/plain", text))[0].occurrence == ""
+    assert DAHUA.read(BodyPart("text/plain", text))[0].occurrence == ""
 
 
 def test_hikvision_reads_anpr_alone():
@@ -152,7 +152,7 @@ def test_plate_in_any_encoding_is_read_right_or_refused(dialect, plate):
             for declared in ("", name, "UTF-8"):
                 declaration = f'<?xml version="1.0" encoding="{declared}"?>' if declared else ""
                 text = alert(plate, declaration=declaration) if dialect is HIKVISION else dahua_text(plate)
-                yield Part("", text.encode(encoding), charset=declared.lower())
+                yield BodyPart("", text.encode(encoding), charset=declared.lower())
 
     for encoding in ("utf-8", "gbk", "latin-1", "cp1251", "utf-16"):
         for part in parts(encoding):
@@ -174,7 +174,7 @@ def test_plate_with_a_mark_for_what_was_not_read_is_none(plate):
     """The rest of it may be another vehicle's plate."""
     recognized = js({"data": {"results": [{"plate": plate}, {"plate": "CD34"}]}})
     assert refuses(AXIS, js({"carID": 5, "carState": "new", "plateUTF8": plate}))
-    assert refuses(DAHUA, Part("", dahua_text(plate).encode()))
+    assert refuses(DAHUA, BodyPart("", dahua_text(plate).encode()))
     assert refuses(HIKVISION, xml(alert(plate).encode()))
     unread, read = plate_recognizer().read(recognized)
     assert isinstance(unread, UnreadPlate)
@@ -187,7 +187,7 @@ def test_plate_is_never_cut_at_a_control_character(control):
     for plate in (f"AB{control}12", f"AB12{control}X"):
         for dialect, part in (
             (AXIS, js({"carID": 5, "carState": "new", "plateUTF8": plate})),
-            (DAHUA, Part("", dahua_text(plate).encode())),
+            (DAHUA, BodyPart("", dahua_text(plate).encode())),
             (HIKVISION, xml(alert(plate).encode())),
             (HIKVISION, js({"eventType": "ANPR", "licensePlate": plate})),
             (plate_recognizer(), js({"data": {"results": [{"plate": plate}]}})),
@@ -234,8 +234,8 @@ def test_axis_calls_an_update_by_two_words():
 
 def test_field_of_a_form_that_is_no_message_is_passed_over():
     for dialect in (AXIS, HIKVISION, plate_recognizer()):
-        assert dialect.read(Part("", b"entry", field="camera")) == ()
-        assert refuses(dialect, Part("", b"entry"))
+        assert dialect.read(BodyPart("", b"entry", field="camera")) == ()
+        assert refuses(dialect, BodyPart("", b"entry"))
 
 
 def test_dahua_capture():
@@ -253,7 +253,7 @@ def test_dahua_capture():
 def test_dahua_reads_each_event_of_its_kind():
     second = dahua_event("CD34", group=8).replace(b"Events[0]", b"Events[1]")
     other = dahua_event("EF56").replace(b"Events[0]", b"Events[2]").replace(b"TrafficJunction", b"VideoMotion")
-    readings = DAHUA.read(Part("text/plain", dahua_event("AB12", group=7) + second + other))
+    readings = DAHUA.read(BodyPart("text/plain", dahua_event("AB12", group=7) + second + other))
     assert [(reading.plate, reading.vehicle) for reading in readings] == [("AB12", "7"), ("CD34", "8")]
 
 
@@ -261,12 +261,12 @@ def test_dahua_reads_each_event_of_its_kind():
 def test_dahua_has_the_plate_at_one_of_several_places(place):
     text = f"Events[0].{place}=AB12\r\nEvents[0].Code=TrafficJunction\r\n"
     for other in ("", "Events[0].TrafficCar.PlateNumber=unlicensed\r\n" * (place != "TrafficCar.PlateNumber")):
-        assert [one.plate for one in DAHUA.read(Part("", (other + text).encode()))] == ["AB12"]
+        assert [one.plate for one in DAHUA.read(BodyPart("", (other + text).encode()))] == ["AB12"]
 
 
 def test_dahua_refuses_other_texts():
     with pytest.raises(ProtocolViolation):
-        DAHUA.read(Part("text/plain", b"Error\r\nBad Request!"))
+        DAHUA.read(BodyPart("text/plain", b"Error\r\nBad Request!"))
 
 
 def test_axis_capture():
@@ -306,12 +306,12 @@ def test_plate_recognizer_for_one_camera():
 
 def test_plate_recognizer_in_a_form():
     body = b"json=%7B%22data%22%3A%7B%22results%22%3A%5B%7B%22plate%22%3A%22ab12%22%7D%5D%7D%7D"
-    (reading,) = plate_recognizer().read(Part("application/x-www-form-urlencoded", body))
+    (reading,) = plate_recognizer().read(BodyPart("application/x-www-form-urlencoded", body))
     assert (reading.plate, reading.confidence) == ("AB12", 1.0)
 
 
 def test_plain_json_that_is_called_a_form():
-    (reading,) = AXIS.read(Part("application/x-www-form-urlencoded", axis_message("AB12", car=5)))
+    (reading,) = AXIS.read(BodyPart("application/x-www-form-urlencoded", axis_message("AB12", car=5)))
     assert reading.plate == "AB12"
 
 
@@ -356,4 +356,4 @@ def test_any_json_is_read_or_refused(value):
 def test_any_bytes_are_read_or_refused(body):
     for dialect in (AXIS, plate_recognizer(), HIKVISION, DAHUA):
         with contextlib.suppress(ProtocolViolation):
-            dialect.read(Part("", body))
+            dialect.read(BodyPart("", body))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivers.contract import ProtocolViolation
-from drivers.plates.multipart import LARGEST_TEXT, Part, PartSplitter
+from drivers.plates.multipart import LARGEST_TEXT, BodyPart, PartSplitter
 from simulation.far_ends.plate_stream import PICTURE, part
 
 CAPTURES = Path(__file__).with_name("captures")
@@ -52,7 +52,7 @@ def test_boundary_may_change_and_lines_may_end_in_newlines_alone():
 
 
 def test_part_without_header():
-    assert PartSplitter().feed(b"--b\r\n\r\nA=1\r\n--b\r\n") == (Part("", b"A=1"),)
+    assert PartSplitter().feed(b"--b\r\n\r\nA=1\r\n--b\r\n") == (BodyPart("", b"A=1"),)
 
 
 XML = b"<EventNotificationAlert>x</EventNotificationAlert>"

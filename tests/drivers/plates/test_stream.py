@@ -7,7 +7,7 @@ import pytest
 from loop_watch import watch_callbacks
 
 from drivers.contract import DeviceConnected, DeviceLost, MessageRefused, PlateSeen
-from drivers.http_session import Account
+from drivers.http_session import DeviceAccount
 from drivers.plates.axis import AXIS
 from drivers.plates.dahua import DAHUA
 from drivers.plates.hikvision import HIKVISION
@@ -15,7 +15,7 @@ from drivers.plates.stream import PlateStream
 from simulation.far_ends.plate_stream import PICTURE, PlateStreamFarEnd, dahua_event, hikvision_alert, part
 
 PASSWORD = "correct-horse-battery"
-ACCOUNT = Account("gateway", PASSWORD)
+ACCOUNT = DeviceAccount("gateway", PASSWORD)
 DIALECTS = {"hikvision": HIKVISION, "dahua": DAHUA}
 SILENCE = 0.4
 
@@ -124,7 +124,7 @@ async def test_unreadable_part_costs_itself_alone(camera, listener):
 
 async def test_wrong_password_is_said_and_not_tried_again_and_again(running, listener, make, said_aloud):
     far_end = PlateStreamFarEnd(make=make, account=ACCOUNT)
-    wrong = Account(ACCOUNT.username, "incorrect-horse")
+    wrong = DeviceAccount(ACCOUNT.username, "incorrect-horse")
     async with far_end.serve() as port, running(reader(port, make, account=wrong).run(listener)):
         await listener.until(lambda: listener.of(DeviceLost))
         await asyncio.sleep(0.5)  # somebody who tries again and again would have done it meanwhile

@@ -8,14 +8,14 @@ from conformance import Conformance, Driven
 from faulty_line import Fault
 
 from drivers.contract import PlateSeen
-from drivers.http_session import Account
+from drivers.http_session import DeviceAccount
 from drivers.link import LinkSpec
 from drivers.plates.dahua import DAHUA
 from drivers.plates.hikvision import HIKVISION
 from drivers.plates.stream import PlateStream
 from simulation.far_ends.plate_stream import PlateStreamFarEnd
 
-ACCOUNT = Account("gateway", "correct-horse-battery")
+ACCOUNT = DeviceAccount("gateway", "correct-horse-battery")
 
 
 class _Stream(Conformance):

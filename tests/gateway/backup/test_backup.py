@@ -16,7 +16,7 @@ from functools import partial
 import pytest
 
 from gateway.backup.archive import SCRYPT_COST, pack, read_manifest, usual_name
-from gateway.backup.making import Place, make_backup
+from gateway.backup.making import FilePlaces, make_backup
 from gateway.backup.restoring import restore, verify
 from gateway.domain.errors import ConfigError, GatewayError, StoreError
 from gateway.runtime.data_folder import DataFolder
@@ -31,15 +31,15 @@ SECRET = "hunter2-hunter2"
 SITE = '[site]\nname = "Small"\n'
 
 
-def place(folder) -> Place:
+def place(folder) -> FilePlaces:
     """A box: its settings and its data folder."""
     (folder / "etc").mkdir(parents=True)
     (folder / "data").mkdir(mode=0o750)
-    return Place(site_file=folder / "etc" / "site.toml", data=folder / "data")
+    return FilePlaces(site_file=folder / "etc" / "site.toml", data=folder / "data")
 
 
 @pytest.fixture
-def box(tmp_path) -> Place:
+def box(tmp_path) -> FilePlaces:
     """The box that is backed up."""
     box = place(tmp_path / "box")
     box.site_file.write_text(SITE)
@@ -53,7 +53,7 @@ def box(tmp_path) -> Place:
 
 
 @pytest.fixture
-def other(tmp_path) -> Place:
+def other(tmp_path) -> FilePlaces:
     """The box that takes its place."""
     return place(tmp_path / "other")
 
@@ -173,7 +173,7 @@ def test_no_link_beside_the_site_file_is_followed(opened, box, tmp_path):
 
 
 def test_a_data_folder_beside_the_site_file_is_packed_once(opened, box, tmp_path):
-    inside = Place(site_file=box.site_file, data=box.site_file.parent / "data")
+    inside = FilePlaces(site_file=box.site_file, data=box.site_file.parent / "data")
     inside.data.mkdir(mode=0o750)
     asyncio.run(used(opened, inside))
     file = backed_up(inside, tmp_path / "b.tar.gz")

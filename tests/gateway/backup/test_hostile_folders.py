@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from gateway.backup.archive import read_manifest
-from gateway.backup.making import Place, make_backup
+from gateway.backup.making import FilePlaces, make_backup
 from gateway.backup.restoring import restore
 from gateway.domain.errors import GatewayError
 from tests.gateway.store.conftest import opened
@@ -43,7 +43,7 @@ def shadow(tmp_path):
 @pytest.fixture
 def box(tmp_path, opened):
     """A box on which a gateway has run by its own user, who owns the folders."""
-    box = Place(site_file=tmp_path / "box" / "etc" / "site.toml", data=tmp_path / "box" / "data")
+    box = FilePlaces(site_file=tmp_path / "box" / "etc" / "site.toml", data=tmp_path / "box" / "data")
 
     async def used() -> None:
         async with opened(box.data) as store:
@@ -104,7 +104,9 @@ def test_no_link_brings_a_file_of_root_into_a_backup(place, link, box, shadow, t
     if file.exists():
         assert SECRET not in gzip.decompress(file.read_bytes())
         backed_up(box, tmp_path / "sealed.tar.gz", told.append)
-        restore(tmp_path / "sealed.tar.gz", Place(tmp_path / "o/site.toml", tmp_path / "o/data"), passphrase=PASSPHRASE)
+        restore(
+            tmp_path / "sealed.tar.gz", FilePlaces(tmp_path / "o/site.toml", tmp_path / "o/data"), passphrase=PASSPHRASE
+        )
         restored = [path.read_bytes() for path in (tmp_path / "o").rglob("*") if path.is_file()]
         assert SECRET not in restored
     assert shadow.read_bytes() == SECRET

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from waiting import until
 
-from gateway.camera_worker.server import Answer, HttpServer, Request
+from gateway.camera_worker.server import HttpServer, Request, Response
 from gateway.runtime.unix_sockets import listen
 
 
@@ -20,12 +20,12 @@ class Answering:
         self.pieces: asyncio.Queue[bytes] = asyncio.Queue()
         self.readers = 0
 
-    async def answer(self, request: Request) -> Answer:
+    async def answer(self, request: Request) -> Response:
         if request.path == "/pieces":
-            return Answer(status=200, body=self._pieces())
+            return Response(status=200, body=self._pieces())
         if request.path == "/nothing":
-            return Answer()
-        return Answer(status=200, body=f"{request.method} {request.path} ".encode() + request.body)
+            return Response()
+        return Response(status=200, body=f"{request.method} {request.path} ".encode() + request.body)
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:
         self.readers += 1

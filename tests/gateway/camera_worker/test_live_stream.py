@@ -12,7 +12,7 @@ from drivers.rtsp import formats
 from gateway.camera_worker import worker as workers
 from gateway.camera_worker.connection_budget import ConnectionBudget
 from gateway.camera_worker.reports import ReportBuffer
-from gateway.camera_worker.worker import CameraWorker
+from gateway.camera_worker.worker import AssignedCameras
 from gateway.domain.footage import SegmentFinished, WorkerAssignment, WorkerCamera
 from gateway.runtime.clock import SystemClock
 
@@ -24,7 +24,7 @@ async def start(tmp_path):
     """`await start(camera)`: a worker within the test, recording it."""
     clock, reports = SystemClock(), ReportBuffer()
     budget = ConnectionBudget(path=tmp_path / "turn", monotonic=clock.monotonic, per_second=50)
-    worker = CameraWorker(clock=clock, reports=reports, budget=budget)
+    worker = AssignedCameras(clock=clock, reports=reports, budget=budget)
 
     async def run(*cameras):
         await worker.assign(WorkerAssignment(media=str(tmp_path), cameras=cameras))

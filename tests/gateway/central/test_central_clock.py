@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.central.client.state import ClockOffset, offset_from
+from gateway.central.client.state import CentralOffset, offset_from
 from gateway.runtime.clock import Stamp
 
 DATE = "Sat, 31 Jan 2026 12:00:00 GMT"
@@ -17,7 +17,7 @@ def seen(seconds, *, took=0.2, **headers):
 
 
 def offset(seconds, doubt, at=0):
-    return ClockOffset(seconds, doubt, Stamp(at * 1_000_000, trusted=True))
+    return CentralOffset(seconds, doubt, Stamp(at * 1_000_000, trusted=True))
 
 
 def test_clocks_that_agree_differ_by_no_more_than_the_doubt():

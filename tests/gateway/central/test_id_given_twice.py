@@ -22,7 +22,7 @@ from gateway.domain.writes import (
 )
 from gateway.recording.evidence_files import LostEvidence
 from gateway.runtime.clock import SystemClock
-from gateway.store import Delivery, Entry, EventFilter
+from gateway.store import Entry, EventFilter, OutboxDelivery
 
 AT = 1_767_268_800_000_000
 
@@ -101,7 +101,7 @@ async def test_a_camera_event_that_gets_an_older_ones_id_takes_its_files_and_cha
 async def test_of_two_in_one_commit_with_one_id_the_later_one_has_it(central, client, store):
     ids = [await happened(store, f"{number}") for number in range(2)]
     rows = await store.outbox.due(now=2**62)
-    await store.outbox.delivered_together([Delivery(row, 5000) for row in rows], now=AT, trusted=True)
+    await store.outbox.delivered_together([OutboxDelivery(row, 5000) for row in rows], now=AT, trusted=True)
     known = [(await store.camera_events.get(number)).central_id for number in ids]
     assert known == [None, 5000]
     assert len(await told(store)) == 1

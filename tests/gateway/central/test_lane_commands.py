@@ -13,7 +13,7 @@ from waiting import until
 
 from gateway.central.central_link import notices
 from gateway.central.client.state import CentralState
-from gateway.central.lane_commands import CommandRules, LaneCommands, Meaning, Now, Verdict, judge
+from gateway.central.lane_commands import CentralNow, CommandNumbers, CommandRules, CommandVerdict, LaneCommands, judge
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import CentralUnavailable, CommandRefused
 from gateway.domain.events import EventKind
@@ -22,7 +22,7 @@ from gateway.store import Entry, EventFilter
 from simulation.far_ends.central import Faults
 
 OPEN, CLOSE = 77, 78
-MEANINGS = (Meaning(OPEN, GateAction.OPEN), Meaning(CLOSE, GateAction.CLOSE, category=4, subcategory=1))
+MEANINGS = (CommandNumbers(OPEN, GateAction.OPEN), CommandNumbers(CLOSE, GateAction.CLOSE, category=4, subcategory=1))
 
 
 class Gates:
@@ -255,20 +255,20 @@ async def test_it_goes_on_when_central_is_back(central, commands, gates, tell, r
         await until(lambda: gates.given)
 
 
-NOW = Now(seconds=1_000_000.0, doubt=0.5, started=999_900.0)
+NOW = CentralNow(seconds=1_000_000.0, doubt=0.5, started=999_900.0)
 
 
 @pytest.mark.parametrize(
     ("age", "verdict"),
     [
-        (0, Verdict.ACT),
-        (19.4, Verdict.ACT),
-        (19.6, Verdict.LATE),
-        (-1.4, Verdict.ACT),
-        (-1.6, Verdict.NOT_YET),
-        (99.4, Verdict.LATE),
-        (99.6, Verdict.BEFORE_START),
-        (101, Verdict.BEFORE_START),
+        (0, CommandVerdict.ACT),
+        (19.4, CommandVerdict.ACT),
+        (19.6, CommandVerdict.LATE),
+        (-1.4, CommandVerdict.ACT),
+        (-1.6, CommandVerdict.NOT_YET),
+        (99.4, CommandVerdict.LATE),
+        (99.6, CommandVerdict.BEFORE_START),
+        (101, CommandVerdict.BEFORE_START),
     ],
 )
 def test_when_a_command_acts(age, verdict):
@@ -278,17 +278,17 @@ def test_when_a_command_acts(age, verdict):
 
 @pytest.mark.parametrize("date_at", ["some time ago", "", None, 12, "9999-12-31T23:59:59"])
 def test_a_time_that_says_nothing_is_no_command(date_at):
-    assert judge(date_at, NOW, fresh=20, zone=UTC) in (Verdict.UNDATED, Verdict.NOT_YET)
+    assert judge(date_at, NOW, fresh=20, zone=UTC) in (CommandVerdict.UNDATED, CommandVerdict.NOT_YET)
 
 
 def test_a_time_without_an_offset_is_the_sites():
     zone = ZoneInfo("America/Toronto")
     at = datetime.fromtimestamp(NOW.seconds, zone).replace(tzinfo=None).isoformat()
-    assert judge(at, NOW, fresh=20, zone=zone) is Verdict.ACT
-    assert judge(at, NOW, fresh=20, zone=UTC) is not Verdict.ACT
+    assert judge(at, NOW, fresh=20, zone=zone) is CommandVerdict.ACT
+    assert judge(at, NOW, fresh=20, zone=UTC) is not CommandVerdict.ACT
 
 
 def test_without_any_known_time_nothing_acts():
     at = datetime.fromtimestamp(NOW.seconds, UTC).isoformat()
-    unknown = Now(NOW.seconds, float("inf"), NOW.started)
-    assert judge(at, unknown, fresh=20, zone=UTC) is not Verdict.ACT
+    unknown = CentralNow(NOW.seconds, float("inf"), NOW.started)
+    assert judge(at, unknown, fresh=20, zone=UTC) is not CommandVerdict.ACT

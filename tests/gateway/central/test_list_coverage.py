@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.central.client.lists import Page, page_of
-from gateway.central.push.list_search import Coverage
+from gateway.central.push.list_search import ListCoverage
 from simulation.far_ends.central import Chances
 from simulation.far_ends.central.fate import Bend, Fate, fate_of
 from simulation.far_ends.central.records import Table
@@ -27,7 +27,7 @@ def table(size):
 
 def walk(records, *, limit, older, cap=1000, known=(), fates=(), between=lambda: None):
     """A whole walk; page by page with these fates. Gives the walk and the ids that it brought."""
-    coverage, seen = Coverage(limit=limit, older=older, known=known), []
+    coverage, seen = ListCoverage(limit=limit, older=older, known=known), []
     for number in range(1, 200):
         fate = fates[number - 1] if number <= len(fates) else CLEAN
         batch = records.page(None, page=number, limit=min(limit, cap), shift=fate.shift)
@@ -73,7 +73,7 @@ def test_records_that_are_made_meanwhile_spoil_nothing_and_those_that_go_do():
 
 
 def test_a_list_in_another_order_proves_nothing_page_by_page():
-    coverage = Coverage(limit=3, older=1)
+    coverage = ListCoverage(limit=3, older=1)
     coverage.take(Page((5, 9, 2), {5: {}, 9: {}, 2: {}}, 3))
     assert "in the order of their ids" in coverage.problem
 

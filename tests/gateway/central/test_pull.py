@@ -16,7 +16,7 @@ from gateway.domain.credentials import CardStatus
 from gateway.domain.errors import CentralUnavailable, StoreError
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock
-from gateway.store import CardRecord, EventFilter, KnownRecord
+from gateway.store import EventFilter, KnownRecord, StoredCard
 from simulation.far_ends.central import CentralAccount, ErrorKind, Faults
 from simulation.far_ends.central.answers import Refusal
 
@@ -523,7 +523,7 @@ async def test_looks_that_disagree_remove_nothing(central, store, down):
 async def test_cards_made_at_the_site_are_not_swept(store, down):
     record = {"id": 2_000_000_001, "number": "local"}
     card = map_card(2_000_000_001, record, CardFieldMap(), SystemClock().wall().as_datetime().tzinfo)
-    await store.cards.apply(put=[CardRecord(card, json.dumps(record))], now=1)
+    await store.cards.apply(put=[StoredCard(card, json.dumps(record))], now=1)
     await down.pull()
     assert await store.cards.get(2_000_000_001) is not None
 

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from gateway.cli import client
-from gateway.cli.client import Gateway, save
+from gateway.cli.client import RunningGatewayClient, save
 from gateway.domain.errors import ConfigError, GatewayError
 from gateway.web.answers import AnswerPart
 
@@ -52,7 +52,7 @@ def whole(body: bytes, *, length: int | None = None) -> bytes:
 
 def test_what_is_not_needed_is_passed_over():
     with answering(whole(b'{"waiting": 3, "success": true}')) as address:
-        assert Gateway.remote(address).answer_of(Books, "/status", {}).waiting == 3
+        assert RunningGatewayClient.remote(address).answer_of(Books, "/status", {}).waiting == 3
 
 
 class Card(AnswerPart):
@@ -67,13 +67,13 @@ def test_a_name_cannot_command_the_terminal():
         shown = []
         for name in names:
             with answering(whole(json.dumps({"holder": name}, ensure_ascii=ascii_alone).encode())) as address:
-                shown.append(Gateway.remote(address).answer_of(Card, "/status", {}).holder)
+                shown.append(RunningGatewayClient.remote(address).answer_of(Card, "/status", {}).holder)
         assert shown == wanted
 
 
 def test_a_package_that_is_not_whole_is_the_gateways_fault_and_not_the_disks(tmp_path):
     with answering(whole(b"PK", length=4000)) as address, pytest.raises(GatewayError, match="broke off"):
-        save(Gateway.remote(address), "/status", tmp_path / "event.zip")
+        save(RunningGatewayClient.remote(address), "/status", tmp_path / "event.zip")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -81,7 +81,7 @@ def test_a_file_stays_as_it_was_when_its_new_content_is_not_whole(tmp_path):
     file = tmp_path / "event.zip"
     file.write_bytes(b"of yesterday")
     with answering(whole(b"PK", length=4000)) as address, pytest.raises(GatewayError, match="broke off"):
-        save(Gateway.remote(address), "/status", file)
+        save(RunningGatewayClient.remote(address), "/status", file)
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("event.zip", b"of yesterday")]
 
 
@@ -90,7 +90,7 @@ def test_a_file_gets_its_new_content_and_keeps_its_mode(tmp_path):
     file.write_bytes(b"of yesterday")
     file.chmod(0o600)
     with answering(whole(b"PK")) as address:
-        save(Gateway.remote(address), "/status", file)
+        save(RunningGatewayClient.remote(address), "/status", file)
     assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"PK", 0o600)
 
 
@@ -98,7 +98,7 @@ def test_a_request_that_the_gateway_calls_wrong_is_wrong_use():
     body = b'{"success": false, "error": "search: must have at most 1000 characters"}'
     refusal = whole(body).replace(b"200 OK", b"400 Bad Request")
     with answering(refusal) as address, pytest.raises(ConfigError, match="refused: search: must have at most"):
-        Gateway.remote(address).asked("/v1/event/list", {})
+        RunningGatewayClient.remote(address).asked("/v1/event/list", {})
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_request_that_the_gateway_calls_wrong_is_wrong_use():
 )
 def test_whatever_answers_is_told_in_a_sentence(said, told):
     with answering(said) as address, pytest.raises(GatewayError, match=told):
-        Gateway.remote(address).answer_of(Books, "/status", {})
+        RunningGatewayClient.remote(address).answer_of(Books, "/status", {})
 
 
 def test_a_gateway_that_hangs_in_its_answer_is_told(monkeypatch):
@@ -134,7 +134,9 @@ def test_a_gateway_that_hangs_in_its_answer_is_told(monkeypatch):
         thread.start()
         try:
             with pytest.raises(GatewayError, match="broke off"):
-                Gateway.remote(f"http://127.0.0.1:{server.getsockname()[1]}").answer_of(Books, "/status", {})
+                RunningGatewayClient.remote(f"http://127.0.0.1:{server.getsockname()[1]}").answer_of(
+                    Books, "/status", {}
+                )
         finally:
             go_on.set()
             thread.join()

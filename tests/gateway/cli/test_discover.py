@@ -13,7 +13,7 @@ from running_house import at_work
 from ws_responder import responder
 
 from drivers.discovery import PORT
-from gateway.cli.site_fragment import Found, FoundCamera, FoundLine, FoundUnit, fragment
+from gateway.cli.site_fragment import Findings, FoundCamera, FoundLine, FoundUnit, fragment
 from gateway.site import Site
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
@@ -92,6 +92,6 @@ def test_any_names_make_a_sound_site_file(units, cameras):
         FoundLine(f"serial:/dev/serial/by-id/usb-{number}", units=(FoundUnit(unit, answer, identity),))
         for number, (unit, answer, identity) in enumerate(units)
     )
-    found = Found(lines, tuple(FoundCamera(address, name, "ONVIF") for address, name in cameras))
+    found = Findings(lines, tuple(FoundCamera(address, name, "ONVIF") for address, name in cameras))
     site = Site.model_validate(tomllib.loads(SITE + fragment(found)))
     assert (len(site.devices), len(site.links), len(site.cameras)) == (len(units), len(units), len(cameras))

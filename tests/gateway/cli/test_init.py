@@ -15,7 +15,7 @@ from running_house import at_work
 from terminal import Terminal
 
 from gateway.cli.init import questions
-from gateway.cli.site_fragment import Found, FoundCamera, FoundLine, FoundUnit, fragment
+from gateway.cli.site_fragment import Findings, FoundCamera, FoundLine, FoundUnit, fragment
 from gateway.domain.errors import ConfigError
 from gateway.runtime.clock import SystemClock
 from gateway.site import load
@@ -190,7 +190,9 @@ def test_a_person_is_asked_with_defaults_and_again_after_a_wrong_answer(tmp_path
 def test_what_was_found_is_in_the_file_as_comments():
     units = (FoundUnit(2, "reads", "EB barrier\n[[lanes]]"),)
     found = fragment(
-        Found((FoundLine("serial:/dev/serial/by-id/usb-a", units=units),), (FoundCamera("10.0.0.9", "Axis", "mDNS"),))
+        Findings(
+            (FoundLine("serial:/dev/serial/by-id/usb-a", units=units),), (FoundCamera("10.0.0.9", "Axis", "mDNS"),)
+        )
     )
     text = site_text(new_site(found=found, central=NewCentral(url="https://c.example.com", username="a")))
     assert sorted(tomllib.loads(text)) == ["api", "central", "format", "site", "storage"]

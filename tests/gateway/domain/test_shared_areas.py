@@ -6,11 +6,11 @@ from gateway.domain.presence import Presence, Way, Whereabouts
 from gateway.domain.shared_areas import (
     CLOCKS_AGREE_MICROS,
     STEPS_KEPT,
+    AreaStep,
     Claim,
     GatewayCounts,
     HolderEntry,
     SharedRecords,
-    Step,
     contradictions,
     local_name,
     shared_name,
@@ -19,12 +19,12 @@ from gateway.domain.shared_areas import (
 )
 
 
-def came_in(at: int, by: str = "gate-1", **more) -> Step:
-    return Step(at, by, enters="garage", **more)
+def came_in(at: int, by: str = "gate-1", **more) -> AreaStep:
+    return AreaStep(at, by, enters="garage", **more)
 
 
-def went_out(at: int, by: str = "gate-1", **more) -> Step:
-    return Step(at, by, leaves="garage", **more)
+def went_out(at: int, by: str = "gate-1", **more) -> AreaStep:
+    return AreaStep(at, by, leaves="garage", **more)
 
 
 def test_passages_are_merged_in_the_order_of_their_clocks():
@@ -41,7 +41,7 @@ def test_the_order_in_which_sides_are_merged_does_not_matter():
 
 
 def test_after_a_forgiveness_the_place_is_unknown():
-    assert HolderEntry((came_in(1), Step(2, "gate-2", forgiven=True))).place is None
+    assert HolderEntry((came_in(1), AreaStep(2, "gate-2", forgiven=True))).place is None
     assert HolderEntry().place is None
 
 
@@ -58,7 +58,7 @@ def test_entered_twice_and_left_twice_are_contradictions():
     assert [(one.before.at, one.after.at) for one in contradictions(HolderEntry((came_in(1),)), left)] == [(5, 9)]
     assert not list(contradictions(HolderEntry((came_in(1),)), [went_out(5), came_in(9)]))
     assert not list(contradictions(HolderEntry((came_in(1), came_in(2))), [])), "each is told once, by who adds it"
-    forgiven = Step(3, "gate-2", forgiven=True)
+    forgiven = AreaStep(3, "gate-2", forgiven=True)
     assert not list(contradictions(HolderEntry((came_in(1), forgiven)), [came_in(5)]))
 
 
@@ -71,7 +71,7 @@ def test_a_passage_between_two_others_is_compared_with_both():
 def test_the_order_is_certain_only_if_trusted_clocks_are_far_enough_apart():
     far = CLOCKS_AGREE_MICROS + 1
 
-    def is_certain(after: Step) -> bool:
+    def is_certain(after: AreaStep) -> bool:
         (found,) = contradictions(HolderEntry((came_in(1),)), [after])
         return found.is_certain
 
@@ -109,11 +109,11 @@ def test_only_shared_areas_of_a_way_are_shared():
 
 
 def test_the_last_passage_on_disk_is_told_if_it_is_newer():
-    def found(place: Whereabouts, entry: HolderEntry) -> list[Step]:
+    def found(place: Whereabouts, entry: HolderEntry) -> list[AreaStep]:
         return list(unknown_steps(entry, place, by="gate-1", areas={"garage"}))
 
     assert found(Whereabouts("garage", 5), HolderEntry()) == [came_in(5)]
-    assert found(Whereabouts("", 5), HolderEntry((came_in(3),))) == [Step(5, "gate-1")]
+    assert found(Whereabouts("", 5), HolderEntry((came_in(3),))) == [AreaStep(5, "gate-1")]
     assert not found(Whereabouts("", 5), HolderEntry((came_in(7),)))
     assert not found(Whereabouts("", 5), HolderEntry()), "nobody asks where those are who were never inside"
 

@@ -23,7 +23,7 @@ from waiting import until
 from gateway.fleet.collector import Collector, DatabaseAway, RefusedRow, row_of
 from gateway.fleet.connection import FleetServer
 from gateway.fleet.line import FleetLine
-from gateway.fleet.names import STREAM, FleetName, Kept, Outgoing
+from gateway.fleet.names import STREAM, FleetName, Outgoing, StreamMessage
 from gateway.fleet.operator import prepare
 from gateway.runtime.clock import SystemClock, iso_utc
 from gateway.runtime.supervision import Backoff
@@ -258,7 +258,7 @@ async def raw(server: NatsServer, words: bytes) -> None:
 )
 def test_what_postgresql_could_not_keep_is_refused(body, why):
     message_id = NAME.message_id("event", box=7, record_id=1)
-    found = row_of(Kept(SUBJECT, body, at=1, sequence=1, message_id=message_id))
+    found = row_of(StreamMessage(SUBJECT, body, at=1, sequence=1, message_id=message_id))
     assert isinstance(found, RefusedRow)
     assert any(one in found.why for one in why.split("|")), found.why
 

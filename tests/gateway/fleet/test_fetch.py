@@ -25,7 +25,7 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.fleet.connection import FleetServer, connected
 from gateway.fleet.offered_files import PART_BYTES
-from gateway.fleet.operator import Fetch
+from gateway.fleet.operator import FileFetch
 from gateway.fleet.signed_commands import Action, AskPart, FileOffer, signed
 from gateway.proof_package import verify
 from gateway.runtime.clock import SystemClock
@@ -43,7 +43,7 @@ class Scene:
     async def fetched(self, action: Action, *, seed: str = ANNA[0], url: str = "", **wanted) -> bytes:
         """Fetch a file; its content."""
         said = []
-        fetch = Fetch(
+        fetch = FileFetch(
             connect=partial(line_to, url or self.url),
             name=NAME,
             seed=seed,
@@ -207,7 +207,7 @@ async def test_a_file_that_changes_meanwhile_is_not_kept(scene):
     (clip,) = scene.footage.media.glob("clips/*.mp4")
     whole, state = clip.read_bytes(), clip.stat()
     offered = asyncio.Event()
-    fetch = Fetch(
+    fetch = FileFetch(
         connect=partial(line_to, scene.url),
         name=NAME,
         seed=ANNA[0],

@@ -16,11 +16,11 @@ from gateway.fleet.connection import FleetServer, connected
 from gateway.fleet.heartbeat import Heartbeat
 from gateway.fleet.names import BUCKET, STREAM
 from gateway.fleet.operator import prepare
-from gateway.problems.problem import Part, Problem, Verdict
+from gateway.problems.problem import Problem, SitePart, Verdict
 from gateway.runtime.clock import SystemClock
 
 PROBLEM = Problem(
-    kind=ProblemKind.GATE_OFFLINE, part=Part.DEVICE, id="101", name="Barrier", text="away", lanes=("Main entry",)
+    kind=ProblemKind.GATE_OFFLINE, part=SitePart.DEVICE, id="101", name="Barrier", text="away", lanes=("Main entry",)
 )
 
 

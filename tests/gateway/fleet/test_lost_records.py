@@ -14,7 +14,7 @@ from gateway.domain.presence import Way
 from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.names import AREAS_BUCKET, AREAS_STREAM, FleetName
 from gateway.fleet.shared_areas import SharedAreasLine
-from gateway.lanes.claims import Outcome
+from gateway.lanes.claims import ClaimOutcome
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ async def test_a_bucket_that_was_purged_by_hand_is_written_again(areas, broker):
         await until(lambda: not any(member.shared.waits or member.shared.is_apart for member in (one, two)))
         await until(lambda: all(len(inside(member)) == 4 for member in (one, two)))
         own, outcome = await one.claim("card:5")
-        assert outcome is Outcome.CLAIMED
+        assert outcome is ClaimOutcome.CLAIMED
         one.shared.release(own.claim.id)
         await until(lambda: not one.shared.waits and not list(two.shared.coming()))
 
@@ -102,7 +102,7 @@ async def test_an_entry_that_servers_refuse_for_ever_leaves_the_others_their_lin
             await until(lambda number=number: two.presence.whereabouts(f"card:{number}") is not None)
         assert part.runs == 4
         assert two.presence.count("garage") == 4
-        assert (await one.claim("card:5"))[1] is Outcome.CLAIMED
+        assert (await one.claim("card:5"))[1] is ClaimOutcome.CLAIMED
 
 
 @pytest.mark.parametrize("off", [-7200.0, 7200.0])

@@ -13,11 +13,11 @@ from fleet_desk import ANNA
 from waiting import until
 
 from gateway.domain.errors import ConfigError, GatewayError
-from gateway.fleet.heartbeat import AWAY_SECONDS, Beat, ProblemTold
+from gateway.fleet.heartbeat import AWAY_SECONDS, HeartbeatValue, ProblemTold
 from gateway.fleet.line import FleetLine
 from gateway.fleet.names import FleetName
 from gateway.fleet.operator import Rollout, read_edits
-from gateway.fleet.signed_commands import Reply
+from gateway.fleet.signed_commands import CommandReply
 from gateway.runtime.clock import Stamp, SystemClock
 
 NAMES = ("north.gate-1", "north.gate-2")
@@ -64,7 +64,9 @@ class FarGateway:
                 await self._broker.publish(message.reply, b'{"nonce": "one"}')
             return
         self.edits.append(command)
-        done = Reply(id=command["id"], state="done", final=True, detail="changed", result=BACK, seal=f"of {self.name}")
+        done = CommandReply(
+            id=command["id"], state="done", final=True, detail="changed", result=BACK, seal=f"of {self.name}"
+        )
         await self._broker.publish(message.reply, done.model_dump_json().encode())
 
     async def _go(self, message) -> None:
@@ -73,7 +75,7 @@ class FarGateway:
         await self._broker.publish(message.reply, b'{"nonce": "one"}')
 
     async def beat(self, *, ready: bool = True, problems: tuple[ProblemTold, ...] = ()) -> None:
-        beat = Beat(
+        beat = HeartbeatValue(
             version="1", site="North", ready=ready, headline="two lanes", problem_count=len(problems),
             problems=problems, last_event=1, waiting=0,
         )  # fmt: skip

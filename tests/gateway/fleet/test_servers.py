@@ -26,9 +26,9 @@ from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.connection import FleetServer, connected
 from gateway.fleet.line import FleetAway, FleetLine, FleetRefused
 from gateway.fleet.names import BUCKET, STREAM, STREAM_SUBJECTS, Outgoing
-from gateway.fleet.operator import Fetch, command, gateways, prepare
+from gateway.fleet.operator import FileFetch, command, gateways, prepare
 from gateway.fleet.signed_commands import Action
-from gateway.lanes.claims import Outcome
+from gateway.lanes.claims import ClaimOutcome
 from gateway.runtime.clock import SystemClock
 
 pytestmark = pytest.mark.long("a real NATS server")
@@ -113,7 +113,7 @@ async def opens(line) -> str:
 async def bundle(scene: Scene, folder: Path) -> bytes:
     """Fetch a support bundle as the operator; its content."""
     connect = partial(scene.line_of, OPERATOR)
-    fetch = Fetch(connect=connect, name=NAME, seed=ANNA[0], told=lambda _: None, clock=SystemClock())
+    fetch = FileFetch(connect=connect, name=NAME, seed=ANNA[0], told=lambda _: None, clock=SystemClock())
     path, _ = await fetch.run(Action.BUNDLE, folder / "bundle")
     return path.read_bytes()
 
@@ -320,7 +320,7 @@ async def test_a_leaf_node_at_the_site_carries_events_up_and_commands_down(tmp_p
             async with running(*(member.connection(leaf.url).run() for member in (one, two))):
                 await until(lambda: not (one.shared.is_apart or two.shared.is_apart))
                 claims = await asyncio.gather(one.claim("card:1"), two.claim("card:1"))
-                assert sorted(outcome for _, outcome in claims) == [Outcome.CLAIMED, Outcome.OVERTAKEN]
+                assert sorted(outcome for _, outcome in claims) == [ClaimOutcome.CLAIMED, ClaimOutcome.OVERTAKEN]
             local = await nats.connect(leaf.url, inbox_prefix=NAME.inbox)
             await local.publish("events.south.gate-1.event", b'{"id":1}')
             await FleetLine(local).put([Outgoing(NAME.heartbeat, b"{}")])

@@ -18,7 +18,7 @@ from gateway.domain.events import EventKind
 from gateway.domain.presence import CountCorrection, Forgiveness, Presence, Whereabouts
 from gateway.fleet.names import FleetName
 from gateway.fleet.shared_areas import SharedAreasLine
-from gateway.lanes.claims import Outcome
+from gateway.lanes.claims import ClaimOutcome
 
 
 def all_told(*members: Member) -> bool:
@@ -29,7 +29,7 @@ async def test_one_holder_is_let_in_by_one_gateway(areas):
     one, two = Member("gate-1"), Member("gate-2")
     async with sharing(one, two, url=areas.url):
         outcomes = [found[1] for found in await asyncio.gather(one.claim("card:1"), two.claim("card:1"))]
-        assert sorted(outcomes) == [Outcome.CLAIMED, Outcome.OVERTAKEN]
+        assert sorted(outcomes) == [ClaimOutcome.CLAIMED, ClaimOutcome.OVERTAKEN]
         (claimed,) = (member for member, outcome in zip((one, two), outcomes, strict=True) if outcome == "claimed")
         other = two if claimed is one else one
         await until(lambda: [coming.lane_id for coming in other.shared.coming()] == [claimed.name])
@@ -46,21 +46,21 @@ async def test_the_last_places_are_given_once(areas):
         outcomes = [outcome for _, outcome in await asyncio.gather(*asked)]
         granted = [f"card:{100 + number}" for number in range(12)]
         more = await asyncio.gather(*(members[n % 4].claim(name) for n, name in enumerate(granted)))
-        assert outcomes.count(Outcome.CLAIMED) == 3
-        assert [outcome for _, outcome in more].count(Outcome.CLAIMED) <= 2
-        assert Outcome.FULL in [outcome for _, outcome in more]
+        assert outcomes.count(ClaimOutcome.CLAIMED) == 3
+        assert [outcome for _, outcome in more].count(ClaimOutcome.CLAIMED) <= 2
+        assert ClaimOutcome.FULL in [outcome for _, outcome in more]
 
 
 async def test_a_claim_that_nobody_used_is_given_back(areas):
     one, two = Member("gate-1", limit=1), Member("gate-2", limit=1)
     async with sharing(one, two, url=areas.url):
         own, outcome = await one.claim("card:1")
-        assert outcome is Outcome.CLAIMED
+        assert outcome is ClaimOutcome.CLAIMED
         await until(lambda: list(two.shared.coming()))
-        assert (await two.claim("card:2"))[1] is Outcome.FULL
+        assert (await two.claim("card:2"))[1] is ClaimOutcome.FULL
         one.shared.release(own.claim.id)
         await until(lambda: not list(two.shared.coming()))
-        assert (await two.claim("card:2"))[1] is Outcome.CLAIMED
+        assert (await two.claim("card:2"))[1] is ClaimOutcome.CLAIMED
 
 
 async def test_a_server_that_hangs_is_waited_for_once_and_its_late_answer_gives_no_claim(areas):
@@ -70,16 +70,16 @@ async def test_a_server_that_hangs_is_waited_for_once_and_its_late_answer_gives_
         try:
             began = one.clock.monotonic()
             own, outcome = await one.claim("card:1")
-            assert outcome is Outcome.AWAY
+            assert outcome is ClaimOutcome.AWAY
             assert one.clock.monotonic() - began >= one.claim_seconds
-            assert await one.claim("card:2") == (None, Outcome.AWAY), "nobody waits a second time"
+            assert await one.claim("card:2") == (None, ClaimOutcome.AWAY), "nobody waits a second time"
             one.shared.release(own.claim.id)
         finally:
             areas.wake()
         await until(lambda: not one.shared.is_apart)
 
         async def is_free() -> bool:
-            return (await two.claim("card:3"))[1] is Outcome.CLAIMED
+            return (await two.claim("card:3"))[1] is ClaimOutcome.CLAIMED
 
         await until(is_free)
 

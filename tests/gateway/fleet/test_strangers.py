@@ -19,7 +19,7 @@ from gateway.domain.server_lines import ConnectionState
 from gateway.fleet.commands_down import CardsDown
 from gateway.fleet.heartbeat import GatewaysSeen, Heartbeat
 from gateway.fleet.names import AREAS_BUCKET, BUCKET, STREAM
-from gateway.lanes.claims import Outcome
+from gateway.lanes.claims import ClaimOutcome
 from gateway.problems.problem import Verdict
 from gateway.runtime.clock import SystemClock
 
@@ -184,7 +184,7 @@ async def test_rubbish_on_every_subject_and_in_every_bucket_ends_nothing(areas, 
             await until(lambda: parts[0].sent_to == event)
             member.passes("card:7")
             await until(lambda: not member.shared.waits)
-            assert (await member.claim("card:8"))[1] is Outcome.CLAIMED
+            assert (await member.claim("card:8"))[1] is ClaimOutcome.CLAIMED
             assert all(place.since < far for place in member.presence.holders().values())
             assert line.status().state is ConnectionState.CONNECTED, line.status().reason
         assert await desk.commands() == 0
@@ -289,8 +289,8 @@ async def test_of_two_boxes_that_share_areas_under_one_name_the_later_one_takes_
             await until(lambda: not later.shared.is_apart)
             await until(lambda: first.shared.is_apart)
             await until(lambda: "another gateway shares areas as north.gate-1" in early.status().reason)
-            assert await first.claim("card:1") == (None, Outcome.AWAY)
-            assert (await later.claim("card:1"))[1] is Outcome.CLAIMED
+            assert await first.claim("card:1") == (None, ClaimOutcome.AWAY)
+            assert (await later.claim("card:1"))[1] is ClaimOutcome.CLAIMED
             assert line.status().state is ConnectionState.CONNECTED
             assert not other.shared.is_apart
 

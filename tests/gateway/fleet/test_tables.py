@@ -12,7 +12,7 @@ import pytest
 from fleet_scene import NAME
 
 from gateway.fleet.collector import DatabaseAway, RefusedRow, Row, Tables, row_of
-from gateway.fleet.names import STREAM, Extent, Kept
+from gateway.fleet.names import STREAM, Extent, StreamMessage
 
 asyncpg = pytest.importorskip("asyncpg", reason="asyncpg is missing: `make check` installs what tests need")
 
@@ -82,7 +82,7 @@ def batch() -> tuple[list[Row], list[RefusedRow]]:
         body = {"id": number, "name": "x", "date_at": "2026-11-25T10:00:00.000Z", "lane_id": "entry"}
         data = json.dumps(body).encode() if number < 3 else b"\xff"
         message_id = NAME.message_id(name, box=7, record_id=number)
-        found.append(row_of(Kept(NAME.events(name), data, at=1, sequence=number, message_id=message_id)))
+        found.append(row_of(StreamMessage(NAME.events(name), data, at=1, sequence=number, message_id=message_id)))
     return [one for one in found if isinstance(one, Row)], [one for one in found if isinstance(one, RefusedRow)]
 
 

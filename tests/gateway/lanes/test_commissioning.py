@@ -6,7 +6,7 @@ import pytest
 
 from drivers.contract import GatePosition, PointState
 from gateway.domain.commands import GateAction
-from gateway.lanes.commissioning import Commissioning, Outcome
+from gateway.lanes.commissioning import Commissioning, StepOutcome
 from gateway.lanes.machine import messages as m
 from gateway.lanes.tape import LaneTape
 from gateway.runtime.clock import Stamp
@@ -44,14 +44,14 @@ def lane(make_script, rules):
 
 
 def test_each_travel_is_timed_from_its_command_to_its_end(lane):
-    assert lane.result("open").outcome is Outcome.WAITING
+    assert lane.result("open").outcome is StepOutcome.WAITING
     lane.wish(GateAction.OPEN)
     lane.open_gate()
     assert (lane.result("open").outcome, str(lane.result("open").seen)) == (
-        Outcome.PASSED,
+        StepOutcome.PASSED,
         "open 1.0 s after the command",
     )
-    assert lane.result("close").outcome is Outcome.WAITING
+    assert lane.result("close").outcome is StepOutcome.WAITING
     lane.wish(GateAction.CLOSE)
     lane.close_gate()
     assert str(lane.result("close").seen) == "closed 1.0 s after the command"
@@ -60,11 +60,11 @@ def test_each_travel_is_timed_from_its_command_to_its_end(lane):
 def test_a_gate_that_somebody_opens_by_hand_has_not_passed(lane):
     lane.gate(GatePosition.OPENING)
     lane.gate(GatePosition.OPEN)
-    assert lane.result("open").outcome is Outcome.WAITING
+    assert lane.result("open").outcome is StepOutcome.WAITING
 
 
 @pytest.mark.parametrize(
-    ("finish", "outcome"), [("acknowledge", Outcome.PASSED), ("fail", Outcome.FAILED)], ids=["taken", "refused"]
+    ("finish", "outcome"), [("acknowledge", StepOutcome.PASSED), ("fail", StepOutcome.FAILED)], ids=["taken", "refused"]
 )
 def test_a_stop_counts_as_the_controller_answers_it(lane, finish, outcome):
     lane.wish(GateAction.OPEN)
@@ -79,10 +79,10 @@ def test_a_stop_counts_as_the_controller_answers_it(lane, finish, outcome):
 
 
 def test_a_loop_must_be_told_off_on_and_off(lane):
-    assert lane.result("arming-0").outcome is Outcome.WAITING
+    assert lane.result("arming-0").outcome is StepOutcome.WAITING
     lane.arming(ON)
     lane.wait(2)
-    assert lane.result("arming-0").outcome is Outcome.WAITING
+    assert lane.result("arming-0").outcome is StepOutcome.WAITING
     lane.arming(OFF)
     assert str(lane.result("arming-0").seen) == "off, on for 2.0 s, off"
 
@@ -92,7 +92,7 @@ def test_a_loop_that_is_on_before_anybody_is_there_has_failed(lane):
     lane.wait(1)
     lane.steps = Commissioning(lane.rules, can_stop=True, since=lane.at)
     lane.wait(1)
-    assert lane.result("arming-0").outcome is Outcome.FAILED
+    assert lane.result("arming-0").outcome is StepOutcome.FAILED
     assert "polarity" in str(lane.result("arming-0").seen)
 
 
@@ -110,19 +110,19 @@ def test_each_safety_point_must_open_a_closing_gate_again(lane):
     lane.closing(ON)
     assert lane.actions()[-1] is GateAction.OPEN, "the lane itself opens again"
     lane.acknowledge()
-    assert lane.result("reopening-closing-0").outcome is Outcome.WAITING
+    assert lane.result("reopening-closing-0").outcome is StepOutcome.WAITING
     lane.at += 0.3
     lane.gate(GatePosition.OPENING)
-    assert lane.result("reopening-closing-0").outcome is Outcome.PASSED
+    assert lane.result("reopening-closing-0").outcome is StepOutcome.PASSED
     others = [result for step, result in lane.steps.results if step.name.startswith("reopening-safety")]
-    assert all(result.outcome is Outcome.WAITING for result in others)
+    assert all(result.outcome is StepOutcome.WAITING for result in others)
 
 
 def test_a_gate_that_closes_on_a_safety_point_has_failed(lane):
     closing_gate(lane)
     lane.closing(ON)
     lane.gate(GatePosition.CLOSED)
-    assert lane.result("reopening-closing-0").outcome is Outcome.FAILED
+    assert lane.result("reopening-closing-0").outcome is StepOutcome.FAILED
 
 
 def test_a_safety_point_under_an_open_gate_says_nothing_of_reopening(lane):
@@ -131,17 +131,17 @@ def test_a_safety_point_under_an_open_gate_says_nothing_of_reopening(lane):
     lane.closing(ON)
     lane.wait(1)
     lane.closing(OFF)
-    assert lane.result("reopening-closing-0").outcome is Outcome.WAITING
+    assert lane.result("reopening-closing-0").outcome is StepOutcome.WAITING
 
 
 def test_a_card_and_its_passage_are_seen(lane):
     lane.arming(ON)
     lane.card()
-    assert lane.result("card").outcome is Outcome.PASSED
+    assert lane.result("card").outcome is StepOutcome.PASSED
     lane.open_gate()
-    assert lane.result("passage").outcome is Outcome.WAITING
+    assert lane.result("passage").outcome is StepOutcome.WAITING
     lane.drive_through()
-    assert lane.result("passage").outcome is Outcome.PASSED
+    assert lane.result("passage").outcome is StepOutcome.PASSED
 
 
 def test_a_loss_is_told_and_left_to_the_person_who_saw_the_gate(lane):
@@ -149,7 +149,7 @@ def test_a_loss_is_told_and_left_to_the_person_who_saw_the_gate(lane):
     lane.wait(10)
     lane.do(m.GateRegained())
     result = lane.result("plug")
-    assert (result.outcome, str(result.seen)) == (Outcome.WAITING, "control was lost for 10.0 s")
+    assert (result.outcome, str(result.seen)) == (StepOutcome.WAITING, "control was lost for 10.0 s")
     lane.steps.judge("plug", passed=True, note="", by="chief")
     assert (str(lane.result("plug").seen), lane.result("plug").by) == (str(result.seen), "chief")
 
@@ -158,7 +158,7 @@ def test_what_a_person_judged_stands(lane):
     lane.steps.judge("open", passed=False, note="it shakes", by="chief")
     lane.wish(GateAction.OPEN)
     lane.open_gate()
-    assert (lane.result("open").outcome, str(lane.result("open").seen)) == (Outcome.FAILED, "it shakes")
+    assert (lane.result("open").outcome, str(lane.result("open").seen)) == (StepOutcome.FAILED, "it shakes")
     with pytest.raises(KeyError):
         lane.steps.judge("dance", passed=True, note="", by="chief")
 
@@ -168,7 +168,7 @@ def test_what_was_before_the_begin_does_not_count(lane):
     lane.open_gate()
     lane.steps = Commissioning(lane.rules, can_stop=True, since=lane.at)
     lane.wait(1)
-    assert lane.result("open").outcome is Outcome.WAITING
+    assert lane.result("open").outcome is StepOutcome.WAITING
 
 
 def test_a_gate_that_cannot_stop_has_no_such_step(lane):

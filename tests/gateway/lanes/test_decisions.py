@@ -22,7 +22,7 @@ from gateway.lanes.presence import Areas
 from gateway.lanes.recorder import Recorder
 from gateway.runtime.clock import Stamp
 from gateway.site import Site
-from gateway.store import CardRecord, Entry, EventFilter, Store
+from gateway.store import Entry, EventFilter, Store, StoredCard
 
 NOW = 1_769_774_400_000_000
 ARRIVED = Stamp(NOW, trusted=True)
@@ -108,10 +108,10 @@ async def open_store(folder):
     async with opened_store(folder) as store:
         await store.cards.apply(
             put=[
-                CardRecord(Card(1, "1", owner="9", aliases=(text_alias("1"),)), "{}"),
-                CardRecord(Card(2, "2", owner="9", duress=True, aliases=(text_alias("2"),)), "{}"),
-                CardRecord(Card(3, "X", CardStatus.BLOCKED, aliases=(plate_alias("BAD1"),)), "{}"),
-                CardRecord(Card(4, "4", pin="1299", aliases=(text_alias("4"),)), "{}"),
+                StoredCard(Card(1, "1", owner="9", aliases=(text_alias("1"),)), "{}"),
+                StoredCard(Card(2, "2", owner="9", duress=True, aliases=(text_alias("2"),)), "{}"),
+                StoredCard(Card(3, "X", CardStatus.BLOCKED, aliases=(plate_alias("BAD1"),)), "{}"),
+                StoredCard(Card(4, "4", pin="1299", aliases=(text_alias("4"),)), "{}"),
             ],
             now=1,
         )
@@ -177,13 +177,13 @@ async def test_presence_is_there_again_after_a_start(open_desk, store):
 async def test_zeros_before_a_number_do_not_matter_unless_two_cards_differ_in_nothing_else(open_desk, store):
     desk = open_desk()
     cards = [Card(11, "0044", aliases=(text_alias("0044"), digits_alias("0044"))), Card(12, "44", aliases=("text:44",))]
-    await store.cards.apply(put=[CardRecord(cards[0], "{}")], now=1)
+    await store.cards.apply(put=[StoredCard(cards[0], "{}")], now=1)
     await until(lambda: store.cards.is_indexed)
     for text in ("44", "0044", "000044"):
         assert desk.ask(text).card.card_id == 11
         looked_up = await desk.decisions.looked_up(m.Decide(1, Credential(text=text), "entry", ARRIVED))
         assert looked_up.card.card_id == 11
-    await store.cards.apply(put=[CardRecord(cards[1], "{}")], now=1)
+    await store.cards.apply(put=[StoredCard(cards[1], "{}")], now=1)
     await until(lambda: store.cards.is_indexed)
     assert [desk.ask(text).card.card_id for text in ("44", "0044")] == [12, 11]
     assert desk.ask("000044").reason is Reason.AMBIGUOUS_CREDENTIAL

@@ -43,7 +43,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.supervision import Progress, Supervisor
 from gateway.site import Role, Site
 from gateway.store import Entry, EventFilter, Store
-from gateway.store.cards.cards import CardRecord
+from gateway.store.cards.cards import StoredCard
 
 SITE = Site.model_validate(
     {
@@ -402,7 +402,7 @@ async def test_listed_plate_behind_one_that_is_like_it_is_decided_on(house):
 
     listed = {41: "FLT1041", 42: "FLT1042"}
     cards = [Card(number, plate, aliases=(plate_alias(plate),)) for number, plate in listed.items()]
-    await house.store.cards.apply(put=[CardRecord(card, "{}") for card in cards], now=1)
+    await house.store.cards.apply(put=[StoredCard(card, "{}") for card in cards], now=1)
     await until(lambda: house.store.cards.at_once((plate_alias("FLT1042"),)))
     house.point("near", PointState.ON)
     read("FLT1041")
@@ -657,7 +657,7 @@ async def test_who_was_let_in_by_a_grant_before_a_restart_passes_under_its_name(
 
 async def test_a_grant_lets_the_cards_of_its_user_pass(house):
     strange = Card(4, "4", zones=("elsewhere",), owner="17", aliases=("text:4",))
-    await house.store.cards.apply(put=[CardRecord(strange, "{}")], now=1)
+    await house.store.cards.apply(put=[StoredCard(strange, "{}")], now=1)
     site = SITE.model_copy(update={"lanes": (SITE.lanes[0].model_copy(update={"zones": ("here",)}),)})
     await granting(house).give(user_id="17", device_id=101, length=None, by="user:chief")
     grants = house.store.grants.of_lane(site.lanes[0].id)
@@ -741,7 +741,7 @@ async def test_points_of_a_lane_are_told_with_their_age(house):
 
 async def test_a_trial_decides_as_the_lane_would_and_opens_nothing(house):
     await house.store.cards.apply(
-        put=[CardRecord(Card(7, "0007", holder="Ada", aliases=(text_alias("0007"),)), "{}")], now=0
+        put=[StoredCard(Card(7, "0007", holder="Ada", aliases=(text_alias("0007"),)), "{}")], now=0
     )
     card = Credential(text="0007")
     trial = await house.lanes.try_card(card, lane_id="main", direction="", by="guard")

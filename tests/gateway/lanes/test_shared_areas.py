@@ -7,11 +7,11 @@ import asyncio
 import pytest
 from shared_area_scene import Member
 
-from gateway.domain.shared_areas import GatewayCounts, HolderEntry, Step, Write
-from gateway.lanes.claims import Outcome
+from gateway.domain.shared_areas import AreaStep, AreaWrite, GatewayCounts, HolderEntry
+from gateway.lanes.claims import ClaimOutcome
 from gateway.lanes.shared_areas import SharedAreas
 
-ELSEWHERE = Step(5, "gate-2", enters="garage")
+ELSEWHERE = AreaStep(5, "gate-2", enters="garage")
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ async def member() -> Member:
     return made
 
 
-def write_all(shared: SharedAreas, *, first: int) -> list[Write]:
+def write_all(shared: SharedAreas, *, first: int) -> list[AreaWrite]:
     """Let a server take everything that is to be written, and show it."""
     written = []
     while writes := shared.writes(10):
@@ -37,7 +37,7 @@ def write_all(shared: SharedAreas, *, first: int) -> list[Write]:
     return written
 
 
-async def asked(member: Member, holder: str = "card:1") -> tuple[asyncio.Task, Write]:
+async def asked(member: Member, holder: str = "card:1") -> tuple[asyncio.Task, AreaWrite]:
     """Ask for a claim; the task that waits for it, and what is to be written for it."""
     task = asyncio.get_running_loop().create_task(member.claim(holder))
     await asyncio.sleep(0)
@@ -51,7 +51,7 @@ async def test_a_claim_counts_once_it_is_seen(member):
     await asyncio.sleep(0)
     assert not task.done(), "an acknowledgement does not say who came before"
     member.shared.entry_changed("card:1", write.value, 7)
-    assert (await task)[1] is Outcome.CLAIMED
+    assert (await task)[1] is ClaimOutcome.CLAIMED
 
 
 async def test_a_claim_that_the_server_took_over_another_write_does_not_count(member):
@@ -60,7 +60,7 @@ async def test_a_claim_that_the_server_took_over_another_write_does_not_count(me
     member.shared.written(write, 8)
     member.shared.entry_changed("card:1", HolderEntry((ELSEWHERE,)), 7)
     member.shared.entry_changed("card:1", write.value, 8)
-    assert (await task)[1] is Outcome.OVERTAKEN
+    assert (await task)[1] is ClaimOutcome.OVERTAKEN
 
 
 async def test_a_claim_over_the_limit_is_given_back(member):
@@ -68,7 +68,7 @@ async def test_a_claim_over_the_limit_is_given_back(member):
     task, write = await asked(member)
     member.shared.written(write, 7)
     member.shared.entry_changed("card:1", write.value, 7)
-    assert (await task)[1] is Outcome.FULL
+    assert (await task)[1] is ClaimOutcome.FULL
     (given_back,) = member.shared.writes(10)
     assert given_back.value.claims == ()
 
@@ -89,11 +89,11 @@ async def test_a_refused_change_waits_for_what_the_server_shows(member):
     member.shared.written(write, None)
     assert member.shared.writes(10) == []
     member.shared.entry_changed("card:1", HolderEntry((ELSEWHERE,)), 9)
-    assert (await task)[1] is Outcome.OVERTAKEN
+    assert (await task)[1] is ClaimOutcome.OVERTAKEN
 
 
 async def test_without_a_server_nothing_is_claimed_and_passages_wait(member):
     member.shared.lost()
-    assert await member.claim("card:1") == (None, Outcome.AWAY)
+    assert await member.claim("card:1") == (None, ClaimOutcome.AWAY)
     member.passes("card:1")
     assert member.shared.waits == 1

@@ -11,9 +11,9 @@ import pytest
 from waiting import until
 
 from gateway.mqtt.line import Broker, BrokerAway, BrokerLine, BrokerRefused, connected
-from gateway.mqtt.packets import Message
+from gateway.mqtt.packets import MqttMessage
 
-WILL = Message(topic="north/status", payload=b"offline", kept=True)
+WILL = MqttMessage(topic="north/status", payload=b"offline", kept=True)
 UNASKED = "the broker sends answers that were not asked for"
 CONSENT = bytes.fromhex("20 03 00 00 00")
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -148,8 +148,8 @@ async def sent(line: BrokerLine, messages) -> list[BrokerRefused | None]:
     return refusals
 
 
-def messages(count: int, *, long: int = 0) -> list[Message]:
-    return [Message(topic="north/ev", payload=b"%d" % number + b"x" * long) for number in range(count)]
+def messages(count: int, *, long: int = 0) -> list[MqttMessage]:
+    return [MqttMessage(topic="north/ev", payload=b"%d" % number + b"x" * long) for number in range(count)]
 
 
 async def test_a_message_that_is_too_long_for_the_broker_is_not_sent_and_the_others_are():

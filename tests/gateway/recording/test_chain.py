@@ -126,7 +126,7 @@ async def test_a_deletion_done_twice_changes_nothing(store, index, media, put):
 def test_leaves_lie_in_files_of_bounded_number(tmp_path, put, monkeypatch):
     monkeypatch.setattr(chains, "LEAVES_PER_FILE", 10)
     monkeypatch.setattr(chains, "MOST_FILES", 3)
-    from gateway.domain.footage import GapReason, Place
+    from gateway.domain.footage import ChainPlace, GapReason
 
     numbers = list(range(1, 60))
     random.Random(1).shuffle(numbers)
@@ -134,7 +134,7 @@ def test_leaves_lie_in_files_of_bounded_number(tmp_path, put, monkeypatch):
     def segment(number):
         return Segment(
             id=number, camera_id=7, path=put(number).path, started_at=0, duration=1, size=1, clock_trusted=True,
-            gap=GapReason.NONE, codec="", width=0, height=0, sha256="ab" * 32, place=Place(number, GENESIS),
+            gap=GapReason.NONE, codec="", width=0, height=0, sha256="ab" * 32, place=ChainPlace(number, GENESIS),
         )  # fmt: skip
 
     for number in sorted(numbers[:30]) + sorted(numbers[30:]):

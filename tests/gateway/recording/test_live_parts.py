@@ -13,7 +13,7 @@ from gateway.domain.errors import CameraUnavailable, GatewayError, NotFoundError
 from gateway.domain.footage import PartWritten, SegmentFinished, WantParts, segment_path
 from gateway.recording import live_hls
 from gateway.recording.live_hls import LiveHls, TooFarAhead
-from gateway.recording.playlists import Reload
+from gateway.recording.playlists import PlaylistReload
 
 PART = 400_000
 
@@ -92,7 +92,7 @@ class Camera:
         await self.finish()
 
     async def playlist(self, number: int | None = None, part: int | None = None) -> str:
-        return await self.hls.playlist(7, None if number is None else Reload(number, part))
+        return await self.hls.playlist(7, None if number is None else PlaylistReload(number, part))
 
 
 @pytest.fixture

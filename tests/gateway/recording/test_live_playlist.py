@@ -7,7 +7,7 @@ from hls_linter import lint_media, lint_update, parse_media
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.domain.footage import GENESIS, GapReason, Place
+from gateway.domain.footage import GENESIS, ChainPlace, GapReason
 from gateway.recording.playlists import FEWEST_SEGMENTS, fitting, listed, live_media, live_target
 from gateway.store import Segment
 
@@ -18,7 +18,7 @@ def segment(number: int, *, started_at: int, duration: int = 2_000_000, breaks: 
     return Segment(
         id=number, camera_id=7, path="7/2026010112/1_2.ts", started_at=started_at, duration=duration, size=500_000,
         clock_trusted=True, gap=GapReason.NONE, codec="avc1.64001f", width=1280, height=720,
-        place=Place(number, GENESIS), breaks=breaks,
+        place=ChainPlace(number, GENESIS), breaks=breaks,
     )  # fmt: skip
 
 

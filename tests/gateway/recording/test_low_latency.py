@@ -10,7 +10,7 @@ from hls_linter import lint_all, lint_media, lint_update, parse_media
 from waiting import until
 
 from gateway.domain.errors import CameraUnavailable
-from gateway.recording.playlists import Reload
+from gateway.recording.playlists import PlaylistReload
 
 
 async def reloaded(recording, text: str) -> str:
@@ -18,8 +18,8 @@ async def reloaded(recording, text: str) -> str:
     read = parse_media(text)
     last = read.entries[-1].number
     if read.growing:
-        return await recording.live.playlist(7, Reload(last + 1, len(read.growing)))
-    return await recording.live.playlist(7, Reload(last + 1, 0 if read.entries[-1].parts else None))
+        return await recording.live.playlist(7, PlaylistReload(last + 1, len(read.growing)))
+    return await recording.live.playlist(7, PlaylistReload(last + 1, 0 if read.entries[-1].parts else None))
 
 
 async def fetched(recording) -> dict[str, bytes]:
@@ -89,14 +89,14 @@ async def test_a_camera_for_events_only_is_watched_in_whole_segments(record, sit
         assert lint_media(text, steady=False) == []
         assert "EXT-X-PART" not in text
         last = parse_media(text).entries[-1].number
-        assert f"\n{last + 1}.ts\n" in await recording.live.playlist(7, Reload(last + 1))
+        assert f"\n{last + 1}.ts\n" in await recording.live.playlist(7, PlaylistReload(last + 1))
 
 
 async def test_a_camera_without_footage_is_told(record, site, field):
     field.stream.refuse_with = 404
     async with record(site) as recording:
         with pytest.raises(CameraUnavailable, match="no footage"):
-            await recording.live.playlist(7, Reload(1, 0))
+            await recording.live.playlist(7, PlaylistReload(1, 0))
 
 
 async def rows(store, count: int) -> bool:

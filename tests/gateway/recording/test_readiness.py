@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.domain.passages import CameraEvent
-from gateway.recording.readiness import Coverage, Now, is_complete, not_yet
+from gateway.recording.readiness import Coverage, PresentTime, is_complete, not_yet
 
 EVENT = CameraEvent(
     id=2_000_000_000, central_id=None, camera_id=7, event_id=1, lane_id="", name="", description="",
@@ -51,7 +51,7 @@ def test_what_waits_in_memory_for_the_disk_is_waited_for():
 @pytest.mark.parametrize("step", [3600, -3600])
 def test_whether_an_event_is_complete_does_not_depend_on_what_the_clock_was_set_to(step):
     event = replace(EVENT, boot_id="run", clock_offset=50_000_000)
-    at = lambda uptime: Now(wall=(uptime + 50 + step) * 1_000_000, uptime=uptime * 1_000_000, boot_id="run")  # noqa: E731
+    at = lambda uptime: PresentTime(wall=(uptime + 50 + step) * 1_000_000, uptime=uptime * 1_000_000, boot_id="run")  # noqa: E731
     covered = Coverage(until=(60 + step) * 1_000_000, more_may_come=True, since=0, uptime_until=55_000_000)
 
     def complete(uptime, coverage):
@@ -62,7 +62,7 @@ def test_whether_an_event_is_complete_does_not_depend_on_what_the_clock_was_set_
     assert complete(55, covered)
     assert not complete(56, replace(covered, uptime_until=54_000_000))
     assert complete(180, replace(covered, uptime_until=54_000_000))
-    mapped, now = Now(wall=7, uptime=1, boot_id="another").of(event, covered)
+    mapped, now = PresentTime(wall=7, uptime=1, boot_id="another").of(event, covered)
     assert (mapped, now) == (covered, 7)
 
 

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from gateway.runtime.logs import Journal, datagram, is_journal
+from gateway.runtime.logs import SystemdJournal, datagram, is_journal
 
 
 def fields(data: bytes) -> dict[str, str]:
@@ -101,7 +101,7 @@ def test_the_program_writes_to_the_journal_and_to_its_stream_when_there_is_none(
 
 
 def test_without_a_journal_the_writer_says_so(tmp_path):
-    journal = Journal(tmp_path / "nothing")
+    journal = SystemdJournal(tmp_path / "nothing")
     with pytest.raises(OSError, match="No such file"):
         journal.write("{}")
     journal.close()

@@ -6,7 +6,7 @@ import pytest
 
 from drivers.serial_line.gate import SerialGate
 from drivers.serial_line.tag_reader import PolledTagReader, SpeakingTagReader
-from gateway.app.devices import Kept, build_field
+from gateway.app.devices import KeptDevices, build_field
 from gateway.runtime.clock import SystemClock
 from gateway.site import SiteFaults, load, secrets_beside
 
@@ -109,7 +109,7 @@ def test_a_reader_that_speaks_after_a_change_gets_the_line_that_was_shared(site_
     secrets = secrets_beside(path)
     before = build_field(load(path), site_path=path, clock=SystemClock(), secrets=secrets)
     path = site_path(('"uhf-iqrfid-5102"', '"speaker"'))
-    kept = Kept(field=before, without_devices={201})
+    kept = KeptDevices(field=before, without_devices={201})
     field = build_field(load(path), site_path=path, clock=SystemClock(), secrets=secrets, kept=kept)
     assert field.lines == {"line": before.lines["line"]}, "the bus would keep the port from the reader"
 

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from gateway.domain.accounts import AccountRefused, checked_name, checked_permissions
+from gateway.domain.accounts import AccountChangeRefused, checked_name, checked_permissions
 from gateway.domain.errors import NotFoundError
 from gateway.store import RememberedAccount, Session
 from gateway.store.accounts import remembered_accounts as remembered_module
@@ -37,7 +37,7 @@ async def test_an_account_has_what_its_role_allows(accounts):
 
 
 async def test_a_name_is_taken_once_and_a_role_must_be_known(accounts):
-    with pytest.raises(AccountRefused, match="already"):
+    with pytest.raises(AccountChangeRefused, match="already"):
         await accounts.add("ada", password_hash="x", role="viewer", now=2)
     with pytest.raises(NotFoundError, match="administrator, operator, viewer"):
         await accounts.add("bob", password_hash="x", role="king", now=2)
@@ -81,7 +81,7 @@ async def test_a_password_that_was_changed_meanwhile_signs_nobody_in(store, acco
 
 
 async def test_a_role_in_use_stays(accounts):
-    with pytest.raises(AccountRefused, match="ada have the role"):
+    with pytest.raises(AccountChangeRefused, match="ada have the role"):
         await accounts.remove_role("viewer")
     await accounts.set_role("ada", "operator")
     await accounts.remove_role("viewer")
@@ -99,7 +99,7 @@ async def test_a_code_counts_once_and_none_before_it(accounts):
     await accounts.set_recovery_codes("ada", (b"three",))
     assert not await accounts.use_recovery_code("ada", b"two")
     await accounts.set_second_factor("ada", "", step=0, codes=())
-    with pytest.raises(AccountRefused, match="no second factor"):
+    with pytest.raises(AccountChangeRefused, match="no second factor"):
         await accounts.set_recovery_codes("ada", (b"four",))
 
 
@@ -109,7 +109,7 @@ async def test_keys(store):
     )
     (key,) = await store.api_keys.all()
     assert (key.name, key.key_hash, key.permissions, key.expires_at) == ("barrier app", b"h", {"can_view_devices"}, 9)
-    with pytest.raises(AccountRefused, match="already"):
+    with pytest.raises(AccountChangeRefused, match="already"):
         await store.api_keys.add("barrier app", key_hash=b"i", permissions=frozenset(), now=1, expires_at=None)
     await store.api_keys.remove("barrier app")
     with pytest.raises(NotFoundError):
@@ -135,12 +135,12 @@ async def test_what_is_remembered_of_central_is_bounded_and_can_be_forgotten(sto
 
 def test_names_and_permissions_that_are_none():
     for name in ("", " ada", "a\nb", "x" * 121):
-        with pytest.raises(AccountRefused):
+        with pytest.raises(AccountChangeRefused):
             checked_name(name, "an account")
     assert checked_name("Ada Lovelace", "an account") == "Ada Lovelace"
     assert checked_permissions(frozenset({"*", "can_view_devices"}))
     for permission in ("view_devices", "can_View", "can_", "**"):
-        with pytest.raises(AccountRefused, match="no permission"):
+        with pytest.raises(AccountChangeRefused, match="no permission"):
             checked_permissions(frozenset({permission}))
 
 

@@ -20,7 +20,7 @@ from gateway.domain.writes import (
     DEVICE_CREATE,
     ENTRY_CREATE,
 )
-from gateway.store import Delivery, Entry, Store
+from gateway.store import Entry, OutboxDelivery, Store
 from gateway.store.outbox import backlog_quota
 from gateway.store.outbox.backlog_quota import MOST_MADE
 
@@ -49,7 +49,7 @@ async def test_more_than_ten_thousand_small_writes_are_taken_and_go_up_in_order(
     gone: list[int] = []
     while rows := await store.outbox.due(now=1, limit=500):
         gone += [row.id for row in rows]
-        await store.outbox.delivered_together([Delivery(row, None, None) for row in rows], now=1)
+        await store.outbox.delivered_together([OutboxDelivery(row, None, None) for row in rows], now=1)
     assert gone == sorted(gone)
     assert len(gone) == 12_000
     assert (await store.backlog.usage()).bytes == 0

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.domain.credentials import Card, CardStatus
-from gateway.store import CardRecord
+from gateway.store import StoredCard
 from gateway.store.cards.index import CardIndex
 from gateway.store.cards.rows import ready
 
@@ -34,7 +34,7 @@ def empty():
 
 
 def written(cards):
-    return [ready(CardRecord(card, "{}")) for card in cards]
+    return [ready(StoredCard(card, "{}")) for card in cards]
 
 
 def check(index, listed):

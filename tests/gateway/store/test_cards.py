@@ -11,14 +11,14 @@ from waiting import until
 from gateway.domain.credentials import Card, CardStatus, near_alias, plate_alias
 from gateway.domain.errors import StoreError
 from gateway.domain.plates import NearPlate, skeleton
-from gateway.store import CardChanges, CardRecord
+from gateway.store import CardChanges, StoredCard
 from gateway.store.cards.index import CardIndex
 from gateway.store.cards.rows import ready
 from gateway.store.engine.database import Database
 
 
 def card(number, *aliases, **fields):
-    return CardRecord(Card(number, str(number), aliases=tuple(sorted(aliases)), **fields), f'{{"id": {number}}}')
+    return StoredCard(Card(number, str(number), aliases=tuple(sorted(aliases)), **fields), f'{{"id": {number}}}')
 
 
 async def test_a_card_is_kept_as_it_was(store):

@@ -1,4 +1,4 @@
-"""aiosqlite's connection with jobs: fails when an upgrade of aiosqlite takes away what `Connection.run` needs."""
+"""aiosqlite's connection with jobs: fails when an upgrade of aiosqlite takes away what `SqliteConnection.run` needs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from waiting import until
 
-from gateway.store.engine.connection import Connection
+from gateway.store.engine.connection import SqliteConnection
 
 
 @pytest.fixture
 async def connection(tmp_path):
-    connection = Connection(lambda: sqlite3.connect(tmp_path / "x.db", isolation_level=None), name="write-x")
+    connection = SqliteConnection(lambda: sqlite3.connect(tmp_path / "x.db", isolation_level=None), name="write-x")
     await connection.open()
     yield connection
     await connection.close()
@@ -80,7 +80,7 @@ def test_a_file_that_does_not_open_leaves_no_thread_that_answers_a_closed_loop()
         threads.append(threading.current_thread())
         raise sqlite3.DatabaseError("not a database")
 
-    class Slow(Connection):
+    class Slow(SqliteConnection):
         def stop(self):
             self._tx.put_nowait((None, lambda: threading.Event().wait(0.1)))
             return super().stop()
@@ -126,7 +126,7 @@ async def test_what_was_read_is_not_kept_by_the_thread(connection):
 
 async def test_a_connector_that_fails_leaves_no_thread(tmp_path):
     before = threading.active_count()
-    connection = Connection(lambda: sqlite3.connect(tmp_path / "gone" / "x.db"), name="write-gone")
+    connection = SqliteConnection(lambda: sqlite3.connect(tmp_path / "gone" / "x.db"), name="write-gone")
     with pytest.raises(sqlite3.OperationalError, match="unable to open"):
         await connection.open()
     await until(lambda: threading.active_count() <= before)

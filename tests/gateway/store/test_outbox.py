@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
-from gateway.store import Delivery, Entry, Store
+from gateway.store import Entry, OutboxDelivery, Store
 from gateway.store.outbox.rows import insert_outbox
 
 
@@ -140,11 +140,11 @@ async def test_camera_events_delivered_together_each_learn_what_central_says_of_
     )
     await store.outbox.delivered_together(
         [
-            Delivery(plain, 40, {"id": 40, "name": "Late"}),  # it was delivered before
-            Delivery(renamed, 42, {"id": 42, "name": "Gate 2", "description": 7, "incident": True}),
-            Delivery(taken, 41, {"id": 41, "description": "Seen"}),  # of another one until now
-            Delivery(deleted, 44, {"id": 44, "name": "Gone"}),
-            Delivery(unnamed, None),
+            OutboxDelivery(plain, 40, {"id": 40, "name": "Late"}),  # it was delivered before
+            OutboxDelivery(renamed, 42, {"id": 42, "name": "Gate 2", "description": 7, "incident": True}),
+            OutboxDelivery(taken, 41, {"id": 41, "description": "Seen"}),  # of another one until now
+            OutboxDelivery(deleted, 44, {"id": 44, "name": "Gone"}),
+            OutboxDelivery(unnamed, None),
         ],
         now=2,
     )
@@ -175,7 +175,7 @@ async def test_a_backlog_takes_no_statement_for_each_row(store, entry, moment):
         begun = await store.outbox.begin_together(rows)
         assert [(row.id, row.begun) for row in begun] == [(row.id, True) for row in rows]
         record = {"name": "Entry", "description": "A vehicle came."}
-        answers = [Delivery(row, row.id, {"id": row.id, **record}) for row in begun]
+        answers = [OutboxDelivery(row, row.id, {"id": row.id, **record}) for row in begun]
         await store.outbox.delivered_together(answers, now=2)
         counts.append(sum(said.split()[0] in ("SELECT", "UPDATE", "DELETE") for said in statements))
     assert counts[0] == counts[1], statements
@@ -186,7 +186,7 @@ async def test_rows_of_a_backlog_are_written_without_going_through_all_of_it(sto
     rows, statements = await store.outbox.due(now=0), []
     await store.database.write(lambda connection: connection.set_trace_callback(statements.append))
     begun = await store.outbox.begin_together(rows)
-    await store.outbox.delivered_together([Delivery(row, 42, {"id": 42}) for row in begun], now=2)
+    await store.outbox.delivered_together([OutboxDelivery(row, 42, {"id": 42}) for row in begun], now=2)
     await store.database.write(lambda connection: connection.set_trace_callback(None))
     asked = [text for text in statements if text.split()[0] in ("SELECT", "UPDATE", "DELETE") and " outbox" in text]
 

@@ -16,7 +16,7 @@ from gateway.domain.credentials import Card
 from gateway.domain.errors import StoreError
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
-from gateway.store import CardRecord, Entry, EventFilter, Store
+from gateway.store import Entry, EventFilter, Store, StoredCard
 from gateway.store.engine import recovery as recovery_module
 from gateway.store.engine.migrations import after_salvage, migrations
 from gateway.store.engine.recovery import SALVAGE_GAP, UNCLEAN_GAP, recover
@@ -41,7 +41,7 @@ async def fill(folder):
             for n in range(EVENTS)
         )
     )
-    cards = [CardRecord(Card(n, str(n), aliases=(f"text:{n}", f"raw:26:{n:X}")), "{}") for n in range(1, 1001)]
+    cards = [StoredCard(Card(n, str(n), aliases=(f"text:{n}", f"raw:26:{n:X}")), "{}") for n in range(1, 1001)]
     await store.cards.apply(put=cards, now=1)
     await store.close()
 
@@ -428,7 +428,7 @@ async def test_a_lost_card_list_is_told_at_every_start_until_it_is_back(opened, 
             assert store.salvaged == ()  # an event tells it once, a problem until the list is back
             assert store.cards.lost
     async with opened(used, sends=sends) as store:
-        await store.cards.apply(put=[CardRecord(Card(1, "1"), "{}")], now=1)
+        await store.cards.apply(put=[StoredCard(Card(1, "1"), "{}")], now=1)
         assert bool(store.cards.lost) is sends  # central's list is not complete with its first card
     async with opened(used, sends=sends) as store:
         assert bool(store.cards.lost) is sends

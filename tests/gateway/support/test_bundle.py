@@ -14,7 +14,7 @@ from running_gateway import SITE as BARE_SITE
 from running_gateway import RunningGateway, typed
 
 from gateway.domain.events import EventKind
-from gateway.problems.problem import Part, Problem, ProblemKind
+from gateway.problems.problem import Problem, ProblemKind, SitePart
 from gateway.runtime.redaction import Redaction
 from gateway.support.masking import Masking
 from tests.gateway.web.conftest import *  # noqa: F403 (its fixtures: the interface over a real store)
@@ -91,7 +91,7 @@ async def test_none_of_what_is_planted_in_the_store_and_the_log_is_in_it(open_ga
         )  # fmt: skip
         gateway.problems.append(
             Problem(
-                kind=ProblemKind.CAMERA_UNREACHABLE, part=Part.CAMERA, id="201", name="Yard",
+                kind=ProblemKind.CAMERA_UNREACHABLE, part=SitePart.CAMERA, id="201", name="Yard",
                 text=f"rtsp://gate:{RTSP}@10.0.0.9/live?{QUERY} does not answer", since=1,
             )
         )  # fmt: skip

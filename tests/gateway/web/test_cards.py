@@ -19,7 +19,7 @@ from gateway.domain.credentials import Card, CardStatus
 from gateway.domain.events import EventKind
 from gateway.domain.writes import FIRST_PROVISIONAL_ID
 from gateway.runtime.clock import SystemClock
-from gateway.store import CardRecord
+from gateway.store import StoredCard
 from gateway.web.http.errors import AUTHENTICATION_REQUIRED
 from simulation.far_ends.central import Faults
 
@@ -137,7 +137,7 @@ async def test_what_is_no_json_elsewhere_is_none_here(gateway, raw):
 
 
 async def test_a_record_that_is_no_json_keeps_no_other_from_being_found(gateway):
-    await gateway.store.cards.apply(put=[CardRecord(Card(9, "9"), '{"x":NaN}')], now=1)
+    await gateway.store.cards.apply(put=[StoredCard(Card(9, "9"), '{"x":NaN}')], now=1)
     assert (await gateway.call("/v1/access/list", {"search": "ada"}))[1]["count"] == 1
 
 

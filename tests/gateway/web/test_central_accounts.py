@@ -11,7 +11,7 @@ from aiohttp import FormData, web
 from at_work import serving_central
 from waiting import until
 
-from gateway.central.client.accounts import CentralPeople, RoleMap
+from gateway.central.client.accounts import AccountsAtCentral, RoleMap
 from gateway.central.client.client import CentralClient
 from gateway.central.client.session import GatewayAccount
 from gateway.runtime.clock import SystemClock
@@ -41,7 +41,7 @@ async def gateway(open_gateway, central):
     client = CentralClient(
         url=central.url, account=GatewayAccount("gateway", "gateway"), clock=SystemClock(), timeout_seconds=2.0
     )
-    async with open_gateway(people=CentralPeople(client=client, roles=RoleMap())) as opened:
+    async with open_gateway(people=AccountsAtCentral(client=client, roles=RoleMap())) as opened:
         yield opened
     await client.close()
 
@@ -312,7 +312,7 @@ async def test_what_has_ended_here_ends_at_central(gateway, central):
 
 async def test_after_a_restart_a_session_goes_on_without_central(open_gateway, central):
     client = CentralClient(url=central.url, account=GatewayAccount("gateway", "gateway"), clock=SystemClock())
-    people = CentralPeople(client=client, roles=RoleMap())
+    people = AccountsAtCentral(client=client, roles=RoleMap())
     async with open_gateway(people=people) as gateway:
         whole = await signed_in(gateway)
         half = await signed_in(gateway, username="manager", password="manager's")

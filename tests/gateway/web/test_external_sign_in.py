@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import ClientSession, CookieJar, FormData, web
 
-from gateway.central.client.accounts import CentralPeople, RoleMap
+from gateway.central.client.accounts import AccountsAtCentral, RoleMap
 from gateway.central.client.client import CentralClient
 from gateway.central.client.session import GatewayAccount
 from gateway.central.relay import CentralRelay
@@ -108,7 +108,7 @@ async def gateway(open_gateway, central):
     client = CentralClient(url=central.url, account=GatewayAccount("gateway", "gateway"), clock=SystemClock())
     relay = CentralRelay(client=client, url=central.url)
     running = asyncio.get_running_loop().create_task(relay.run())
-    async with open_gateway(relay=relay, people=CentralPeople(client=client, roles=RoleMap())) as opened:
+    async with open_gateway(relay=relay, people=AccountsAtCentral(client=client, roles=RoleMap())) as opened:
         yield opened
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

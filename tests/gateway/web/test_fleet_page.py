@@ -14,7 +14,7 @@ from waiting import until
 
 from gateway.domain.server_lines import ConnectionState, FleetSeen
 from gateway.fleet.connection import FleetServer, connected
-from gateway.fleet.heartbeat import Beat, GatewaysSeen, ProblemTold
+from gateway.fleet.heartbeat import GatewaysSeen, HeartbeatValue, ProblemTold
 from gateway.fleet.line import FleetLine
 from gateway.fleet.names import FleetName, Outgoing
 from gateway.fleet.operator import prepare
@@ -30,7 +30,7 @@ TROUBLE = ProblemTold(kind="gate_offline", severity="alarm", text="Barrier does 
 async def beat(line: FleetLine, name: FleetName, *problems: ProblemTold, ready: bool = True, version: str = "1.4.0"):
     """Put a heartbeat into the bucket, as that gateway does."""
     headline = "All 2 lanes work" if ready else "1 of 2 lanes cannot work: Main entry"
-    value = Beat(
+    value = HeartbeatValue(
         version=version,
         site=f"{name.site.title()} <b>Yard",
         ready=ready,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gateway.domain.problems import ProblemKind
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Problem, SitePart
 
 DEAF_GATE = Problem(
     kind=ProblemKind.GATE_OFFLINE,
-    part=Part.DEVICE,
+    part=SitePart.DEVICE,
     id="101",
     name="Barrier",
     text="Barrier does not answer: unplugged",

@@ -15,7 +15,7 @@ from gateway.domain.commands import CommandState, GateAction
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import CommandSnapshot, LaneTrouble, Phase
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Problem, SitePart
 
 pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 PHONE = {"width": 360, "height": 740}
@@ -230,7 +230,7 @@ async def test_a_lane_whose_gate_did_not_move_is_never_idle(gateway, lane_page, 
 
 async def test_both_limits_lead_to_the_view_that_lists_these_inputs(gateway, browser_page):
     kind = ProblemKind.GATE_LIMITS_BOTH_ON
-    problem = Problem(kind=kind, part=Part.LANE, id="entry", name="Main entry", text="both limit switches are on")
+    problem = Problem(kind=kind, part=SitePart.LANE, id="entry", name="Main entry", text="both limit switches are on")
     gateway.problems.append(problem)
     try:
         async with browser_page() as page:

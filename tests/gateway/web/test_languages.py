@@ -16,7 +16,7 @@ from gateway.domain.commands import CommandState, GateAction, command_text
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import CommandSnapshot, LaneTrouble
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Problem, SitePart
 from gateway.texts import FOLDER, english, read_language, text
 from gateway.web.status.page_files import page_files
 from tests.gateway.web.setups.site import BROKER, fleet_seen
@@ -89,7 +89,7 @@ async def happen(opened):
     opened.problems.append(
         Problem(
             kind=ProblemKind.GATE_OFFLINE,
-            part=Part.DEVICE,
+            part=SitePart.DEVICE,
             id="101",
             name="Barrier",
             text="the gate's position is not known: open it, then close it",
@@ -141,14 +141,16 @@ async def test_a_problem_is_told_by_its_key_with_names_as_they_are(open_gateway,
         gateway.problems += [
             Problem(
                 kind=ProblemKind.GATE_OFFLINE,
-                part=Part.DEVICE,
+                part=SitePart.DEVICE,
                 id="101",
                 name="Events",
                 text=away,
                 lanes=tuple("ABCDE"),
             ),
-            Problem(kind=ProblemKind.RECORDS_REFUSED, part=Part.CENTRAL, id="", name="Central", text=refused),
-            Problem(kind=ProblemKind.RECORDS_REFUSED, part=Part.CENTRAL, id="", name="Central", text=one, subject="x"),
+            Problem(kind=ProblemKind.RECORDS_REFUSED, part=SitePart.CENTRAL, id="", name="Central", text=refused),
+            Problem(
+                kind=ProblemKind.RECORDS_REFUSED, part=SitePart.CENTRAL, id="", name="Central", text=one, subject="x"
+            ),
         ]
         await sign_in(page, gateway)
         told = page.locator("#problems > li")

@@ -18,7 +18,7 @@ from drivers.modbus.unit_requests import ModbusRequests
 from gateway.domain.problems import ProblemKind
 from gateway.lines.frames import PolledLine
 from gateway.problems.lines import SiteLine
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Problem, SitePart
 from simulation.far_ends.barrier import Barrier
 from simulation.far_ends.modbus_far_end import ModbusFarEnd
 from simulation.far_ends.profile_wiring import relay_module
@@ -90,7 +90,7 @@ async def test_frames_and_a_scan_at_the_page(open_gateway, browser_page, tmp_pat
 async def test_a_device_that_does_not_answer_leads_to_itself_on_its_line(open_gateway, browser_page, tmp_path):
     offline = Problem(
         kind=ProblemKind.DEVICE_OFFLINE,
-        part=Part.DEVICE,
+        part=SitePart.DEVICE,
         id="101",
         name="Barrier",
         text="Barrier does not answer",

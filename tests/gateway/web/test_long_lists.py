@@ -13,7 +13,7 @@ from gateway.central.field_map import CardFieldMap, map_card
 from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.domain.writes import ENTRY_CREATE
-from gateway.store import CardRecord, Entry
+from gateway.store import Entry, StoredCard
 
 MOST = 500
 LIMIT = 0.005
@@ -49,7 +49,7 @@ async def large_entries(gateway, now):
 async def large_cards(gateway, now):
     records = [{"id": 5000 + number, "number": f"{number:08}", "note": "0123 " * 4000} for number in range(MOST)]
     known = [(map_card(record["id"], record, CardFieldMap(), UTC), json.dumps(record)) for record in records]
-    await gateway.store.cards.apply(put=[CardRecord(card, text) for card, text in known], now=now)
+    await gateway.store.cards.apply(put=[StoredCard(card, text) for card, text in known], now=now)
 
 
 async def answer_of(gateway, path):

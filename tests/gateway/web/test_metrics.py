@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.errors import StoreError
 from gateway.domain.problems import ProblemKind
-from gateway.problems.problem import Part, Problem, gateway_problem
+from gateway.problems.problem import Problem, SitePart, gateway_problem
 from gateway.store import Entry, Webhook
 from tests.gateway.web.setups.site import START
 
@@ -45,7 +45,7 @@ async def test_a_program_reads_the_site_in_numbers(gateway):
 async def test_each_problem_is_a_sample_and_goes_with_it(gateway):
     gateway.problems.append(
         Problem(
-            kind=ProblemKind.GATE_OFFLINE, part=Part.DEVICE, id="101", name='"Barrier"\n', text="", lanes=("Entry",)
+            kind=ProblemKind.GATE_OFFLINE, part=SitePart.DEVICE, id="101", name='"Barrier"\n', text="", lanes=("Entry",)
         )
     )
     _, metrics = await scraped(gateway)

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from gateway.domain.commands import GateAction
 from gateway.domain.credentials import Card
 from gateway.domain.events import EventKind
-from gateway.store import CardRecord, EventFilter
+from gateway.store import EventFilter, StoredCard
 
 
 async def told(gateway, kind):
@@ -65,7 +65,7 @@ async def test_a_count_is_corrected_and_recorded(gateway):
 
 
 async def test_anti_passback_is_forgiven_to_one_or_to_everybody_by_name(gateway):
-    await gateway.store.cards.apply(put=[CardRecord(Card(7, "0007"), "{}")], now=1)
+    await gateway.store.cards.apply(put=[StoredCard(Card(7, "0007"), "{}")], now=1)
     assert (await gateway.call("/status/passback/forgive", {"card_id": 7}))[0] == 200
     assert (await gateway.call("/status/passback/forgive", {"everybody": True}))[0] == 200
     assert await told(gateway, EventKind.PASSBACK_FORGIVEN) == [

@@ -15,7 +15,7 @@ from drivers.contract import GatePosition
 from gateway.domain.commands import GateAction
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Problem, SitePart
 
 pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 PHONE = {"width": 360, "height": 740}
@@ -195,7 +195,12 @@ async def test_a_phone_whose_clock_is_set_tells_no_wrong_age(open_gateway, brows
         since = gateway.clock.wall().micros - 120_000_000
         gateway.problems.append(
             Problem(
-                kind=ProblemKind.GATE_OFFLINE, part=Part.DEVICE, id="1", name="Barrier", text="It is away.", since=since
+                kind=ProblemKind.GATE_OFFLINE,
+                part=SitePart.DEVICE,
+                id="1",
+                name="Barrier",
+                text="It is away.",
+                since=since,
             )
         )
         await page.add_init_script(f"({COUNT_STREAMS})()")

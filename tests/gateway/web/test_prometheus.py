@@ -18,7 +18,7 @@ from lacks import lacks
 from waiting import until
 
 from gateway.domain.problems import ProblemKind
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Problem, SitePart
 from gateway.runtime.loop_watch import LoopWatch
 from gateway.store import Webhook
 
@@ -119,7 +119,7 @@ async def test_each_alert_fires_when_it_should_and_not_before():
 async def test_a_real_prometheus_reads_all_that_the_alerts_and_the_dashboard_ask_for(gateway, tmp_path):
     asked = [*expressions(), *(rule["expr"] for rule in yaml.safe_load(ALERTS.read_text())["groups"][0]["rules"])]
     gateway.problems.append(
-        Problem(kind=ProblemKind.GATE_SLOWER, part=Part.LANE, id="entry", name="Main entry", text="")
+        Problem(kind=ProblemKind.GATE_SLOWER, part=SitePart.LANE, id="entry", name="Main entry", text="")
     )
     await gateway.store.webhooks.add(
         Webhook(id="w1", url="https://till.example", types=("card",), secret="s", created_at=1, created_by="chief"),

@@ -18,7 +18,7 @@ from drivers.contract import PointState
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import LaneTrouble
-from gateway.problems.problem import Acknowledgement, Part, Problem
+from gateway.problems.problem import Acknowledgement, Problem, SitePart
 from tests.gateway.web.setups.site import BROKER, fleet_seen
 
 pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
@@ -62,9 +62,9 @@ async def gateway(open_gateway):
         opened.board.show(unable=(trouble,), under=PointState.ON, note="the gate stays open: something is under it")
         known = Acknowledgement("ada", at=1)
         for kind, part, said in (
-            (ProblemKind.GATE_OFFLINE, Part.DEVICE, None),
-            (ProblemKind.DEVICE_OFFLINE, Part.DEVICE, known),
-            (ProblemKind.CLOCK_NOT_SET, Part.GATEWAY, known),
+            (ProblemKind.GATE_OFFLINE, SitePart.DEVICE, None),
+            (ProblemKind.DEVICE_OFFLINE, SitePart.DEVICE, known),
+            (ProblemKind.CLOCK_NOT_SET, SitePart.GATEWAY, known),
         ):
             problem = Problem(kind=kind, part=part, id="101", name="Barrier", text="It is away.", since=1)
             opened.problems.append(replace(problem, acknowledged=said))

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Problem, SitePart
 from gateway.web.auth.api_keys import key_hash, new_key
 from gateway.web.auth.second_factor import new_recovery_codes, recovery_hash
 from gateway.web.catalogue import OPERATIONS
@@ -250,7 +250,7 @@ async def test_before_it_is_proven_the_probes_say_no_more_than_to_anybody(gatewa
     gateway.problems.append(
         Problem(
             kind=ProblemKind.GATE_OFFLINE,
-            part=Part.DEVICE,
+            part=SitePart.DEVICE,
             id="101",
             name="Barrier",
             text="no answer",

@@ -18,7 +18,7 @@ from gateway.domain.events import EventKind
 from gateway.domain.problems import ProblemKind
 from gateway.domain.server_lines import CentralNotice
 from gateway.lanes.snapshots import CommandSnapshot, LaneTrouble
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Problem, SitePart
 
 
 @pytest.fixture
@@ -56,7 +56,12 @@ async def test_status_ends_with_1_while_a_lane_cannot_work(gateway, call):
     gateway.board.show(unable=(trouble,), troubles=(trouble,))
     gateway.problems.append(
         Problem(
-            kind=trouble.kind, part=Part.LANE, id="entry", name="Main entry", text=trouble.text, lanes=("Main entry",)
+            kind=trouble.kind,
+            part=SitePart.LANE,
+            id="entry",
+            name="Main entry",
+            text=trouble.text,
+            lanes=("Main entry",),
         )
     )
     status, out = await call("status")

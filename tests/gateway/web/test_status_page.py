@@ -15,8 +15,8 @@ from gateway.domain.events import Event, EventKind
 from gateway.domain.passages import Moment
 from gateway.domain.problems import ProblemKind
 from gateway.lanes.snapshots import LaneTrouble, Phase
-from gateway.problems.problem import Part, Problem
-from gateway.store import CardRecord, Entry
+from gateway.problems.problem import Problem, SitePart
+from gateway.store import Entry, StoredCard
 from gateway.web.families import Route
 from gateway.web.http.bodies import Body, read_body
 from gateway.web.http.errors import success
@@ -297,7 +297,7 @@ async def test_a_count_is_corrected_and_troubles_are_seen(gateway, browser_page)
 
 @pytest.mark.long("a real browser")
 async def test_a_card_that_was_passed_back_is_forgiven_from_its_event(gateway, browser_page):
-    await gateway.store.cards.apply(put=[CardRecord(Card(7, "0007"), "{}")], now=1)
+    await gateway.store.cards.apply(put=[StoredCard(Card(7, "0007"), "{}")], now=1)
     stamp = gateway.clock.wall()
     denied = Event(
         EventKind.ACCESS_DENIED,
@@ -341,7 +341,12 @@ async def test_lane_that_cannot_work_is_red_and_so_is_the_header(gateway, browse
             gateway.board.show(vehicle=PointState.UNKNOWN, unable=(trouble,))
             gateway.problems.append(
                 Problem(
-                    kind=trouble.kind, part=Part.LANE, id="entry", name="Main entry", text=why, lanes=("Main entry",)
+                    kind=trouble.kind,
+                    part=SitePart.LANE,
+                    id="entry",
+                    name="Main entry",
+                    text=why,
+                    lanes=("Main entry",),
                 )
             )
             await expect(lane.locator(".phase")).to_contain_text("Cannot work")
@@ -370,7 +375,7 @@ async def test_lane_that_cannot_work_is_red_and_so_is_the_header(gateway, browse
 async def test_a_problem_is_acknowledged_with_ones_name_and_silenced(gateway, browser_page):
     text = "the clock is not set by a time server"
     gateway.problems.append(
-        Problem(kind=ProblemKind.CLOCK_NOT_SET, part=Part.GATEWAY, id="", name="Gateway", text=text, since=1)
+        Problem(kind=ProblemKind.CLOCK_NOT_SET, part=SitePart.GATEWAY, id="", name="Gateway", text=text, since=1)
     )
     async with browser_page() as page:
         await sign_in(page, gateway)
@@ -401,7 +406,7 @@ async def test_the_title_counts_what_nobody_knows_of_and_an_alarm_calls_by_choic
         };
     }"""
     away = Problem(
-        kind=ProblemKind.GATE_OFFLINE, part=Part.DEVICE, id="101", name="Barrier", text="Barrier is away", since=1
+        kind=ProblemKind.GATE_OFFLINE, part=SitePart.DEVICE, id="101", name="Barrier", text="Barrier is away", since=1
     )
     async with browser_page() as page:
         await page.add_init_script(f"({listen})()")
@@ -434,9 +439,11 @@ async def test_a_page_that_did_not_come_whole_comes_again(gateway, browser_page)
 @pytest.mark.long("a real browser")
 async def test_a_problem_offers_what_the_page_can_do_about_it(gateway, browser_page):
     gateway.problems += [
-        Problem(kind=ProblemKind.GATE_HELD_OPEN, part=Part.LANE, id="entry", name="Main entry", text="open", since=1),
-        Problem(kind=ProblemKind.CENTRAL_LIST_OLD, part=Part.CENTRAL, id="", name="Central", text="old", since=1),
-        Problem(kind=ProblemKind.CLOCK_NOT_SET, part=Part.GATEWAY, id="", name="Gateway", text="not set", since=1),
+        Problem(
+            kind=ProblemKind.GATE_HELD_OPEN, part=SitePart.LANE, id="entry", name="Main entry", text="open", since=1
+        ),
+        Problem(kind=ProblemKind.CENTRAL_LIST_OLD, part=SitePart.CENTRAL, id="", name="Central", text="old", since=1),
+        Problem(kind=ProblemKind.CLOCK_NOT_SET, part=SitePart.GATEWAY, id="", name="Gateway", text="not set", since=1),
     ]
     async with browser_page(tolerate=("409",)) as page:
         await sign_in(page, gateway)

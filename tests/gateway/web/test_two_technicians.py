@@ -8,7 +8,7 @@ from page_visitor import sign_in
 from playwright.async_api import expect
 
 from gateway.domain.problems import ProblemKind
-from gateway.problems.problem import Part, Problem
+from gateway.problems.problem import Problem, SitePart
 
 pytestmark = [pytest.mark.long("a real browser"), pytest.mark.asyncio(loop_scope="module")]
 MEANWHILE = "Somebody else has changed this meanwhile, so nothing was done."
@@ -54,7 +54,7 @@ async def test_an_order_that_the_other_gave_first(gateway, browser_page):
 
 async def test_a_problem_that_the_other_knows_of_already(gateway, browser_page):
     gateway.problems.append(
-        Problem(kind=ProblemKind.CLOCK_NOT_SET, part=Part.GATEWAY, id="", name="Gateway", text="unset", since=1)
+        Problem(kind=ProblemKind.CLOCK_NOT_SET, part=SitePart.GATEWAY, id="", name="Gateway", text="unset", since=1)
     )
     async with browser_page() as one, browser_page() as other:
         for page in (one, other):

@@ -7,14 +7,14 @@ import base64
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway.web.auth.callers import Caller, Carrier
-from gateway.web.auth.view_tokens import LIFE_SECONDS, View, ViewTokens
+from gateway.web.auth.callers import Caller, SessionCarrier
+from gateway.web.auth.view_tokens import LIFE_SECONDS, TokenView, ViewTokens
 from gateway.web.operation import ViewKind
 
 NOW = [1000.0]
 TOKENS = ViewTokens(monotonic=lambda: NOW[0])
-LIVE = View(ViewKind.LIVE, 201)
-GUARD = Caller(username="guard", token="the-session", carrier=Carrier.SESSION_ID)
+LIVE = TokenView(ViewKind.LIVE, 201)
+GUARD = Caller(username="guard", token="the-session", carrier=SessionCarrier.SESSION_ID)
 
 
 def test_a_token_is_of_one_camera_and_one_life():
@@ -22,8 +22,8 @@ def test_a_token_is_of_one_camera_and_one_life():
     now = 50.0
     token = tokens.issue(LIVE, GUARD).text
     assert tokens.issued_to(token, LIVE) == GUARD
-    assert tokens.issued_to(token, View(ViewKind.LIVE, 202)) is None
-    assert tokens.issued_to(token, View(ViewKind.WATCH, 201)) is None
+    assert tokens.issued_to(token, TokenView(ViewKind.LIVE, 202)) is None
+    assert tokens.issued_to(token, TokenView(ViewKind.WATCH, 201)) is None
     assert ViewTokens(monotonic=lambda: now).issued_to(token, LIVE) is None
     now += LIFE_SECONDS[ViewKind.LIVE]
     assert tokens.issued_to(token, LIVE) is None

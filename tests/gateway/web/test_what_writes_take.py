@@ -15,7 +15,7 @@ from gateway.central.client.session import GatewayAccount
 from gateway.central.field_map import CardFieldMap, map_card
 from gateway.domain.events import EventKind
 from gateway.runtime.clock import SystemClock, iso_utc
-from gateway.store import CardRecord
+from gateway.store import StoredCard
 from gateway.web.catalogue import OPERATIONS
 from simulation.far_ends.central import Faults
 
@@ -271,7 +271,7 @@ async def test_a_whole_entry_comes_back_with_one_field_changed(gateway_at, centr
 async def test_what_stands_in_a_record_is_not_judged_when_it_comes_back(gateway):
     """Central's words are central's, whatever the gateway would take from a person."""
     card = map_card(4001, OWN_WORDS, CardFieldMap(), UTC)
-    await gateway.store.cards.apply(put=[CardRecord(card, json.dumps(OWN_WORDS))], now=1)
+    await gateway.store.cards.apply(put=[StoredCard(card, json.dumps(OWN_WORDS))], now=1)
     _, answer = await gateway.call("/v1/access", {"id": 4001})
     assert answer["warnings"] == ["status: cannot be understood, so the card counts as suspended"]
     status, answer = await gateway.call("/v1/access", {**answer["access_card"], "note": "x"}, method="PATCH")

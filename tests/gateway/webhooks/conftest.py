@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 from waiting import until
 
-from gateway.domain.announcements import AnnouncedType, Places
+from gateway.domain.announcements import AnnouncedType, PlaceNames
 from gateway.domain.events import Event, EventKind
 from gateway.runtime.clock import SystemClock
 from gateway.store import Entry, Store, Webhook
@@ -26,7 +26,7 @@ from gateway.webhooks.sender import WebhookSender
 
 SECRET = "whsec_c2VjcmV0LW9mLXRoZS10ZXN0cy1sb25n"
 LOOPBACK = (ip_network("127.0.0.0/8"),)
-PLACES = Places(lanes={"entry": "Main entry"}, devices={101: "Main entry"})
+PLACES = PlaceNames(lanes={"entry": "Main entry"}, devices={101: "Main entry"})
 
 
 @dataclass

@@ -7,33 +7,33 @@ from email.utils import format_datetime
 
 import pytest
 
-from gateway.webhooks.retry_policy import LONGEST_WAIT, WAITS, Answer, Fate, judge, retry_after
+from gateway.webhooks.retry_policy import LONGEST_WAIT, WAITS, AttemptResult, MessageFate, judge, retry_after
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
 def verdict(status=500, *, tries=0, slow=0, after="", chance=0.0):
-    return judge(Answer(status=status, retry_after=after), tries=tries, slow=slow, now=NOW, chance=chance)
+    return judge(AttemptResult(status=status, retry_after=after), tries=tries, slow=slow, now=NOW, chance=chance)
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
 def test_2xx_alone_is_success(status):
-    assert verdict(status).fate is Fate.DELIVERED
+    assert verdict(status).fate is MessageFate.DELIVERED
 
 
 @pytest.mark.parametrize("status", [100, 301, 302, 307, 308, 400, 401, 404, 500, 503, 0])
 def test_everything_else_is_tried_again(status):
-    assert verdict(status).fate is Fate.AGAIN
+    assert verdict(status).fate is MessageFate.AGAIN
 
 
 def test_waits_grow_as_published_and_the_eighth_failure_is_the_last():
     assert [verdict(tries=number).wait for number in range(7)] == [5, 300, 1800, 7200, 18_000, 36_000, 36_000]
-    assert verdict(tries=len(WAITS)).fate is Fate.GIVEN_UP
+    assert verdict(tries=len(WAITS)).fate is MessageFate.GIVEN_UP
     assert 5 < verdict(chance=0.9).wait < 6.1
 
 
 def test_410_ends_the_webhook():
-    assert verdict(410).fate is Fate.GONE
+    assert verdict(410).fate is MessageFate.GONE
 
 
 @pytest.mark.parametrize("status", [429, 502, 504])

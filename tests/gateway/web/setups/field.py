@@ -14,7 +14,7 @@ from gateway.domain.commands import Command, CommandState, GateAction
 from gateway.domain.credentials import Credential
 from gateway.domain.errors import CommandRefused, NotFoundError
 from gateway.domain.events import Event, EventKind
-from gateway.lanes.decisions import Trial
+from gateway.lanes.decisions import TriedCard
 from gateway.lanes.figures import LaneFigures
 from gateway.lanes.machine import machine
 from gateway.lanes.machine import messages as m
@@ -119,12 +119,12 @@ class FieldInMemory:
             raise NotFoundError(f"no lane '{lane_id}' at this site")
         return (0.4, 0.2, None)
 
-    async def try_card(self, credential: Credential, *, lane_id: str, direction: str, by: str) -> Trial:
+    async def try_card(self, credential: Credential, *, lane_id: str, direction: str, by: str) -> TriedCard:
         if lane_id != self.lane.lane_id:
             raise NotFoundError(f"no lane {lane_id!r} at this site")
         cards = await self._store.cards.matching(credential.aliases())
         stamp = self._clock.wall()
-        trial = Trial(decide(credential, cards, now=stamp.micros), hindered="")
+        trial = TriedCard(decide(credential, cards, now=stamp.micros), hindered="")
         await self._store.journal.record(Entry(events=(trial.event(credential, lane_id=lane_id, by=by, stamp=stamp),)))
         return trial
 

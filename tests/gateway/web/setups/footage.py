@@ -20,7 +20,7 @@ from gateway.recording.evidence_files import EvidenceFiles
 from gateway.recording.forecast import StorageForecast
 from gateway.recording.live_hls import TooFarAhead
 from gateway.recording.live_parts import OpenPart
-from gateway.recording.playlists import Reload
+from gateway.recording.playlists import PlaylistReload
 from gateway.recording.viewing import Viewing
 from gateway.store import Segment, Store
 from tests.gateway.web.setups.site import START
@@ -47,7 +47,7 @@ class NewestFootage:
         self._known(camera_id)
         return "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=800000\nindex.m3u8\n"
 
-    async def playlist(self, camera_id: int, wanted: Reload | None = None) -> str:
+    async def playlist(self, camera_id: int, wanted: PlaylistReload | None = None) -> str:
         self._known(camera_id)
         if wanted is not None and wanted.number > 10:
             raise TooFarAhead("camera 201 will not have that soon; its last segment is 7")

@@ -41,7 +41,7 @@ from gateway.runtime.loop_watch import LoopWatch
 from gateway.runtime.redaction import Redaction
 from gateway.site.api_section import TlsSection
 from gateway.site.models import Site
-from gateway.store import CardRecord, Entry, KnownRecord, RecordTimes, Store
+from gateway.store import Entry, KnownRecord, RecordTimes, Store, StoredCard
 from gateway.support.bundle import SupportBundle, SupportContext
 from gateway.support.masking import Masking
 from gateway.texts import Words
@@ -162,7 +162,7 @@ async def _fill(store: Store, hashed: Mapping[str, str]) -> None:
         "plate": "DM 001",
         "pin": "4711",
     }
-    card = CardRecord(map_card(4001, record, CardFieldMap(), UTC), json.dumps(record))
+    card = StoredCard(map_card(4001, record, CardFieldMap(), UTC), json.dumps(record))
     await store.cards.apply(put=[card], now=START)
     if not await store.accounts.all():  # a test may open the gateway again
         for role, permissions in GUARDS.items():
