@@ -13,10 +13,10 @@ SUITES ?= bookworm trixie
 PREVIOUS ?= HEAD~1
 RUNNER := --dist loadfile --no-loadscope-reorder
 
-.PHONY: run test test-long test-all gather check wheel deb sbom audit coverage install-trial bench bench-compare cuts power-cuts soak outage outage-month shared-areas many-sites idle-traffic seeds mutations fuzz fuzz-parsers docs pictures format lock clean debian
+.PHONY: run test test-long test-all gather check wheel deb sbom audit coverage install-trial bench bench-compare cuts power-cuts soak outage outage-month shared-areas many-sites idle-traffic seeds mutations fuzz fuzz-parsers fuzz-compiled docs pictures format lock clean debian
 
 # Dependencies are installed hash-checked; the project itself is linked in place, offline.
-$(RUN_STAMP): pyproject.toml requirements/runtime.lock requirements/build.lock
+$(RUN_STAMP): pyproject.toml drivers/rtsp/_fast.c requirements/runtime.lock requirements/build.lock
 	@$(PYTHON) -c 'import sys; sys.exit("edge-gateway needs Python 3.11 or newer; set PYTHON=...") if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/build.lock -r requirements/runtime.lock
@@ -146,6 +146,15 @@ build/atheris: requirements/fuzzer.lock $(STAMP)
 
 fuzz-parsers: build/atheris  ## a million inputs for each parser, guided by coverage; INPUTS=1000000 SECONDS_EACH=3600 ONLY="sdp rtp" UNGUIDED=1
 	PYTHONPATH=build/atheris $(BIN)/python tests/simulators/fuzz_parsers.py --inputs $(or $(INPUTS),1000000) --seconds $(or $(SECONDS_EACH),3600) $(if $(UNGUIDED),--unguided) $(if $(ONLY),--only $(ONLY))
+
+# Python itself keeps memory until its end, so that leaks are looked for by a test in place of the sanitizer.
+fuzz-compiled: $(STAMP)  ## the compiled functions beside those in Python, watched by address and undefined-behaviour sanitizers; SECONDS=60 SEED=
+	mkdir -p build/sanitized
+	cc -shared -fPIC -O1 -g -Wall -Wextra -Werror -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
+	  -DPy_LIMITED_API=0x030B0000 -I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_paths()["include"])') \
+	  drivers/rtsp/_fast.c -o build/sanitized/_fast.abi3.so
+	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+	  PYTHONPATH=. $(BIN)/python tests/simulators/packet_cases.py build/sanitized/_fast.abi3.so --seconds $(or $(SECONDS),60) $(if $(SEED),--seed $(SEED))
 
 # What builds the documents' site, in an environment of its own, and the scripts that the site brings along.
 $(SITE): requirements/docs.lock

@@ -42,6 +42,16 @@ def pytest_configure() -> None:
         providers.is_local_module_file = lambda _path: False
 
 
+@pytest.fixture(scope="module", params=["python", "compiled"])
+def each_code(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run a module's tests with the functions of packets in Python, and with the compiled ones."""
+    from both_codes import use  # loads the camera worker, which few tests need
+
+    with pytest.MonkeyPatch.context() as patch:
+        use(request.param, patch)
+        yield
+
+
 _BEGIN_BY = {
     "tests/system/": 0.5,
     "tests/simulation/virtual_site/": 0.5,

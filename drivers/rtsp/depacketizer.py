@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from drivers.rtsp import h264, h265
+from drivers.rtsp.compiled import compiled
 from drivers.rtsp.frames import Entry, Picture, VideoCodec
 from drivers.rtsp.rtp_packets import MOST_LATE, payload_offset
 
@@ -135,47 +136,25 @@ class Depacketizer:
             self._units.append(unit)
         return taken
 
-    def wholes(self, packets: Sequence[bytes | memoryview], at: int) -> tuple[list[Picture], int]:
+    def wholes(self, packets: list[bytes | memoryview], at: int) -> tuple[list[Picture], int]:
         """Return the usual pictures whose packets begin at place `at`, and the place of the packet after them.
 
         Usual is one slice of no entry point, in fragments that are all there and in order. The packet at the returned
         place must be given to `push`, which would also make the same pictures, at several times the cost.
         """
-        found: list[Picture] = []
         if not self._expects_picture:
-            return found, at
-        unpack, codec, least = _COMMON.unpack_from, self.codec, _COMMON.size
-        bits, middle, begin = _MIDDLE_OF[codec]
-        first_bits, first_value, last_bits, last_value = _ENDS_OF[codec]
-        follows, timestamp = self._wanted >> 32, self._timestamp
-        wanted, parts, following = -1, list[bytes | memoryview](), _NEXT
-        for packet in packets[at:] if at else packets:
-            if len(packet) < least:
-                break
-            head, payload = unpack(packet)
-            if head == wanted and payload & bits == middle:
-                parts.append(packet[begin:])
-                wanted += following
-            elif not parts and head >> 32 == follows and payload & first_bits == first_value:
-                if head & 0xFFFFFFFF == timestamp or not follows & 0xFFFF:  # no new picture, or the sequence wraps
-                    break
-                parts = [_unit_head(codec, payload), packet[begin:]]
-                wanted = head + _NEXT
-            elif head == wanted | _MARK and payload & last_bits == last_value and wanted >> 48 == follows >> 16:
-                unit = b"".join((*parts, packet[begin:]))
-                if len(unit) > LARGEST_PICTURE:
-                    break
-                is_b = codec is VideoCodec.H264 and h264.is_bidirectional(unit[_UNIT_AT : _UNIT_AT + _SLICE_HEAD])
-                follows, timestamp = (wanted >> 32) + 1, head & 0xFFFFFFFF
-                found.append(Picture((unit,), (), timestamp, keyframe=False, damaged=False, bidirectional=is_b))
-                at += len(parts)
-                wanted, parts = -1, []
-            else:
-                break
-        if found:
-            self._sequence = follows - 1 & 0xFFFF
-            self._timestamp = self._ended_at = timestamp
-        return found, at
+            return [], at
+        is_h265 = self.codec is VideoCodec.H265
+        slices, after = _whole_slices(packets, at, is_h265, self._wanted >> 32, self._timestamp, LARGEST_PICTURE)
+        if not slices:
+            return [], at
+        found = []
+        for unit, timestamp in slices:
+            is_b = not is_h265 and h264.is_bidirectional(unit[_UNIT_AT : _UNIT_AT + _SLICE_HEAD])
+            found.append(Picture((unit,), (), timestamp, keyframe=False, damaged=False, bidirectional=is_b))
+        self._sequence = (self._sequence or 0) + after - at & 0xFFFF
+        self._timestamp = self._ended_at = timestamp
+        return found, after
 
     @property
     def _expects_picture(self) -> bool:
@@ -402,6 +381,52 @@ class Depacketizer:
         self._has_slice = self._lost_slice = self._damaged = self._after_loss = False
         self._entry, self._recovery = Entry.NONE, None
         return picture
+
+
+def whole_slices(  # noqa: PLR0917 -- as the compiled function takes them
+    packets: list[bytes | memoryview],
+    at: int,
+    is_h265: bool,  # noqa: FBT001
+    follows: int,
+    timestamp: int,
+    largest: int,
+) -> tuple[list[tuple[bytes, int]], int]:
+    """Return the slices, each alone in its picture, in fragments from `at` on, and the place after them.
+
+    Each comes with its start code and with its timestamp. `follows` is the begin of the first packet: RTP's first two
+    bytes and sequence. `timestamp` is that of the picture before it, and `largest` the greatest size of a slice.
+    """
+    found: list[tuple[bytes, int]] = []
+    unpack, codec, least = _COMMON.unpack_from, VideoCodec.H265 if is_h265 else VideoCodec.H264, _COMMON.size
+    bits, middle, begin = _MIDDLE_OF[codec]
+    first_bits, first_value, last_bits, last_value = _ENDS_OF[codec]
+    wanted, parts, following = -1, list[bytes | memoryview](), _NEXT
+    for packet in packets[at:] if at else packets:
+        if len(packet) < least:
+            break
+        head, payload = unpack(packet)
+        if head == wanted and payload & bits == middle:
+            parts.append(packet[begin:])
+            wanted += following
+        elif not parts and head >> 32 == follows and payload & first_bits == first_value:
+            if head & 0xFFFFFFFF == timestamp or not follows & 0xFFFF:  # no new picture, or the sequence wraps
+                break
+            parts = [_unit_head(codec, payload), packet[begin:]]
+            wanted = head + _NEXT
+        elif head == wanted | _MARK and payload & last_bits == last_value and wanted >> 48 == follows >> 16:
+            unit = b"".join((*parts, packet[begin:]))
+            if len(unit) > largest:
+                break
+            follows, timestamp = (wanted >> 32) + 1, head & 0xFFFFFFFF
+            found.append((unit, timestamp))
+            at += len(parts)
+            wanted, parts = -1, []
+        else:
+            break
+    return found, at
+
+
+_whole_slices = compiled(whole_slices)
 
 
 class _Kind(NamedTuple):

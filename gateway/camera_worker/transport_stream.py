@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from struct import Struct
 
 from drivers.contract import ProtocolViolation
+from drivers.rtsp.compiled import compiled
 from drivers.rtsp.frames import TICKS_PER_SECOND, AudioFormat, EncodedAudio, EncodedFrame, Entry, VideoCodec
 
 SOUND_PID = 0x101
@@ -221,8 +222,10 @@ class TransportMuxer:
         clock = ((dts & 0x1_FFFF_FFFF) << 15 | 0x7E00).to_bytes(6, "big")
         is_entry = frame.keyframe and frame.entry is not Entry.NONE
         flags = bytes((_HAS_CLOCK | (_RANDOM_ACCESS if is_entry else 0),))
-        begin = self._table_packets() if frame.keyframe else []
-        return self._packets(begin, flags + clock, head, data)
+        begin = self._table_packets() if frame.keyframe else b""
+        packets = _transport_packets(begin, flags + clock, head, data, self._counter)
+        self._counter = self._counter + (len(packets) - len(begin)) // TRANSPORT_PACKET & 0x0F
+        return packets
 
     def mux_sound(self, sound: EncodedAudio) -> bytes:
         """Build the transport packets of a piece of AAC; none before the first frame, or for a stream without sound."""
@@ -230,38 +233,44 @@ class TransportMuxer:
             return b""
         return self._sound.packets(sound, at=sound.pts + _SHIFT)
 
-    def _table_packets(self) -> list[bytes]:
+    def _table_packets(self) -> bytes:
         counter = self._tables_sent
         self._tables_sent = counter + 1 & 0x0F
-        return [
+        return b"".join(
             packet_head(pid, counter, begins=True) + table
             for pid, table in zip((0, TABLE_PID), self._tables, strict=True)
-        ]
+        )
 
-    def _packets(self, begin: list[bytes], field: bytes, head: bytes, data: bytes) -> bytearray:
-        """Packetize one frame behind `begin`. `field` is the content of the first adaptation field (2.4.3.4).
 
-        The code only cuts and joins bytes, because there are some thousand packets a second.
-        """
-        first = PACKET_ROOM - 1 - len(field) - len(head)
-        field += b"\xff" * (first - len(data))
-        begin += _FIRST_HEADS[self._counter], bytes((len(field),)), field, head, data[:first]
-        pieces = [b"".join(begin)]
-        whole = max(0, len(data) - first) // PACKET_ROOM
-        until = first + whole * PACKET_ROOM
-        for at in range(first, until, _MOST_AT_ONCE * PACKET_ROOM):
-            pieces += _CUT[min(_MOST_AT_ONCE, (until - at) // PACKET_ROOM)](data, at)
-        packets = _MIDDLE_HEAD.join(pieces)
-        counter = self._counter + 1 & 0x0F
-        controls = _CONTROLS[counter : counter + 16] * (whole // 16 + 1)
-        packets[len(pieces[0]) + 3 :: TRANSPORT_PACKET] = controls[:whole]
-        counter = counter + whole & 0x0F
-        if until < len(data):
-            rest = data[until:]
-            packets += _LAST_HEADS[counter] + _STUFFING[PACKET_ROOM - len(rest)] + rest
-            counter = counter + 1 & 0x0F
-        self._counter = counter
-        return packets
+def transport_packets(begin: bytes, field: bytes, head: bytes, data: bytes, counter: int) -> bytearray:
+    """Packetize one frame behind `begin`. `field` is the content of the first adaptation field (2.4.3.4).
+
+    The first packet has the continuity counter `counter`. The code only cuts and joins bytes, because there are some
+    thousand packets a second.
+
+    Raises:
+        ValueError: field and head do not fit into a packet.
+    """
+    first = PACKET_ROOM - 1 - len(field) - len(head)
+    if first < 0:
+        raise ValueError("a frame's head does not fit into a packet")
+    field += b"\xff" * (first - len(data))
+    pieces = [b"".join((begin, _FIRST_HEADS[counter & 0x0F], bytes((len(field),)), field, head, data[:first]))]
+    whole = max(0, len(data) - first) // PACKET_ROOM
+    until = first + whole * PACKET_ROOM
+    for at in range(first, until, _MOST_AT_ONCE * PACKET_ROOM):
+        pieces += _CUT[min(_MOST_AT_ONCE, (until - at) // PACKET_ROOM)](data, at)
+    packets = _MIDDLE_HEAD.join(pieces)
+    counter = counter + 1 & 0x0F
+    controls = _CONTROLS[counter : counter + 16] * (whole // 16 + 1)
+    packets[len(pieces[0]) + 3 :: TRANSPORT_PACKET] = controls[:whole]
+    if until < len(data):
+        rest = data[until:]
+        packets += _LAST_HEADS[counter + whole & 0x0F] + _STUFFING[PACKET_ROOM - len(rest)] + rest
+    return packets
+
+
+_transport_packets = compiled(transport_packets)
 
 
 def _section(body: bytes) -> bytes:

@@ -32,6 +32,7 @@ from drivers.rtsp.client.messages import (
     request,
     sendable,
 )
+from drivers.rtsp.compiled import compiled
 from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraSilent, CameraUnreachable
 from drivers.system_messages import system_words
 
@@ -354,23 +355,18 @@ class RtspConnection:
 
     def _parse(self) -> Packets:
         packets: Packets = []
-        current, same = -1, list[bytes | memoryview]()
-        buffer, view, at, until = self._buffer, self._view, self._from, self._until
-        unpack, channels = _FRAMING.unpack_from, self.channels
+        buffer, at, until = self._buffer, self._from, self._until
         self._headless_until = 0
         while until - at >= 4:
-            mark, size = unpack(buffer, at)
-            begin = at + 4
-            # most packets are on the channel of the one before
-            if mark == current or (mark >> 8 == _DOLLAR and mark & 0xFF in channels):
-                if begin + size > until:
-                    break
-                if mark != current:
-                    current, same, self._in_step = mark, [], True
-                    packets.append((mark & 0xFF, same))
-                at = begin + size
-                same.append(view[begin:at])
+            runs, at = _packet_runs(self._view, at, until, self.channels)
+            if runs:
+                packets += runs
+                self._in_step = True
                 continue
+            mark, size = _FRAMING.unpack_from(buffer, at)
+            begin = at + 4
+            if mark >> 8 == _DOLLAR and mark & 0xFF in self.channels:
+                break  # it is not all there
             if buffer[at] in _LETTERS:
                 after = self._message(at, until)
                 if after is None:
@@ -384,7 +380,7 @@ class RtspConnection:
                 if buffer[begin + size] in _BEGINS:
                     at = begin + size
                     continue
-            at, current = self._after_noise(at, until), -1
+            at = self._after_noise(at, until)
         self._from = at
         return packets
 
@@ -499,6 +495,39 @@ class RtspConnection:
         if self._heard_too_long:
             raise CameraSilent(_TOO_LONG)
         raise CameraSilent(_NO_RTSP if self._heard_else else "the camera did not answer in time")
+
+
+def packet_runs(view: memoryview, at: int, until: int, channels: set[int]) -> tuple[Packets, int]:
+    """Return the packets on these channels that follow one another from `at` on, and the place after the last one.
+
+    What stands at that place is something else, or not all of it is there.
+
+    Raises:
+        ValueError: a place is outside of the buffer.
+    """
+    length = len(view)
+    if not 0 <= at <= until <= length:
+        raise ValueError("a place outside of the buffer")
+    runs: Packets = []
+    current, same = -1, list[bytes | memoryview]()
+    unpack = _FRAMING.unpack_from
+    while until - at >= 4:
+        mark, size = unpack(view, at)
+        begin = at + 4
+        # most packets are on the channel of the one before
+        if mark != current and (mark >> 8 != _DOLLAR or mark & 0xFF not in channels):
+            break
+        if begin + size > until:
+            break
+        if mark != current:
+            current, same = mark, []
+            runs.append((mark & 0xFF, same))
+        at = begin + size
+        same.append(view[begin:at])
+    return runs, at
+
+
+_packet_runs = compiled(packet_runs)
 
 
 def _is_without_length(answer: RtspResponse) -> bool:

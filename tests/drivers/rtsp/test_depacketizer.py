@@ -12,6 +12,8 @@ from drivers.rtsp.frames import VideoCodec
 from drivers.rtsp.packetizer import Packetizer
 from drivers.rtsp.rtp_packets import Reordering, payload_offset
 
+pytestmark = pytest.mark.usefixtures("each_code")
+
 
 def packets_of(frames):
     packetizer = Packetizer(ssrc=1, sequence=65_530, timestamp=0xFFFFFF00, largest=300)

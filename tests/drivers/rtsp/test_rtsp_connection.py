@@ -8,6 +8,8 @@ from drivers.rtsp.client.connection import ReadBuffers, RtspConnection
 from drivers.rtsp.client.habits import CameraHabits
 from drivers.rtsp.errors import CameraEnded, CameraSilent, CameraUnreachable
 
+pytestmark = pytest.mark.usefixtures("each_code")
+
 
 def connected():
     """A connection to a camera's socket, and that socket."""

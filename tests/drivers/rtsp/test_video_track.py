@@ -10,6 +10,8 @@ from drivers.rtsp.packetizer import PAYLOAD_TYPE, Packetizer
 from drivers.rtsp.sdp import Encoding, parse_description
 from drivers.rtsp.video_track import FootageLost, VideoTrack, recordable
 
+pytestmark = pytest.mark.usefixtures("each_code")
+
 
 @pytest.mark.parametrize("clock", [1_000, 48_000, 90_000, 1_000_000])
 def test_a_clock_of_any_rate_wraps_without_a_jump(clock):

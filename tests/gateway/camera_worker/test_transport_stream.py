@@ -12,6 +12,8 @@ from drivers.contract import ProtocolViolation
 from drivers.rtsp.frames import AudioCodec, AudioFormat, EncodedAudio, EncodedFrame, VideoCodec
 from gateway.camera_worker.transport_stream import TransportMuxer
 
+pytestmark = pytest.mark.usefixtures("each_code")
+
 PICTURES, SOUND, TABLE = 0x100, 0x101, 0x1000
 START = b"\x00\x00\x00\x01"
 DELIMITER = START + b"\x09\xf0"
