@@ -87,7 +87,7 @@ async def test_each_kind_of_outcome_has_its_words(yard):
     assert 100 <= waited == pytest.approx(shown[3].milliseconds, abs=1)
     assert shown[0].devices == ("Barrier",)
     assert shown[0].sent.startswith("01 02 00 00 00 06")
-    (stray,) = [one for one in shown if one.purpose == "stray"]
+    stray = next(one for one in shown if one.purpose == "stray")
     assert stray.told == "4 bytes that nobody asked for, as from unit 77"
     assert frames.since("yard", shown[-1].number) == ()
     assert [one.number for one in frames.since("yard", shown[0].number)] == [one.number for one in shown[1:]]
