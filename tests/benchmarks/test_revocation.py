@@ -20,7 +20,8 @@ import pytest
 from aiohttp import web
 from figures import show
 from free_ports import free_port
-from nats_server import NatsServer, Relay, nats_server
+from nats_server import NatsServer, nats_server
+from relay import Relay
 from running_gateway import PASSWORD, SITE, RunningGateway, give_account
 from waiting import until
 

@@ -21,7 +21,8 @@ from pathlib import Path
 
 import nats
 from free_ports import free_port
-from nats_server import NatsServer, Relay
+from nats_server import NatsServer
+from relay import Relay
 from running_gateway import PROGRAM
 
 from gateway.fleet.line import FleetLine

@@ -26,7 +26,8 @@ from pathlib import Path
 import nats
 from free_ports import free_port
 from nats.js.api import ConsumerConfig, DeliverPolicy, StreamConfig
-from nats_server import NatsServer, Relay
+from nats_server import NatsServer
+from relay import Relay
 from shared_area_checker import Decided, History, Opened, Passed, Revision, faults_of, promises_are_tried
 from shared_area_gateway import LIMIT, RULES
 from waiting import until

@@ -13,7 +13,8 @@ import pytest
 from at_work import opened_store
 from nats.js.api import KeyValueConfig, StreamConfig
 from nats_far_end import NatsFarEnd, nats_far_end
-from nats_server import NatsServer, Relay, nats_server
+from nats_server import NatsServer, nats_server
+from relay import Relay, relay_to
 
 from gateway.fleet.names import AREAS_BUCKET, BUCKET, STREAM, STREAM_SUBJECTS
 from gateway.store import Store
@@ -64,8 +65,5 @@ async def store(tmp_path) -> AsyncIterator[Store]:
 
 @pytest.fixture
 async def relay(server) -> AsyncIterator[Relay]:
-    between = Relay(server.port)
-    await between.join()
-    yield between
-    between.let_go()
-    await between.cut()
+    async with relay_to(server.port) as between:
+        yield between

@@ -13,7 +13,7 @@ from fleet_scene import happen
 from free_ports import free_port
 from mirror_scene import BAD, TOPICS, Shown, lane, mirror
 from mosquitto import listener, mosquitto
-from nats_server import Relay
+from relay import Relay
 from waiting import until
 
 from drivers.contract import GatePosition

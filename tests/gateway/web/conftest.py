@@ -2,7 +2,6 @@
 
 from tests.gateway.web.setups.accounts import cheap_hash, costly, hashed
 from tests.gateway.web.setups.browser import browser, browser_page
-from tests.gateway.web.setups.cut_line import line
 from tests.gateway.web.setups.footage import footage
 from tests.gateway.web.setups.relayed import central_accounts, far_central, relayed
 from tests.gateway.web.setups.running_gateway import gateway, open_gateway
@@ -17,7 +16,6 @@ __all__ = [
     "footage",
     "gateway",
     "hashed",
-    "line",
     "open_gateway",
     "relayed",
 ]

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 from page_visitor import sign_in
 from playwright.async_api import expect
+from relay import relay_to
 
 from drivers.contract import GatePosition
 from gateway.domain.commands import GateAction
@@ -98,8 +99,8 @@ async def test_a_command_by_keyboard_keeps_its_place(gateway, browser_page):
         await expect(page.get_by_role("button", name="Open Main entry")).to_be_focused()
 
 
-async def test_a_question_that_is_open_as_the_line_goes_commands_nothing(open_gateway, browser_page, line):
-    async with open_gateway() as gateway, line(gateway) as front, browser_page(tolerate=("ERR_",)) as page:
+async def test_a_question_that_is_open_as_the_line_goes_commands_nothing(open_gateway, browser_page):
+    async with open_gateway() as gateway, relay_to(gateway.url) as front, browser_page(tolerate=("ERR_",)) as page:
         gateway.url = front.url
         sent = []
         page.on("request", lambda request: sent.append(request.url) if "/device/close" in request.url else None)
@@ -111,21 +112,21 @@ async def test_a_question_that_is_open_as_the_line_goes_commands_nothing(open_ga
         await expect(page.get_by_text("Connection lost")).to_be_visible()
         await page.locator("#confirm-yes").click()
         await expect(page.get_by_text("There is no connection, so nothing was sent.")).to_be_visible()
-        await front.mend()
+        await front.join()
         await expect(page.get_by_text("Connection lost")).to_be_hidden()
         assert sent == []
         assert commanded(gateway) == []
 
 
-async def test_the_keyboard_goes_on_where_it_was_when_the_line_is_back(open_gateway, browser_page, line):
-    async with open_gateway() as gateway, line(gateway) as front, browser_page(tolerate=("ERR_",)) as page:
+async def test_the_keyboard_goes_on_where_it_was_when_the_line_is_back(open_gateway, browser_page):
+    async with open_gateway() as gateway, relay_to(gateway.url) as front, browser_page(tolerate=("ERR_",)) as page:
         gateway.url = front.url
         await sign_in(page, gateway)
         stop = page.get_by_role("button", name="Stop Main entry")
         await stop.focus()
         await front.cut()
         await expect(page.get_by_text("Connection lost")).to_be_visible()
-        await front.mend()
+        await front.join()
         await expect(page.get_by_text("Connection lost")).to_be_hidden()
         await expect(stop).to_be_focused()
 
@@ -138,25 +139,23 @@ async def test_the_keyboard_goes_on_where_it_was_when_the_line_is_back(open_gate
         ("health", "#trends-fault", "#travels > li"),
     ],
 )
-async def test_what_failed_while_the_line_was_lost_is_asked_for_again(
-    open_gateway, browser_page, line, view, fault, there
-):
-    async with open_gateway() as gateway, line(gateway) as front, browser_page(tolerate=("ERR_",)) as page:
+async def test_what_failed_while_the_line_was_lost_is_asked_for_again(open_gateway, browser_page, view, fault, there):
+    async with open_gateway() as gateway, relay_to(gateway.url) as front, browser_page(tolerate=("ERR_",)) as page:
         gateway.url = front.url
         await sign_in(page, gateway)
         await front.cut()
         await expect(page.get_by_text("Connection lost")).to_be_visible()
         await page.get_by_role("link", name=view.capitalize(), exact=True).click()
         await expect(page.locator(fault)).to_have_text("The gateway does not answer.")
-        await front.mend()
+        await front.join()
         await expect(page.locator(there).first).to_be_visible()
         await expect(page.locator(fault)).to_be_empty()
 
 
 @pytest.mark.parametrize("view", ["wall", "lanes/entry"])
-async def test_full_screen_says_that_the_line_is_lost(open_gateway, browser_page, line, view):
+async def test_full_screen_says_that_the_line_is_lost(open_gateway, browser_page, view):
     tolerate = ("ERR_", *NO_VIEW)
-    async with open_gateway() as gateway, line(gateway) as front, browser_page(tolerate=tolerate) as page:
+    async with open_gateway() as gateway, relay_to(gateway.url) as front, browser_page(tolerate=tolerate) as page:
         gateway.url = front.url
         await sign_in(page, gateway, view=view)
         await page.locator("#board").get_by_role("button", name="Full screen", exact=True).first.click()
@@ -168,7 +167,7 @@ async def test_full_screen_says_that_the_line_is_lost(open_gateway, browser_page
         await page.locator("#lost").evaluate("(banner) => (banner.style.visibility = 'hidden')")
         assert with_banner != await page.screenshot(clip=place), "the banner is covered"
         await page.locator("#lost").evaluate("(banner) => (banner.style.visibility = '')")
-        await front.mend()
+        await front.join()
         await expect(page.get_by_text("Connection lost")).to_be_hidden()
 
 

@@ -6,6 +6,7 @@ import pytest
 import pytest_asyncio
 from page_visitor import sign_in
 from playwright.async_api import expect
+from relay import relay_to
 from waiting import until
 
 from drivers.contract import GatePosition, PointState
@@ -208,8 +209,8 @@ async def test_a_wrong_password_is_told(gateway, browser_page):
 
 
 @pytest.mark.long("a real browser")
-async def test_a_lost_line_is_told_and_mends_itself(open_gateway, browser_page, line):
-    async with open_gateway() as gateway, line(gateway) as front, browser_page(tolerate=("ERR_",)) as page:
+async def test_a_lost_line_is_told_and_mends_itself(open_gateway, browser_page):
+    async with open_gateway() as gateway, relay_to(gateway.url) as front, browser_page(tolerate=("ERR_",)) as page:
         gateway.url = front.url
         await sign_in(page, gateway)
         await expect(page.get_by_text("Gate closed")).to_be_visible()
@@ -217,26 +218,26 @@ async def test_a_lost_line_is_told_and_mends_itself(open_gateway, browser_page, 
         await expect(page.get_by_text("Connection lost")).to_be_visible()
         assert await page.evaluate("document.getElementById('board').inert")
         gateway.board.show(position=GatePosition.OPEN)
-        await front.mend()
+        await front.join()
         await expect(page.get_by_text("Gate open", exact=True)).to_be_visible()
         await expect(page.get_by_text("Connection lost")).to_be_hidden()
 
 
 @pytest.mark.long("a real browser")
-async def test_a_gateway_that_says_nothing_more_is_noticed_within_five_seconds(open_gateway, browser_page, line):
-    async with open_gateway() as gateway, line(gateway) as front, browser_page(tolerate=("ERR_",)) as page:
+async def test_a_gateway_that_says_nothing_more_is_noticed_within_five_seconds(open_gateway, browser_page):
+    async with open_gateway() as gateway, relay_to(gateway.url) as front, browser_page(tolerate=("ERR_",)) as page:
         gateway.url = front.url
         await page.clock.install()
         await sign_in(page, gateway)
         await expect(page.get_by_text("Gate closed")).to_be_visible()
-        front.flowing.clear()
+        front.hold()
         await page.clock.run_for(5000)
         await expect(page.get_by_text("Connection lost")).to_be_visible()
         assert await page.evaluate("getComputedStyle(document.getElementById('pills')).opacity") == "0.35"
         age = await page.locator("#lanes .phase").text_content()
         await page.clock.run_for(1500)
         assert await page.locator("#lanes .phase").text_content() == age
-        front.flowing.set()
+        front.let_go()
         await expect(page.get_by_text("Connection lost")).to_be_hidden()
 
 
