@@ -120,6 +120,17 @@ async def test_every_screen_is_french_in_a_french_browser(gateway, browser_page)
 
 
 @in_one_loop
+async def test_a_stored_text_with_a_key_of_another_release_is_english(gateway, browser_page):
+    known, gone = {"key": "point.closing", "arguments": {}}, {"key": "gone.since", "arguments": {}}
+    words = [
+        {"key": key, "arguments": {"point": point}, "english": "the closing loop is active"}
+        for key, point in (("safety.active", known), ("safety.active", gone), ("gone.active", known))
+    ]
+    shown = await in_french(gateway, browser_page, "say", [[one] for one in words])
+    assert shown == ["la boucle de fermeture est active", "the closing loop is active", "the closing loop is active"]
+
+
+@in_one_loop
 async def test_what_happened_is_told_in_french(gateway, browser_page):
     async with browser_page(language="fr", tolerate=("409",)) as page:
         await sign_in(page, gateway)

@@ -22,14 +22,16 @@ export class Catalogue {
     return this.filled(this.own.get(other) ?? { one, other }, places);
   }
 
-  // A text of the gateway; undefined for a key that this language lacks. A place that is called "why" has the words of
-  // others, which `recognised` looks up; a text has a key of its own; any other place has a name or a number.
+  // A text of the gateway; undefined for a key that this language lacks, also one within it: stored texts have the keys of
+  // the release that made them. A place that is called "why" has the words of others, which `recognised` looks up; a text
+  // has a key of its own; any other place has a name or a number.
   say({ key, arguments: places }, recognised) {
     const shown = Object.entries(places).map(([name, one]) => {
-      if (typeof one === "object") return [name, this.say(one, recognised) ?? one.key];
+      if (typeof one === "object") return [name, this.say(one, recognised)];
       return [name, name === "why" && typeof one === "string" ? recognised(one) : one];
     });
-    return this.sentences[key] && this.filled(this.sentences[key], Object.fromEntries(shown));
+    const isWhole = key in this.sentences && shown.every(([, one]) => one !== undefined);
+    return isWhole ? this.filled(this.sentences[key], Object.fromEntries(shown)) : undefined;
   }
 
   filled(sentence, places) {
