@@ -12,10 +12,11 @@ from dataclasses import dataclass, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
-from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
+if TYPE_CHECKING:  # a command's help has no need of pydantic, which takes a fifth of a second to import
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
 
 FOLDER = Path(__file__).parent
 """The folder with a file for each language."""
@@ -49,6 +50,8 @@ class Text:
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
         """Serialise as the English sentence."""
+        from pydantic_core import core_schema  # noqa: PLC0415
+
         return core_schema.is_instance_schema(cls, serialization=core_schema.to_string_ser_schema())
 
 

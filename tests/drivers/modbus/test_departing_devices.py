@@ -134,7 +134,7 @@ async def test_a_device_that_hangs_up_now_and_then_has_one_connection_for_all_re
             await until(lambda: before not in far_end.connections)  # noqa: B023 (waited for at once)
             far_end.misbehave(1, Misbehaviour())
         polls = len(far_end.received)
-        await until(lambda: len(far_end.received) > polls + 15)
+        await until(lambda: far_end.connections and len(far_end.received) > polls + 15)
         (kept,) = far_end.connections
         polls = len(far_end.received)
         await until(lambda: len(far_end.received) > polls + 10)

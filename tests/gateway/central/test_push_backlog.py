@@ -27,7 +27,7 @@ async def test_a_backlog_beyond_four_fifths_is_told_once_and_shown_until_it_is_s
         await store.pending_writes.hold(DEVICE_CONFIG, number, {"description": "x" * 41_000}, now=1, sends=True)
         await news.look()
         await news.look()
-        assert shown in news.notice
+        assert shown in str(news.notice)
         assert bool(news.notice) == bool(shown)
         assert len(await told(store)) == number - 1
     for row in await store.outbox.due(now=1, limit=1):

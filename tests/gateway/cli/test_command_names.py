@@ -34,7 +34,7 @@ def test_help_lists_them_all_and_imports_none():
     assert listed == [named.name for named in NAMED]
     assert imported.split() == [
         "gateway.cli", "gateway.cli.app", "gateway.cli.commands", "gateway.domain", "gateway.domain.errors",
-        "gateway.runtime", "gateway.runtime.redaction",
+        "gateway.runtime", "gateway.runtime.redaction", "gateway.texts",
     ]  # fmt: skip
 
 

@@ -93,6 +93,7 @@ async def test_a_snapshot_comes_at_once_and_holds_the_whole_site(gateway):
         "ready": True,
         "footage": "whole",
         "missing": "",
+        "said": None,
         "moment": 5,
     }
     assert snapshot["events"][0]["footage"] == [proof]
