@@ -38,7 +38,7 @@ class Source(Protocol):
         ...
 
     def gather(self, size: int) -> None:
-        """Deliver frames in batches of `size` bytes, at most a second late; 1 delivers each at once.
+        """Deliver frames in batches of `size` bytes, at most half a second late; 1 delivers each at once.
 
         A hint that saves work while nobody watches; a source may ignore it.
         """

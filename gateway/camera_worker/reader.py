@@ -42,8 +42,8 @@ _GOOD_SECONDS = 5.0
 _MOST_DOUBLINGS = 2
 _ACCOUNT_WAIT = 30.0
 _LONGEST_ACCOUNT_WAIT = 300.0
-GATHER_BYTES = 524_288
-"""While nobody watches, a camera is read only when this many bytes have come, or once a second, to save work."""
+GATHER_BYTES = 262_144
+"""While nobody watches, a camera is read only when this many bytes have come, or twice a second, to save work."""
 
 
 class Sink(Protocol):

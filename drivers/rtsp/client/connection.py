@@ -36,7 +36,7 @@ from drivers.rtsp.compiled import compiled
 from drivers.rtsp.errors import AccountRefused, CameraEnded, CameraSilent, CameraUnreachable
 from drivers.system_messages import system_words
 
-_PIECE = 524_288
+_PIECE = 262_144
 _LARGEST_HEAD = 16_384
 _LARGEST_BODY = 65_536
 _MOST_UNANSWERED = 16
@@ -63,7 +63,7 @@ Packets = list[tuple[int, list[bytes | memoryview]]]
 class ReadBuffers:
     """The buffers of connections that share them while they wait for bytes. Thread-safe.
 
-    With 24 cameras, two buffers of a megabyte do for all of them.
+    With 24 cameras, two buffers of half a megabyte do for all of them.
     """
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from drivers.rtsp.frames import AudioFormat, EncodedAudio, EncodedFrame, VideoFo
 from drivers.rtsp.video_track import LONGEST_DAMAGED_SECONDS, FootageLost, VideoTrack, recordable
 
 _SOON_SECONDS = 0.1
-_GATHER_SECONDS = 1.0
+_GATHER_SECONDS = 0.5
 _LITTLE = 65_536
 
 
@@ -144,7 +144,7 @@ class RtspSource:
             (self._sound.clock.sound_reported if of_sound else self._sound.clock.picture_reported)(report)
 
     def gather(self, size: int) -> None:
-        """Deliver frames in batches of `size` bytes, at most a second late; 1 delivers each at once.
+        """Deliver frames in batches of `size` bytes, at most half a second late; 1 delivers each at once.
 
         With sound, batches are small. While only times of arrival can be trusted, there are none.
         """
