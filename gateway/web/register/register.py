@@ -81,7 +81,7 @@ class Register:
             said, usernames = await self._make(change)
             if said is not None:
                 await self.changed(usernames)
-                await self._note(text("event.account_changed", who=by, said=said) if by else said)
+                await self._note(text("event.account_changed", by=by, said=said) if by else said)
             return await self._look()
         except (AccountChangeRefused, NotFoundError, StoreError) as error:
             return Answer(error=str(error))
