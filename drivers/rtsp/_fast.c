@@ -85,7 +85,7 @@ static PyObject *packet_runs(PyObject *Py_UNUSED(module), PyObject *args) {
     if (runs == NULL)
         goto failed;
     if (at < 0 || until < at || until > buffer.len) {
-        PyErr_SetString(PyExc_ValueError, "a place outside of the buffer");
+        PyErr_SetNone(PyExc_IndexError);
         goto failed;
     }
     const unsigned char *bytes = buffer.buf;

@@ -503,11 +503,11 @@ def packet_runs(view: memoryview, at: int, until: int, channels: set[int]) -> tu
     What stands at that place is something else, or not all of it is there.
 
     Raises:
-        ValueError: a place is outside of the buffer.
+        IndexError: a place is outside of the buffer.
     """
     length = len(view)
     if not 0 <= at <= until <= length:
-        raise ValueError("a place outside of the buffer")
+        raise IndexError
     runs: Packets = []
     current, same = -1, list[bytes | memoryview]()
     unpack = _FRAMING.unpack_from
