@@ -105,11 +105,12 @@ async def test_what_forbids_a_command_is_asked_after_the_break(bus, wire):
 async def test_a_deadline_that_passes_in_the_silence_before_the_frame(bus, wire):
     async with bus() as line:
         await send(line, exchange("one"))
+        await until(lambda: wire.order == ["one"])
         with pytest.raises(DeadlinePassed):
-            await send(line, exchange("two", prelude=Prelude(silence=0.2)), within=0.1)
+            await send(line, exchange("two", prelude=Prelude(silence=0.6)), within=0.1)
         for word in ("six", "ten"):
             await send(line, exchange(word))
-        await until(lambda: "ten" in wire.order)
+            await until(lambda: word in wire.order)  # noqa: B023 (waited for at once)
         assert wire.order == ["one", "six", "ten"]
 
 
@@ -117,6 +118,7 @@ async def test_silence_is_kept(bus, wire):
     async with bus() as line:
         began = time.monotonic()
         await send(line, exchange("one"))
+        await until(lambda: wire.order == ["one"])
         await send(line, exchange("two", prelude=Prelude(silence=0.1)))
         assert time.monotonic() - began >= 0.1
         await until(lambda: wire.order == ["one", "two"])
