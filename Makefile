@@ -50,9 +50,9 @@ $(GENERATOR): requirements/client-generator.lock
 	touch $@
 
 # A test of this suite that is still under way after 20 s hangs.
-# Its tests wait for far ends more than for the processor, so that seven processes fill two cores.
+# Its tests wait for far ends more than for the processor, so that five processes nearly fill two cores.
 test: gather  ## the fast suite: every promise in some minutes, with Python packages alone; TESTS=path narrows it
-	$(BIN)/pytest -n 7 $(RUNNER) --timeout 20 --durations 20 --durations-min 2 -m 'not benchmark and not long' $(TESTS)
+	$(BIN)/pytest -n 5 $(RUNNER) --timeout 20 --durations 20 --durations-min 2 -m 'not benchmark and not long' $(TESTS)
 
 # Random exploration is fresh here, and the same in each run of the fast suite.
 test-long: gather $(PLAYER) $(GENERATOR) debian  ## the long suite: browsers, brokers, kills and rounds, and fresh random examples; TESTS=path
