@@ -267,7 +267,10 @@ async def _judge_footage(site: Site, promises: Promises, written: dict[str, byte
 def _decoded(data: bytes) -> int:
     """Return the number of pictures. Raises Broken for any error of the decoder."""
     try:
-        with av.logging.Capture() as said, av.open(io.BytesIO(data), options={"err_detect": "explode"}) as container:
+        with (
+            av.logging.Capture() as said,
+            av.open(io.BytesIO(data), format="mpegts", options={"err_detect": "explode"}) as container,
+        ):
             stream = container.streams.video[0]
             stream.codec_context.options = {"err_detect": "explode"}
             shown = sum(1 for _ in container.decode(stream))

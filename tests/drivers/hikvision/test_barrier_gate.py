@@ -10,6 +10,7 @@ from free_ports import free_port
 from waiting import soon
 
 from drivers.contract import (
+    DeadlinePassed,
     DeviceConnected,
     DeviceFault,
     DeviceLost,
@@ -88,6 +89,13 @@ async def test_arm_between_its_limits_is_of_unknown_position(field, listener):
     async with field() as site:
         site.barrier.force(opening=0.5, now=time.monotonic())
         await listener.until(lambda: listener.positions()[-1] is GatePosition.UNKNOWN)
+
+
+async def test_deadline_that_passed_sends_nothing(field):
+    async with field() as site:
+        with pytest.raises(DeadlinePassed):
+            await site.gate.open(deadline=time.monotonic() - 0.1)
+        assert site.far_end.obeyed == []
 
 
 async def test_locked_barrier_acknowledges_and_is_not_said_to_move(field, listener):
