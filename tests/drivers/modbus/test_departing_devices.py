@@ -130,7 +130,8 @@ async def test_a_device_that_hangs_up_now_and_then_has_one_connection_for_all_re
         for answers in (16, 11, 23):
             await until(lambda: far_end.connections)
             (before,) = far_end.connections
-            far_end.misbehave(1, Misbehaviour(hangs_up_behind=answers))
+            once = len(far_end.received) + answers  # however late it is taken back
+            far_end.misbehave(1, Misbehaviour(hangs_up_behind=once))
             await until(lambda: before not in far_end.connections)  # noqa: B023 (waited for at once)
             far_end.misbehave(1, Misbehaviour())
         polls = len(far_end.received)

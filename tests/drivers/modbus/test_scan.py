@@ -100,7 +100,7 @@ async def sight_twice(bus, unit):
 
 
 async def test_a_scan_finds_new_units_and_what_they_are(tmp_path, running, monkeypatch):
-    monkeypatch.setattr(transactions, "LONGEST_SCAN_WAIT", 0.1)
+    monkeypatch.setattr(transactions, "LONGEST_SCAN_WAIT", 0.4)
     async with line(tmp_path, running, baud=19_200, units=[1]) as (bus, polls, far_end, _):
         await settled(polls)
         seen = {unit: await sight_twice(bus, unit) for unit in range(39, 43)}
