@@ -42,10 +42,10 @@ _HIGHEST = 2**63 - 1
 Row = tuple[object, ...]
 
 SALVAGE_GAP = 1_000_000
-"""How far ids jump after rows were lost, because unreadable rows may have used ids that far above the known ones."""
+"""The jump of ids after rows were lost, because unreadable rows may have used ids that far above the known ones."""
 
 UNCLEAN_GAP = 10_000
-"""How far ids jump after an unclean end: a disk that lied about a flush may have lost rows that were already sent."""
+"""The jump of ids after an unclean end: a disk that lied about a flush may have lost rows that were already sent."""
 
 _NOTED = TypeAdapter(dict[str, int])
 

@@ -50,7 +50,7 @@ from gateway.texts import Text, Words, keyed, text
 log = structlog.get_logger(__name__)
 
 AUTHENTICATION_REQUIRED = "authentication required"
-"""What central answers without a session, in the words of the interface document."""
+"""The answer of central to a request without a session, in the words of the interface document."""
 _BY_KIND: tuple[tuple[type[GatewayError], int], ...] = (
     (NotFoundError, 404),
     (CommandRefused, 409),
