@@ -100,11 +100,8 @@ class SharedAreas:
 
     @property
     def waits(self) -> int:
-        """The number of holders whose records are still to be written, and of claims that stand here.
-
-        A claim that was given back stands no more, but the others have it until its holder's record is written.
-        """
-        return len(self._dirty) + len(self._claims)
+        """The number of passages that the others do not know yet, and of claims that stand here."""
+        return len(self._untold) + len(self._claims)
 
     def coming(self) -> Iterator[Coming]:
         """Yield the vehicles that other gateways let in and that have not passed yet, and those being claimed here."""
